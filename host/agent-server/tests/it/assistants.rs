@@ -93,7 +93,11 @@ async fn assistant_is_created_changed_and_deleted() {
     let id = made["assistant_id"].as_str().unwrap();
     let path = format!("/assistants/{id}");
     assert_eq!((&made["version"], &made["graph_id"]), (&json!(1), &json!("agent")));
-    assert_eq!(made["config"], json!({ "configurable": { "x": 1 } }), "the values of the context");
+    assert_eq!(
+        made["config"],
+        json!({ "configurable": { "x": 1 } }),
+        "`configurable` has the values of the context"
+    );
     assert_eq!(host.get(&path).await.ok(), made);
     let change = json!({ "metadata": { "label": 7 }, "config": { "tags": ["t"] } });
     let changed = host.call("PATCH", &path, Some(change)).await.ok();
@@ -111,7 +115,7 @@ async fn assistant_is_created_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn create_with_an_existing_id_fails_or_returns_it() {
+async fn create_with_an_existing_id_fails_or_returns_the_assistant() {
     let host = Host::new();
     let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
     let wish = |if_exists: &str| json!({ "graph_id": "agent", "assistant_id": id, "if_exists": if_exists });
@@ -222,7 +226,7 @@ async fn unknown_assistant_returns_503_while_an_app_that_may_have_it_is_loading(
     for (method, path, body, expected) in &requests {
         assert_eq!(status(method, path, body).await, *expected, "{method} {path}");
     }
-    // The graph of an assistant may be one of the app that is being loaded, too.
+    // The graph of a stored assistant may also be in the app that is being loaded.
     catalog.remove(&AppName::new("test").unwrap());
     catalog.begin_loading(path, late);
     assert_eq!(status("GET", &format!("{own}/graph"), &json!({})).await, 503);

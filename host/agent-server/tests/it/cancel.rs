@@ -21,11 +21,11 @@ async fn cancelled_run_has_status_interrupted() {
     assert_eq!((cancelled.status, cancelled.text.as_str()), (202, ""));
     assert_eq!(host.get(&run).await.ok()["status"], "interrupted");
     let again = host.post(&format!("{run}/cancel"), Value::Null).await;
-    assert_eq!(again.status, 404, "nothing is left to cancel");
+    assert_eq!(again.status, 404, "the run has ended");
 }
 
 #[tokio::test]
-async fn thread_of_a_cancelled_run_is_interrupted_until_it_goes_on() {
+async fn thread_of_a_cancelled_run_is_interrupted_until_the_next_run_completes() {
     let host = Host::new();
     let (id, run) = start_slow_run(&host).await;
     host.post(&format!("{run}/cancel?wait=true"), Value::Null).await.ok();
@@ -61,7 +61,7 @@ async fn edit_or_rollback_after_a_cancel_changes_the_status_of_the_thread() {
     let path = format!("/threads/{id}");
     let status = async || host.get(&path).await.ok()["status"].clone();
     host.post(&format!("{run}/cancel?wait=true"), Value::Null).await.ok();
-    // A run that is rolled back leaves the thread as the cancelled run left it.
+    // The rollback of a second run restores the status that the thread had after the cancelled run.
     let next = json!({ "assistant_id": "slow", "input": { "word": "b" } });
     let next = host.post(&format!("{path}/runs"), next).await;
     let next = next.header("content-location").to_owned();

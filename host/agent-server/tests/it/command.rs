@@ -40,13 +40,20 @@ async fn goto_runs_a_node_while_an_interrupt_is_pending() {
     let host = Host::new();
     let id = interrupted_thread(&host).await;
     let values = command(&host, &id, "agent", json!({ "goto": "greet" })).await.ok();
-    assert_eq!(values["__interrupt__"].as_array().unwrap().len(), 1, "it is still pending");
+    assert_eq!(
+        values["__interrupt__"].as_array().unwrap().len(),
+        1,
+        "the interrupt is still pending"
+    );
     assert_eq!(values["items"], json!(["greeted"]), "the superstep has not ended");
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     assert_eq!(state["next"], json!(["ask", "greet"]));
     let values = command(&host, &id, "agent", json!({ "resume": "yes" })).await.ok();
     assert_eq!(values["items"], json!(["greeted", "asked", "greeted"]));
-    assert!(values["__interrupt__"].is_array(), "the node leads to the interrupt again");
+    assert!(
+        values["__interrupt__"].is_array(),
+        "the node after `greet` raises the interrupt again"
+    );
 }
 
 #[tokio::test]
@@ -66,14 +73,14 @@ async fn goto_continues_an_ended_thread() {
     let id = host.thread().await;
     input(&host, &id, "slow", json!({ "word": "a" })).await;
     let values = command(&host, &id, "slow", json!({ "update": { "word": "b" } })).await.ok();
-    assert_eq!(values, json!({ "items": ["a"], "word": "b" }), "nothing runs");
+    assert_eq!(values, json!({ "items": ["a"], "word": "b" }), "no node runs");
     let values = command(&host, &id, "slow", json!({ "goto": "hold" })).await.ok();
     assert_eq!(values["items"], json!(["a", "b"]));
     let send = json!({ "goto": [{ "node": "hold", "input": { "word": "c" } }, "hold"] });
     let values = command(&host, &id, "slow", send).await.ok();
     assert_eq!(values["items"], json!(["a", "b", "b", "c"]));
     let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 99 })).await.ok();
-    // The state before the input is older.
+    // The last item is the state before the input. The item before it is the oldest checkpoint.
     let oldest = history.as_array().unwrap().iter().nth_back(1).unwrap();
     let run = json!({ "assistant_id": "slow", "command": { "update": { "word": "z" } },
         "checkpoint_id": oldest["checkpoint_id"] });
@@ -128,7 +135,7 @@ async fn invalid_command_is_rejected_and_writes_nothing() {
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs.as_array().unwrap().len(), 1);
     let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 99 })).await.ok();
-    // The state before the input is older.
+    // The last item is the state before the input. The item before it is the oldest checkpoint.
     let oldest = history.as_array().unwrap().iter().nth_back(1).unwrap();
     let run = json!({ "assistant_id": "agent", "command": { "resume": 1 },
         "checkpoint": oldest["checkpoint"] });
@@ -137,7 +144,7 @@ async fn invalid_command_is_rejected_and_writes_nothing() {
     let run = json!({ "assistant_id": "agent", "command": { "resume": "yes" },
         "checkpoint": history[0]["checkpoint"] });
     let here = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
-    assert_eq!(here["value"], "yes", "the checkpoint is the current one");
+    assert_eq!(here["value"], "yes", "the named checkpoint is the current checkpoint");
 }
 
 #[tokio::test]

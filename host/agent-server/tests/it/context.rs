@@ -1,4 +1,4 @@
-//! The limit on the size of a run context, at every endpoint that takes one.
+//! The limit on the size of a run context, at every endpoint that accepts a run context.
 
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
@@ -77,7 +77,7 @@ async fn run_with_a_larger_context_is_rejected_by_both_apis() {
 }
 
 #[tokio::test]
-async fn stored_context_is_rejected_before_its_first_run() {
+async fn too_large_context_of_a_cron_or_an_assistant_is_rejected() {
     let host = host();
     let cron = json!({
         "assistant_id": "context", "schedule": "0 0 * * *", "input": {},
@@ -91,7 +91,7 @@ async fn stored_context_is_rejected_before_its_first_run() {
     assert_context_too_large(
         &host.call("PATCH", &path, Some(json!({ "context": context(CAP + 1) }))).await,
     );
-    // Together with that of the assistant, the context of the run is too large.
+    // Merged with the context of the assistant, the context of the run is too large.
     let run = json!({
         "assistant_id": made["assistant_id"], "input": {}, "context": { "more": 1 },
     });

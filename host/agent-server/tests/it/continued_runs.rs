@@ -67,7 +67,7 @@ fn inputs(frames: &[Frame], node: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn resumed_subgraph_is_streamed_as_before() {
+async fn streams_of_a_resumed_subgraph_are_the_same_for_later_clients() {
     let host = failing_once();
     let thread = host.thread().await;
     let modes = ["values", "updates", "tasks", "checkpoints", "debug", "messages"];
@@ -127,7 +127,7 @@ async fn stream_of_a_run_reads_no_later_runs() {
     let thread = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "w" } });
     let first = host.post(&format!("/threads/{thread}/runs/stream"), run.clone()).await.frames();
-    // Several pages of the log.
+    // The events of these runs fill several pages of the log.
     for _ in 0..60 {
         host.post(&format!("/threads/{thread}/runs/wait"), run.clone()).await.ok();
     }

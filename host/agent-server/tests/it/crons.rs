@@ -77,7 +77,10 @@ async fn cron_is_created_read_changed_and_deleted() {
     let change = json!({ "end_time": null, "enabled": false });
     let disabled = host.call("PATCH", &place, Some(change)).await.ok();
     assert_eq!((&disabled["end_time"], &disabled["enabled"]), (&Value::Null, &json!(false)));
-    assert_eq!(disabled["next_run_date"], changed["next_run_date"], "the next of the schedule");
+    assert_eq!(
+        disabled["next_run_date"], changed["next_run_date"],
+        "the next time of the schedule"
+    );
     assert_eq!(host.call("DELETE", &place, None).await.status, 204);
     assert_eq!(host.get(&place).await.status, 404);
     assert_eq!(host.call("DELETE", &place, None).await.status, 404);
@@ -101,7 +104,7 @@ async fn config_in_the_payload_of_a_cron_contains_the_cron_id() {
 }
 
 #[tokio::test]
-async fn cron_without_an_input_starts_with_an_empty_one() {
+async fn run_of_a_cron_without_an_input_has_an_empty_input() {
     let (host, clock) = host();
     let mut cron = hourly();
     cron.as_object_mut().unwrap().remove("input");
@@ -160,7 +163,7 @@ async fn crons_are_searched_and_counted() {
     assert_eq!(count(json!({})).await, 2);
     assert_eq!(count(facts).await, 1);
     host.call("DELETE", &format!("/threads/{thread}"), None).await;
-    assert_eq!(count(json!({})).await, 1, "the crons of a thread are deleted with it");
+    assert_eq!(count(json!({})).await, 1, "deleting a thread deletes its crons");
 }
 
 #[tokio::test]
@@ -286,7 +289,7 @@ async fn cron_of_an_expired_thread_is_deleted() {
     let (host, clock) = host();
     let (id, _) = on_thread(&host, hourly()).await;
     let thread = wattle_graph::id::ThreadId::new(&id).unwrap();
-    // The thread disappears as after its TTL, without a request to delete it.
+    // Delete the thread from the store, as at the end of its TTL, without a request to delete it.
     host.engine.ports().store.delete_thread(&thread).await.unwrap();
     clock.advance(HOUR_MS);
     assert_eq!(host.server.create_due_runs().await, None);

@@ -1,5 +1,5 @@
-//! A database that is unreachable for a while: runs continue afterwards with their logs, and
-//! requests get 503 with `retry-after`.
+//! An outage of the database. Runs continue after the outage, and requests during the outage get
+//! 503 with `retry-after`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ async fn runs_survive_a_database_outage_and_requests_get_503() {
         let events = store.events(&thread, 0, usize::MAX).await.unwrap();
         let is_start = |kind: &EventKind| matches!(kind, EventKind::RunStarted(_));
         let starts = events.iter().filter(|event| is_start(&event.kind)).count();
-        assert_eq!(starts, 1, "{thread} was recovered");
+        assert_eq!(starts, 1, "the run of {thread} was started again");
     }
     assert_eq!(*host.started.borrow(), RUNS, "a node was executed again");
 }

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use crate::host::{Host, TestResponse, request};
 
-/// Maximum wait for something that is about to happen.
+/// Timeout of the wait for an expected effect.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Sends a request, and disconnects as soon as the client would wait for the response.
+/// Sends a request, and drops the response future after one poll, as if the client had
+/// disconnected.
 #[track_caller]
 fn leave(host: &Host, request: Request<Body>) {
-    assert!(host.raw(request).now_or_never().is_none(), "there was a response at once");
+    assert!(host.raw(request).now_or_never().is_none(), "the response was immediate");
 }
 
 /// Repeats a request until the response meets a condition.

@@ -112,7 +112,7 @@ async fn stream_has_the_interrupts_that_a_run_did_not_answer() {
 }
 
 #[tokio::test]
-async fn run_with_durability_exit_keeps_the_state_of_its_input() {
+async fn run_with_durability_exit_keeps_the_state_before_its_input() {
     let host = Host::new();
     let wait = format!("/threads/{ID}/runs/wait");
     let mut run = json!({ "assistant_id": "slow", "if_not_exists": "create",
@@ -123,7 +123,7 @@ async fn run_with_durability_exit_keeps_the_state_of_its_input() {
     let states = all.as_array().unwrap().iter();
     let sources: Vec<_> = states.map(|state| &state["metadata"]["source"]).collect();
     assert_eq!(sources, ["loop", "input", "input"]);
-    // So another input can replace it.
+    // Another input can replace the input, because the state before the input is stored.
     run["input"]["word"] = json!("b");
     run["checkpoint_id"] = all[2]["checkpoint_id"].clone();
     assert_eq!(host.post(&wait, run).await.ok()["items"], json!(["b"]));

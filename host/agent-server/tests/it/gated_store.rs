@@ -14,7 +14,7 @@ pub(crate) struct GatedStore {
     below: Arc<dyn Store>,
     /// Whether checkpoints may be read.
     pub(crate) checkpoints: watch::Sender<bool>,
-    /// Number of reads of runs that fail next.
+    /// Number of further reads of runs that fail.
     pub(crate) failing_runs: AtomicUsize,
     /// Number of reads of events.
     pub(crate) event_reads: AtomicUsize,

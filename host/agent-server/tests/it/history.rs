@@ -1,4 +1,4 @@
-//! The history of a thread: interrupts that were answered since, and subgraphs.
+//! The history of a thread with answered interrupts and with subgraphs.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use wattle_run::hostcall::runs::RunOutcome;
 use crate::host::Host;
 use crate::plugin::{Closures, Nothing};
 
-/// `twice` raises two interrupts. `outer` runs `twice` as a node that keeps its state, `caller` by
-/// a call.
+/// `twice` raises two interrupts. `outer` runs `twice` as a node that keeps its state. `caller`
+/// starts `twice` by a host call.
 const GRAPHS: &str = r#"
     [graphs.twice]
     entry = "ask"
@@ -178,7 +178,7 @@ async fn subgraph_that_a_host_call_started_is_found_by_the_task_of_the_call() {
     let edited = host.post(&states, edit).await;
     assert_eq!(edited.ok()["checkpoint"]["checkpoint_ns"], own);
     assert_eq!(edited.header("x-wattle-ignored-keys"), "values.mood");
-    // A task that is not there, and more levels than a thread can have.
+    // A task that does not exist, and more levels than a namespace of a thread can have.
     for place in [format!("call:{thread}"), vec![by_task.as_str(); 1_000].join("|")] {
         let at = json!({ "checkpoint": { "checkpoint_ns": place } });
         let nothing = host.post(&format!("{states}/checkpoint"), at).await.ok();
@@ -205,7 +205,7 @@ async fn history_of_a_stateful_subgraph_has_its_earlier_states() {
 }
 
 #[tokio::test]
-async fn state_before_the_start_of_a_subgraph_has_none_of_its_states() {
+async fn state_before_the_start_of_a_subgraph_has_no_subgraph_state() {
     let host = host();
     let thread = host.thread().await;
     run(&host, &thread, "outer", json!({ "input": {}, "interrupt_before": ["inner"] })).await;

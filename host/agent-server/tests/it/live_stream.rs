@@ -47,11 +47,13 @@ impl LiveStream {
         }
     }
 
-    /// Returns the server-sent events up to and including the last one.
+    /// Returns the server-sent events up to and including the first event for which `is_last`
+    /// returns true.
     pub(crate) async fn until(&mut self, is_last: impl Fn(&Frame) -> bool) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {
-            let frame = self.next().await.unwrap_or_else(|| panic!("it ended after {frames:?}"));
+            let frame =
+                self.next().await.unwrap_or_else(|| panic!("the stream ended after {frames:?}"));
             let ends = is_last(&frame);
             frames.push(frame);
             if ends {

@@ -14,7 +14,7 @@ use crate::host::{Host, HostOptions, request};
 /// Number of clients that stream the thread.
 const CLIENTS: usize = 200;
 
-/// Reads until a stream contains a text.
+/// Reads a stream until a chunk contains `word`.
 async fn until(stream: &mut BodyDataStream, word: &str) {
     loop {
         let piece = stream.next().await.unwrap().unwrap();

@@ -17,7 +17,7 @@ use wattle_run::ports::{BlobStore, Caller, Model};
 use crate::host::{Host, TestResponse, request};
 use crate::plugin::Closures;
 
-/// `talker` adds a completion. `asker` adds it after an interrupt.
+/// `talker` adds a completion. `asker` adds a completion after an interrupt.
 const GRAPHS: &str = r#"
 [graphs.talker]
 entry = "speak"
@@ -34,7 +34,7 @@ messages = { reducer = "messages" }
 plugin = "p"
 "#;
 
-/// A model that returns `Hello` in two deltas, after a restart if that is requested.
+/// A model that returns `Hello` in two deltas, after a restart if `hesitates` is set.
 struct Talker {
     hesitates: bool,
 }
@@ -132,7 +132,7 @@ async fn message_has_one_id_while_streamed_and_when_stored() {
     let state = host.get(&format!("/threads/{thread}/state")).await.ok();
     assert_eq!(state["values"]["messages"][0]["id"], last_id(&streamed));
     let copy = host.post(&format!("/threads/{thread}/copy"), json!({})).await.ok();
-    assert_eq!(copy["values"]["messages"][0]["id"], last_id(&streamed), "a copy keeps it");
+    assert_eq!(copy["values"]["messages"][0]["id"], last_id(&streamed), "a copy keeps the id");
 }
 
 #[tokio::test]
@@ -169,5 +169,5 @@ async fn message_streamed_before_an_interrupt_is_stored_under_the_same_id() {
     let resume = json!({ "assistant_id": "asker", "command": { "resume": "yes" } });
     let resumed = stream(&host, &thread, resume).await;
     assert_eq!(message_texts(&asked), [(last_id(&resumed), "Hello".to_owned())]);
-    assert_eq!(message_texts(&resumed), [], "it was sent before");
+    assert_eq!(message_texts(&resumed), [], "the message was sent before");
 }

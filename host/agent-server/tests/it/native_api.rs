@@ -1,4 +1,4 @@
-//! Threads and runs that both this API and the native API use.
+//! Threads and runs that clients use through both this API and the native API.
 
 use std::collections::BTreeMap;
 

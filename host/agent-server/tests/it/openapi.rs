@@ -7,7 +7,7 @@ use wattle_api::native;
 
 use crate::host::Host;
 
-/// Methods of operations.
+/// HTTP methods that operations may have.
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 async fn document() -> Value {
@@ -16,7 +16,7 @@ async fn document() -> Value {
     document
 }
 
-/// Paths that are not those of the native API.
+/// Returns whether a path does not belong to the native API.
 fn is_agents(path: &str) -> bool {
     !path.starts_with("/api/") && !path.starts_with("/blobs/")
 }

@@ -1,4 +1,4 @@
-//! A plugin whose nodes are closures, and adapters without any function.
+//! A plugin whose nodes are closures, and adapters for ports that a test does not use.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -29,7 +29,7 @@ use wattle_run::ports::{BlobStore, Caller, Clock, Model, Net, Plugin, Sql};
 type Work = std::pin::Pin<Box<dyn Future<Output = Result<NodeOutcome, GuestError>> + Send>>;
 type Node = Arc<dyn Fn(NodeCall, Arc<Gate>) -> Work + Send + Sync>;
 
-/// A plugin in plain Rust.
+/// A plugin whose nodes are Rust closures.
 pub(crate) struct Closures {
     info: PluginInfo,
     nodes: BTreeMap<String, Node>,
@@ -123,7 +123,7 @@ impl Plugin for Closures {
     }
 }
 
-/// Adapters without any function, for ports that these tests do not use.
+/// Adapters for ports that a test does not use. Their methods fail with `unsupported`.
 pub(crate) struct Nothing;
 
 #[async_trait]

@@ -19,7 +19,7 @@ use crate::plugin::{Closures, Nothing};
 
 pub(crate) const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
 
-/// Maximum wait for something that is about to happen.
+/// Timeout of the wait for an expected effect.
 const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) async fn command(host: &Host, method: &str, params: Value) -> Value {
@@ -126,7 +126,7 @@ async fn reconnect_receives_missed_events() {
         let mut live = LiveStream::events(&host, ID, wanted).await;
         assert_eq!(live.run().await, frames[known + 1..], "since {since}");
     }
-    // A number above the last event comes from an earlier thread with the same id.
+    // A number above the number of the last event is from an earlier thread with the same id.
     let mut live =
         LiveStream::events(&host, ID, json!({ "channels": all, "since": 1_u64 << 40 })).await;
     assert_eq!(live.run().await, frames);
@@ -180,7 +180,7 @@ async fn reply_to_run_start_has_the_sequence_number_before_the_events_of_the_run
     let mut live =
         LiveStream::events(&host, ID, json!({ "channels": ["values"], "since": since })).await;
     let (_, event, _) = live.next().await.unwrap();
-    assert_eq!(event["params"]["data"]["items"], json!([null]), "of the first run only");
+    assert_eq!(event["params"]["data"]["items"], json!([null]), "items of the first run only");
 }
 
 #[tokio::test]
@@ -248,8 +248,8 @@ fn nested() -> Host {
     Host::with_model(graphs, plugin, std::sync::Arc::new(Nothing))
 }
 
-/// The graph whose stream the reference server records: a message in two deltas, a tool call that a
-/// node writes, and an interrupt.
+/// Creates a host with the graph of the recorded stream of the reference server: a message in two
+/// deltas, a tool call that a node writes, and an interrupt.
 pub(crate) fn reference() -> Host {
     let graphs = r#"
         [graphs.agent]
@@ -308,7 +308,7 @@ pub(crate) fn reference() -> Host {
 }
 
 #[tokio::test]
-async fn event_stream_equals_that_of_the_reference_server() {
+async fn event_stream_equals_the_recorded_stream_of_the_reference_server() {
     let host = reference();
     let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
     let mut live = LiveStream::events(&host, ID, json!({ "channels": channels })).await;
@@ -432,7 +432,7 @@ async fn invalid_command_is_rejected() {
     let unknown = json!({ "assistant_id": "nobody", "input": {} });
     assert_error(&command(&host, "run.start", unknown).await, "invalid_argument");
     assert_error(&command(&host, "agent.getTree", json!({})).await, "no_such_run");
-    assert_eq!(host.get(&format!("/threads/{ID}")).await.status, 404, "no command created it");
+    assert_eq!(host.get(&format!("/threads/{ID}")).await.status, 404, "no thread was created");
     assert_eq!(host.post("/threads/x/commands", json!({})).await.status, 422);
 }
 
@@ -551,7 +551,7 @@ impl Layer for Slow {
 
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         let ticket = self.0.append(thread, batch).await;
-        // A log polls the call twice in a row, which would end a `yield_now`.
+        // The log polls this call twice in a row, so that a `yield_now` would not wait.
         tokio::spawn(async {}).await.unwrap();
         ticket
     }
@@ -591,7 +591,7 @@ async fn thread_created_by_a_command_gets_its_run_after_a_disconnect() {
             }
         };
         let waited = tokio::time::timeout(SOON, has_run).await;
-        assert!(waited.is_ok(), "left after {polls} polls, the thread has no run");
+        assert!(waited.is_ok(), "the client left after {polls} polls, and the thread has no run");
         were_left += 1;
     }
     assert!(were_left > 0, "no client could disconnect");

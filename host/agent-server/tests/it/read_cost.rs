@@ -1,4 +1,5 @@
-//! Costs of a long thread: requests for its newest part read as many records as on a short thread.
+//! Read costs of a long thread. Requests for the newest part of a thread read as many records of a
+//! long thread as of a short thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -142,14 +143,14 @@ impl Counting {
 }
 
 #[tokio::test]
-async fn requests_for_the_newest_part_read_no_more_of_a_long_thread() {
+async fn requests_for_the_newest_part_of_a_long_thread_read_no_more_records() {
     let counting = Counting::new();
     let host = &counting.host;
     let thread = host.thread().await;
     let run = json!({ "assistant_id": "context", "input": { "value": 1 } });
     let update = json!({ "values": { "value": 2 } });
     let mut before = None;
-    // Both times more than one page of the log.
+    // Each iteration appends more than one page of the log.
     for _ in 0..2 {
         for _ in 0..70 {
             host.post(&format!("/threads/{thread}/runs/wait"), run.clone()).await.ok();
@@ -162,15 +163,16 @@ async fn requests_for_the_newest_part_read_no_more_of_a_long_thread() {
     let runs = &reads["runs"];
     assert!(runs.values().sum::<usize>() < 100, "{runs:?}");
     for what in ["run", "stream", "update", "state", "thread"] {
-        // The server has the states that it wrote in memory.
+        // The engine reads no checkpoint, because the states that it wrote are in memory.
         assert!(!reads[what].contains_key("checkpoint"), "{what}: {:?}", reads[what]);
     }
-    // A run reads two checkpoints of its own and a few earlier ones, each with the whole state.
+    // The stream reads two checkpoints of the run and a few earlier checkpoints, each with the
+    // whole state.
     assert!(reads["stream"]["checkpoints"] <= 6, "{:?}", reads["stream"]);
 }
 
 #[tokio::test]
-async fn stream_after_an_event_reads_no_runs_before_it() {
+async fn stream_after_an_event_reads_no_runs_before_the_event() {
     let counting = Counting::new();
     let host = &counting.host;
     let thread = host.thread().await;
@@ -181,7 +183,7 @@ async fn stream_after_an_event_reads_no_runs_before_it() {
     for _ in 0..2 {
         let last_seq = counting.lengthen(&thread, 200).await;
         host.post(&path, run.clone()).await.ok();
-        // The client has the first event of the newest run.
+        // The client has received the first event of the newest run.
         let since = EventId::end_of(last_seq + 1);
         counting.reads();
         let again = thread_stream_request(&thread, "", Some(&format!("0-{since}")));
@@ -221,7 +223,7 @@ async fn record_of_a_created_run_is_read_once() {
 }
 
 #[tokio::test]
-async fn page_of_runs_reads_none_of_the_runs_before_it() {
+async fn page_of_runs_reads_no_runs_before_the_page() {
     let counting = Counting::new();
     let host = &counting.host;
     let thread = host.thread().await;
@@ -248,7 +250,7 @@ async fn page_of_runs_reads_none_of_the_runs_before_it() {
 }
 
 #[tokio::test]
-async fn run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
+async fn run_after_a_cancelled_run_of_a_long_thread_reads_no_more_records() {
     let counting = Counting::new();
     let host = &counting.host;
     let thread = host.thread().await;
@@ -280,7 +282,7 @@ async fn run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
 }
 
 #[tokio::test]
-async fn search_by_ids_reads_these_threads_only() {
+async fn search_by_ids_reads_only_the_named_threads() {
     let counting = Counting::new();
     let host = &counting.host;
     let mut ids = Vec::new();
@@ -321,7 +323,7 @@ async fn search_by_ids_keeps_records_up_to_a_number_of_bytes() {
     let search = json!({ "ids": ids, "limit": THREADS, "select": ["thread_id"] });
     let found = host.post("/threads/search", search).await.ok();
     assert_eq!(found.as_array().unwrap().len(), THREADS);
-    // Those that were not kept are read again.
+    // The search reads the records that it did not keep again.
     let again = counting.reads()["thread"] - THREADS;
     let kept_bytes = (THREADS - again) * 60_000;
     assert!((LIST_BYTES as usize / 2..=LIST_BYTES as usize).contains(&kept_bytes), "{again}");

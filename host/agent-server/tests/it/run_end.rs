@@ -16,7 +16,7 @@ use wattle_store::InMemoryStore;
 
 use crate::host::{Host, HostOptions};
 
-/// A store whose readers see the end of a run before its write is acknowledged.
+/// A store whose readers see the end of a run before the store acknowledges the write of the end.
 struct Late {
     below: Arc<dyn Store>,
     holds: watch::Sender<bool>,
@@ -51,7 +51,7 @@ impl Layer for Late {
 }
 
 #[tokio::test]
-async fn resume_before_the_end_of_the_run_waits_for_it() {
+async fn resume_waits_until_the_write_of_the_run_end_is_acknowledged() {
     let store = Arc::new(Layered::<Late>::over(Arc::new(InMemoryStore::new())));
     let options = HostOptions { store: store.clone(), ..HostOptions::default() };
     let host = Host::with_options(ApiConfig::default(), options);

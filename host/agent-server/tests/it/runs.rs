@@ -58,7 +58,7 @@ async fn interrupted_run_has_status_success() {
     assert_eq!((&ended["value"], &ended["items"]), (&json!("yes"), &json!(["greeted", "asked"])));
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs.as_array().unwrap().len(), 2);
-    assert_eq!(runs[0]["kwargs"]["command"], json!({ "resume": "yes" }), "the newest first");
+    assert_eq!(runs[0]["kwargs"]["command"], json!({ "resume": "yes" }), "the newest run is first");
 }
 
 #[tokio::test]
@@ -157,7 +157,8 @@ async fn unknown_keys_are_ignored_and_named_in_the_metadata_of_the_run() {
     let place = ended.header("content-location");
     assert_eq!(named(place).await, json!(["input.mood", "input.a b"]));
     assert_eq!(host.get(place).await.ok()["kwargs"]["input"], input, "as the client wrote it");
-    // Nothing is left to run on the thread. The second update has no effect at all.
+    // No node runs after the update, because the thread has ended. The second update writes no
+    // channel.
     for update in [json!({ "items": ["b"], "mood": 1 }), json!({ "mood": 1 })] {
         let run = json!({ "assistant_id": "slow", "command": { "update": update } });
         let ended = host.post(&wait, run).await;
@@ -249,7 +250,7 @@ async fn context_is_read_from_context_or_configurable() {
 }
 
 #[tokio::test]
-async fn interrupt_before_stops_and_a_run_without_input_continues() {
+async fn interrupt_before_stops_a_run_and_a_run_without_an_input_continues() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -291,7 +292,7 @@ async fn runs_are_listed_by_status_and_deleted() {
     assert_eq!(host.call("DELETE", &format!("{runs}/{newest}"), None).await.status, 204);
     assert_eq!(host.get(&runs).await.ok().as_array().unwrap().len(), 1);
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
-    assert_eq!(state["values"]["items"], json!(["a"]), "what it wrote is gone");
+    assert_eq!(state["values"]["items"], json!(["a"]), "the writes of the deleted run are gone");
 }
 
 #[tokio::test]
@@ -333,7 +334,7 @@ async fn list_merges_runs_of_both_apis_by_creation_time() {
     });
     let text = |response: &Value, name: &str| response[name].as_str().unwrap().to_owned();
     let (mut asked, mut waiting) = (Vec::new(), Vec::new());
-    // More than one page of the store.
+    // The runs fill more than one page of the store.
     for n in 0..100 {
         match n % 5 {
             0 => {

@@ -24,7 +24,7 @@ use crate::protocol::{ID, command, event_names, reference, result, start};
 /// Channels of a subscription to the lifecycle of a run.
 const LIFECYCLE: [&str; 2] = ["lifecycle", "input"];
 
-/// Channels of the connections that the client opens for parts of the run.
+/// Channels of the connections that the client opens for the views of the run.
 const CONTENT: [&str; 3] = ["messages", "custom:progress", "lifecycle"];
 
 /// The durations that the documentation states: grace, head start and maximum delay.
@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_millis(250);
 const HEAD_START: Duration = Duration::from_millis(30);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Number of polls after which an expected absence counts as confirmed.
+/// Number of polls after which a test assumes that no further event is sent.
 const POLLS: u32 = 200;
 
 /// Default number of runs that the official client reads; [`RUNS_VARIABLE`] overrides it.
@@ -78,20 +78,23 @@ async fn pause_waits_for_the_connection_with_earlier_content() {
     let mut watcher = open(&host, &LIFECYCLE).await;
     start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
     wait_until_idle(&host).await;
-    assert!(!has(&at_once(&mut watcher).await, "input.requested"), "its client is still opening");
+    assert!(
+        !has(&at_once(&mut watcher).await, "input.requested"),
+        "the client has not opened its content connections yet"
+    );
     let opened = Instant::now();
     let mut content = open(&host, &CONTENT).await;
     let read = at_once(&mut content).await;
     assert!(has(&read, "messages") && has(&read, "custom"), "content is not delayed");
     assert_eq!(opened.elapsed(), Duration::ZERO);
-    // Both connections are sent the pause at the same time.
+    // Both connections send the pause at the same time.
     let paused = tokio::select! {
         biased;
         paused = watcher.until(|(kind, ..)| kind == "input.requested") => paused,
-        frames = content.run() => panic!("the client would drop the rest: {frames:?}"),
+        frames = content.run() => panic!("the client would drop the content: {frames:?}"),
     };
     assert!(has(&paused, "input.requested"));
-    assert_eq!(opened.elapsed(), GRACE, "another connection may have followed");
+    assert_eq!(opened.elapsed(), GRACE, "the client could have opened another connection");
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +130,8 @@ async fn unread_connection_delays_a_pause_by_at_most_a_second() {
     let answered = Instant::now();
     watcher.until(|(kind, ..)| kind == "input.requested").await;
     let waited = answered.elapsed();
-    // The start is delayed too, and the clock of the host does not include that.
+    // The start of the run is delayed too. The clock of the host is not paused and does not include
+    // this delay.
     assert!(waited > GRACE && waited <= LONGEST + GRACE, "{waited:?}");
 }
 
@@ -156,15 +160,18 @@ async fn run_starts_after_the_reply_on_earlier_connections() {
     let mut whole = open(&host, &["custom"]).await;
     start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
     wait_until_idle(&host).await;
-    assert_eq!(at_once(&mut content).await, [], "its client does not know the run yet");
+    assert_eq!(at_once(&mut content).await, [], "the client does not know the run yet");
     assert_eq!(at_once(&mut whole).await, []);
-    assert!(has(&at_once(&mut open(&host, &["custom"]).await).await, "custom"), "this one does");
+    assert!(
+        has(&at_once(&mut open(&host, &["custom"]).await).await, "custom"),
+        "a later connection has no delay"
+    );
     let answered = Instant::now();
     content.until(|(kind, ..)| kind == "custom").await;
     assert!(answered.elapsed() <= HEAD_START);
 }
 
-/// The official client. `cargo xtask clients` creates its environment.
+/// Runs the official client for Python. `cargo xtask clients` creates the Python environment.
 #[tokio::test]
 async fn the_client_for_python_reads_runs_without_delay() {
     let python = need!(clients::python("langgraph-py", "python"));

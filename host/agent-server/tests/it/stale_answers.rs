@@ -13,9 +13,9 @@ use crate::live_stream::{Frame, LiveStream};
 use crate::plugin::{Closures, Nothing};
 use crate::protocol::event_names;
 
-/// `held` and `failing` raise an interrupt. After its answer, `held` waits for a signal of the
+/// `held` and `failing` raise an interrupt. After the answer, `held` waits for a signal of the
 /// test, and `failing` fails. `waiting` waits for the signal, and then finishes. `both` raises an
-/// interrupt and waits in one superstep.
+/// interrupt and waits for the signal in the same superstep.
 fn graphs() -> String {
     let sequences =
         [("held", "ask", "hold"), ("failing", "ask", "fail"), ("waiting", "hold", "finish")];
@@ -93,7 +93,7 @@ async fn pending(host: &Host, id: &str) -> String {
     state["interrupts"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Creates a thread with a pending interrupt. Returns both ids.
+/// Creates a thread with a pending interrupt. Returns the ids of the thread and of the interrupt.
 async fn asked(host: &Host, graph: &str) -> (String, String) {
     let id = host.thread().await;
     let run = json!({ "assistant_id": graph, "input": {} });
@@ -102,7 +102,8 @@ async fn asked(host: &Host, graph: &str) -> (String, String) {
     (id, interrupt)
 }
 
-/// Creates a thread of `agent` with an answered and a pending interrupt. Returns the three ids.
+/// Creates a thread of `agent` with an answered and a pending interrupt. Returns the ids of the
+/// thread, of the answered interrupt and of the pending interrupt.
 async fn asked_again(host: &Host) -> (String, String, String) {
     let (id, _) = asked(host, "agent").await;
     // The node raises the interrupt again.
@@ -121,7 +122,7 @@ async fn resume(host: &Host, id: &str, graph: &str, answer: Value) -> TestRespon
 }
 
 #[tokio::test]
-async fn repeated_answer_leaves_an_ended_thread_as_it_is() {
+async fn repeated_answer_does_not_change_an_ended_thread() {
     let host = Host::new();
     let (id, interrupt) = asked(&host, "agent").await;
     let by_id = json!({ &interrupt: "yes" });
@@ -151,7 +152,11 @@ async fn stale_answers_are_ignored() {
     let (id, stale, fresh) = asked_again(&host).await;
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     let values = resume(&host, &id, "agent", json!({ &stale: "yes" })).await.ok();
-    assert_eq!(values["__interrupt__"][0]["id"], json!(fresh), "it is still pending");
+    assert_eq!(
+        values["__interrupt__"][0]["id"],
+        json!(fresh),
+        "the second interrupt is still pending"
+    );
     assert_eq!(host.get(&format!("/threads/{id}/state")).await.ok(), state);
     assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "interrupted");
     let both = json!({ &stale: "yes", &fresh: "no" });
@@ -186,7 +191,11 @@ async fn strict_resume_rejects_stale_answers() {
         let refused = host.post(&format!("{runs}/wait"), run).await;
         assert_eq!(refused.status, 400, "{}", refused.text);
         assert!(refused.text.contains(reason), "{}", refused.text);
-        assert!(refused.text.contains(&fresh), "it names what is pending: {}", refused.text);
+        assert!(
+            refused.text.contains(&fresh),
+            "the error names the pending interrupt: {}",
+            refused.text
+        );
     }
     assert_eq!(host.get(&runs).await.ok(), before, "no run was created");
     assert_eq!(pending(&host, &id).await, fresh);
@@ -196,7 +205,7 @@ async fn strict_resume_rejects_stale_answers() {
 }
 
 #[tokio::test]
-async fn answer_that_waited_behind_an_equal_one_is_stale() {
+async fn answer_enqueued_behind_an_equal_answer_is_stale() {
     let Asking { host, release, .. } = Asking::new();
     let (id, interrupt) = asked(&host, "held").await;
     let runs = format!("/threads/{id}/runs");
@@ -225,7 +234,7 @@ async fn answer_that_waited_behind_an_equal_one_is_stale() {
 }
 
 #[tokio::test]
-async fn answer_that_interrupts_the_run_of_an_equal_one_continues_the_thread() {
+async fn answer_that_interrupts_the_run_of_an_equal_answer_continues_the_thread() {
     for by_id in [false, true] {
         let Asking { host, release, .. } = Asking::new();
         let (id, interrupt) = asked(&host, "held").await;
@@ -251,8 +260,8 @@ async fn answer_that_interrupts_the_run_of_an_equal_one_continues_the_thread() {
 }
 
 #[tokio::test]
-async fn stale_answer_leaves_a_cancelled_thread_as_it_is() {
-    // Nodes that wait complete when the sender is dropped.
+async fn stale_answer_does_not_change_a_cancelled_thread() {
+    // The test keeps the sender, because waiting nodes complete when the sender is dropped.
     let Asking { host, release: _let_go, .. } = Asking::new();
     let id = host.thread().await;
     let path = format!("/threads/{id}");
@@ -273,7 +282,7 @@ async fn stale_answer_leaves_a_cancelled_thread_as_it_is() {
     let answered = resume(&host, &id, "both", json!({ &stale: "yes" })).await;
     assert_eq!(answered.ok(), json!({}));
     let answered = host.get(answered.header("content-location")).await.ok();
-    assert_eq!(answered["status"], "interrupted", "like the run before it");
+    assert_eq!(answered["status"], "interrupted", "like the run before");
     assert_eq!(shown().await, cancelled);
     assert_eq!(pending(&host, &id).await, open);
     let next = host.post(&format!("{path}/runs"), run).await;
@@ -299,7 +308,7 @@ async fn repeated_answer_does_not_retry_a_failed_thread() {
 }
 
 #[tokio::test]
-async fn value_passes_a_breakpoint_and_stale_id_does_not() {
+async fn resume_value_continues_past_a_breakpoint_and_stale_id_does_not() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" },
@@ -313,7 +322,7 @@ async fn value_passes_a_breakpoint_and_stale_id_does_not() {
 }
 
 #[tokio::test]
-async fn value_that_waited_for_its_run_passes_a_breakpoint_and_stale_id_does_not() {
+async fn enqueued_resume_value_continues_past_a_breakpoint_and_stale_id_does_not() {
     let stale = "0".repeat(32);
     for (answer, values) in
         [(json!("yes"), json!({ "value": "finished" })), (json!({ &stale: "yes" }), json!({}))]
@@ -335,7 +344,7 @@ async fn value_that_waited_for_its_run_passes_a_breakpoint_and_stale_id_does_not
 }
 
 #[tokio::test]
-async fn stream_of_a_stale_answer_ends_as_the_thread_stopped() {
+async fn stream_of_a_stale_answer_ends_with_the_interrupt_or_failure_of_the_thread() {
     let streamed = async |host: &Host, id: &str, graph: &str, answer: Value| {
         let run = json!({ "assistant_id": graph, "stream_mode": ["values", "updates"],
             "command": { "resume": answer } });
@@ -359,7 +368,7 @@ async fn stream_of_a_stale_answer_ends_as_the_thread_stopped() {
 }
 
 #[tokio::test]
-async fn typed_events_of_a_stale_answer_end_as_the_thread_stopped() {
+async fn typed_events_of_a_stale_answer_end_with_the_interrupt_or_failure_of_the_thread() {
     let wanted = json!({ "channels": ["lifecycle", "values", "input"] });
     let host = Host::new();
     let (id, stale, _) = asked_again(&host).await;

@@ -59,7 +59,7 @@ async fn every_state_of_the_history_can_be_read() {
 }
 
 #[tokio::test]
-async fn run_from_before_an_input_replaces_or_repeats_it() {
+async fn run_from_before_an_input_replaces_or_repeats_the_input() {
     let host = Host::new();
     let id = thread_with_two_runs(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
@@ -68,7 +68,8 @@ async fn run_from_before_an_input_replaces_or_repeats_it() {
         let checkpoint = &at["parent_checkpoint"];
         json!({ "assistant_id": "slow", "input": input, "checkpoint": checkpoint })
     };
-    // A client edits a message by replacing the input with it; the first input too.
+    // A client edits a message by replacing the input that contains it. The first input can be
+    // replaced too.
     for (at, items) in [(&all[1], json!(["a", "c"])), (&all[4], json!(["c"]))] {
         let ended = host.post(&wait, run(at, json!({ "word": "c" }))).await.ok();
         assert_eq!(ended, json!({ "items": items, "word": "c" }));

@@ -30,7 +30,7 @@ async fn stream_starts_with_metadata_and_ends_without_an_end_event() {
     assert_eq!(kind, "values");
     assert_eq!(last["__interrupt__"][0]["value"], "Are we good?");
     assert!(frames.iter().all(|(kind, ..)| kind == "metadata" || kind == "values"));
-    // Both clients read the run when the stream closes.
+    // Both official clients read the run when the stream closes.
     assert_eq!(host.get(&place).await.ok()["status"], "success");
 }
 
@@ -119,7 +119,7 @@ async fn on_disconnect_cancels_the_run() {
     drop(body);
     let joined = host.get(&format!("{place}/join")).await.ok();
     assert_eq!(joined, json!({ "word": "a" }));
-    assert_eq!(host.get(&place).await.ok()["status"], "interrupted", "it was cancelled");
+    assert_eq!(host.get(&place).await.ok()["status"], "interrupted", "the run was cancelled");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Tenants: resources of another tenant are not found. Keys that are created for tenants.
+//! Tenants and API keys. The resources of another tenant are not found.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -212,7 +212,7 @@ impl Clock for Stepped {
     }
 }
 
-/// Creates another host with the same database and its own cache of the keys.
+/// Creates another host with the same database and a separate cache of API keys.
 fn another(ports: &Ports) -> (ApiState, Router) {
     let engine = Engine::new(ports.clone(), Catalog::new(), EngineConfig::default());
     let state = ApiState::new(engine, ApiConfig::default(), watch::channel(false).1);
@@ -246,7 +246,11 @@ async fn revoked_key_is_accepted_by_other_hosts_for_at_most_two_seconds() {
     let refused = as_operator("DELETE", &path, None).await;
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("conflict")));
     assert!(refused.json()["detail"].as_str().unwrap().contains("`--open`"), "{}", refused.text);
-    assert_eq!(elsewhere("nobody's").await, 401, "the refused request opens no host");
+    assert_eq!(
+        elsewhere("nobody's").await,
+        401,
+        "the host still requires keys after the rejected request"
+    );
     let revoked = as_operator("DELETE", &format!("{path}?open=true"), None).await;
     assert_eq!(revoked.ok(), json!({ "revoked": [id], "left": [] }));
     clock.0.fetch_add(1_999, Ordering::SeqCst);
@@ -388,7 +392,7 @@ impl Memory for Gone {
 }
 
 #[tokio::test]
-async fn unreadable_keys_reject_all_but_configured_keys() {
+async fn only_configured_keys_are_accepted_while_stored_keys_are_unreadable() {
     let ports = Ports { memory: Arc::new(Gone), ..Host::new().engine.ports().clone() };
     let engine = Engine::new(ports, Catalog::new(), EngineConfig::default());
     let config =

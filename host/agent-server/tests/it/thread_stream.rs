@@ -89,7 +89,7 @@ async fn failed_read_ends_the_stream_and_loses_no_run() {
     store.failing_runs.store(1, Ordering::SeqCst);
     let (kind, error, number) = live.next().await.unwrap();
     assert_eq!((kind.as_str(), number.as_str()), ("error", ""), "{error}");
-    assert_eq!(live.next().await, None, "the client reconnects");
+    assert_eq!(live.next().await, None, "the stream ends, so that the client reconnects");
     let mut live = LiveStream::open(&host, thread_stream_request(&id, "", Some("-1"))).await;
     let frames = live.until(is_done).await;
     assert_eq!(kinds(&frames), ["metadata", "values", "updates", "values", "metadata"]);

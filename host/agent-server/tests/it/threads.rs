@@ -21,7 +21,7 @@ async fn thread_exists_before_its_first_run() {
 }
 
 #[tokio::test]
-async fn chosen_thread_id_is_an_unused_uuid() {
+async fn thread_id_that_a_client_chooses_must_be_an_unused_uuid() {
     let host = Host::new();
     let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
     let wish = |if_exists: &str| json!({ "thread_id": id, "if_exists": if_exists });
@@ -122,12 +122,12 @@ async fn copy_has_the_history_of_the_original() {
     let (old, new) =
         (history(&json!(id), all.clone()).await, history(&copy["thread_id"], all).await);
     let runs = |states: &Value| states.as_array().unwrap().iter().map(run).collect::<Vec<_>>();
-    assert_eq!(runs(&new), runs(&old), "the runs of the original");
+    assert_eq!(runs(&new), runs(&old), "the states have the run ids of the original");
     let wanted = json!({ "limit": 9, "metadata": { "run_id": run(&old[0]) } });
     assert_eq!(history(&copy["thread_id"], wanted).await, new);
     let foreign = json!({ "limit": 9, "metadata": { "run_id": "nobody's" } });
     assert_eq!(history(&copy["thread_id"], foreign).await, json!([]));
-    // A copy of the copy.
+    // A copy of the copy also has the run ids of the original.
     let path = format!("/threads/{}/copy", copy["thread_id"].as_str().unwrap());
     let again = host.call("POST", &path, None).await.ok();
     let states = history(&again["thread_id"], json!({ "limit": 9 })).await;
@@ -152,7 +152,7 @@ async fn prune_deletes_threads_or_their_history() {
     assert_eq!(host.get(&format!("/threads/{other}")).await.status, 404);
     assert_eq!(prune(&other, "delete").await.ok(), json!({ "pruned_count": 0 }));
     assert_eq!(prune(&one, "odd").await.status, 422);
-    // If one id is not valid, or there are too many, no thread is changed.
+    // If one id is invalid, or the request names too many ids, no thread is changed.
     let no_ids = json!({ "thread_ids": [one, "mine"], "strategy": "delete" });
     assert_eq!(host.post("/threads/prune", no_ids).await.status, 422);
     let many = json!({ "thread_ids": vec![&one; 1_001], "strategy": "delete" });
@@ -187,7 +187,7 @@ async fn metadata_limit_applies_to_runs_and_edits_of_both_apis() {
         assert!(response.text.contains("`metadata` would have"), "{}", response.text);
         assert!(response.text.contains("limit of 65536"), "{}", response.text);
     };
-    // A run of the native API, and an edit.
+    // The limit applies to a run of the native API and to an edit.
     let run = |metadata: &Value| {
         json!({
             "graph": "slow", "input": { "word": "a" }, "thread_id": id, "wait": true,
@@ -208,7 +208,7 @@ async fn metadata_limit_applies_to_runs_and_edits_of_both_apis() {
         "metadata": { "a": "x".repeat(70 << 10) },
     });
     refused(&host.call("POST", &format!("/api/v1/threads/{id}/edits"), Some(edit)).await);
-    // The metadata of a run itself, and of a thread with a running run.
+    // The limit also applies to the metadata of a run, and of a thread with a running run.
     let run = |metadata: Value| json!({ "assistant_id": "slow", "input": { "word": "a" }, "metadata": metadata });
     let runs = format!("{path}/runs");
     refused(&host.post(&runs, run(json!({ "a": "x".repeat(70 << 10) }))).await);
@@ -260,7 +260,7 @@ async fn metadata_can_change_during_a_run() {
     let read = host.get(&path).await.ok();
     assert_eq!(read["status"], "idle");
     assert_eq!((&read["metadata"]["title"], &read["ttl"]["ttl"]), (&json!("t"), &json!(5.0)));
-    assert_eq!(read["metadata"]["graph_id"], "slow", "the metadata of the run stays too");
+    assert_eq!(read["metadata"]["graph_id"], "slow", "the metadata that the run added stays too");
     let again = json!({ "assistant_id": "slow", "input": { "word": "b" } });
     host.post(&format!("{path}/runs/wait"), again).await.ok();
     assert_eq!(host.get(&path).await.ok()["metadata"]["title"], "t");
@@ -341,7 +341,7 @@ async fn supersteps_create_the_history_of_a_new_thread() {
     assert_eq!(host.post("/threads", wish(of_slow.clone(), &wrong)).await.status, 422);
     let goto = json!([{ "updates": [{ "command": { "goto": "hold" }, "as_node": "hold" }] }]);
     assert_eq!(host.post("/threads", wish(of_slow.clone(), &goto)).await.status, 422);
-    assert_eq!(host.get(&format!("/threads/{id}")).await.status, 404, "no thread is left");
+    assert_eq!(host.get(&format!("/threads/{id}")).await.status, 404, "the thread was deleted");
     let made = host.post("/threads", wish(of_slow, &steps)).await;
     let ignored = "values.mood, command.update.x";
     assert_eq!(made.header("x-wattle-ignored-keys"), ignored);
@@ -400,7 +400,7 @@ async fn supersteps_with_inputs_have_the_history_of_runs() {
     ]);
     assert_eq!(summaries(&history), expected);
     assert_eq!(history[5]["values"], json!({}));
-    // Another input can replace the first one, as for a run.
+    // Another input can replace the first input, as on a thread with runs.
     let again = json!({ "assistant_id": "slow", "input": { "word": "c" },
         "checkpoint_id": history[5]["checkpoint_id"] });
     let path = format!("/threads/{}/runs/wait", thread["thread_id"].as_str().unwrap());

@@ -46,7 +46,7 @@ fn host(away: &Away) -> (Host, ManualClock) {
 }
 
 #[tokio::test]
-async fn host_without_keys_needs_none_while_its_memory_is_unavailable() {
+async fn host_without_keys_accepts_requests_while_its_memory_is_unavailable() {
     let away = Away::default();
     let (host, clock) = host(&away);
     host.get("/info").await.ok();

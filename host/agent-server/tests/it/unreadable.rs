@@ -1,4 +1,4 @@
-//! A log that cannot be read: its streams end with an error.
+//! Streams of a log that cannot be read end with an error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

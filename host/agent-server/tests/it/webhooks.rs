@@ -24,7 +24,7 @@ pub(crate) const HOOK: &str = "https://hooks.example/run?a=b";
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A receiver that records requests. It responds with the given results in order, and with 200
+/// A receiver that records requests. The receiver returns the given results in order, and 200
 /// afterwards.
 pub(crate) struct Receiver {
     answers: Mutex<VecDeque<Result<u16, &'static str>>>,
@@ -61,7 +61,7 @@ impl Receiver {
         self.got.borrow().len()
     }
 
-    /// Waits for a number of requests and returns all.
+    /// Waits for `count` requests. Returns all requests.
     pub(crate) async fn got(&self, count: usize) -> Vec<Message> {
         let mut got = self.got.subscribe();
         got.wait_for(|got| got.len() >= count).await.unwrap().clone()
@@ -102,7 +102,7 @@ fn run(assistant: &str, input: Value) -> Value {
     json!({ "assistant_id": assistant, "input": input, "webhook": HOOK })
 }
 
-/// Returns a run once it meets a condition.
+/// Reads a run until the run meets a condition. Returns the run.
 async fn until(host: &Host, place: &str, holds: impl Fn(&Value) -> bool) -> Value {
     loop {
         let run = host.get(place).await.ok();
@@ -149,7 +149,7 @@ async fn webhook_is_sent_and_signed_at_the_end_of_a_run() {
 }
 
 #[tokio::test]
-async fn webhook_is_sent_for_every_result() {
+async fn webhook_is_sent_for_every_result_of_a_run() {
     let receiver = Receiver::new(&[]);
     let host = host(&receiver, 0);
     host.post("/runs/wait", run("broken", json!({}))).await.ok();
@@ -187,7 +187,7 @@ async fn webhook_is_retried_until_accepted() {
     host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();
     let got = receiver.got(4).await;
     assert!(got.iter().all(|it| it.header("webhook-id") == got[0].header("webhook-id")));
-    // The webhook of the next run arrives after all that could still be sent for the first.
+    // The webhook of the next run arrives after any further request for the first webhook.
     let host = host.restart();
     host.server.start().await;
     host.post("/runs/wait", run("slow", json!({ "word": "b" }))).await.ok();
@@ -213,8 +213,8 @@ async fn pending_webhook_is_delivered_after_a_restart() {
     let host = Host::with_options(ApiConfig::default(), options);
     host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();
     let first = receiver.got(1).await.remove(0);
-    assert_eq!(first.header("webhook-signature"), None, "there is no secret");
-    // A run that is running during the restart.
+    assert_eq!(first.header("webhook-signature"), None, "the server has no signing key");
+    // This run is running during the restart.
     host.hold();
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "b" }))).await.ok();

@@ -29,7 +29,7 @@ async fn listen(host: &Host) -> String {
     address
 }
 
-/// A connection, with messages that arrived while a reply was awaited.
+/// A connection, and the messages that arrived while the test waited for a reply.
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>, VecDeque<Value>);
 
 impl Socket {
@@ -63,7 +63,7 @@ impl Socket {
         self.0.next().await.unwrap().unwrap()
     }
 
-    /// Returns the messages up to and including the last one.
+    /// Returns the messages up to and including the first message for which `is_last` returns true.
     async fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
@@ -124,8 +124,8 @@ async fn commands_and_events_share_a_connection() {
     let rest = socket.until(is_run_end).await;
     assert_eq!(rest.last().unwrap()["params"]["data"]["event"], "completed");
 
-    // A later subscription on the connection receives all events, and the other one receives no
-    // event twice.
+    // A later subscription on the connection receives all events, and the first subscription
+    // receives no event twice.
     let wanted = json!({ "channels": ["lifecycle"] });
     let subscribed = socket.command(4, "subscription.subscribe", wanted.clone()).await;
     let second = subscribed["result"]["subscription_id"].as_str().unwrap().to_owned();
@@ -206,7 +206,7 @@ async fn invalid_command_keeps_the_connection_open() {
     }
     let wanted = json!({ "channels": ["values"] });
     let refused = socket.command(99, "subscription.subscribe", wanted).await;
-    assert_eq!(refused["error"], "invalid_argument", "too many");
+    assert_eq!(refused["error"], "invalid_argument", "too many subscriptions");
 }
 
 #[tokio::test]
@@ -327,7 +327,7 @@ async fn commands_count_against_the_rate_limit() {
 }
 
 #[tokio::test]
-async fn message_size_has_the_body_limit_of_the_key() {
+async fn message_above_the_body_limit_of_the_key_closes_the_connection() {
     let host = Host::new();
     let wanted = json!({ "name": "small", "body_limit_bytes": 200 });
     let mut made = request("POST", "/api/v1/keys", Some(wanted));

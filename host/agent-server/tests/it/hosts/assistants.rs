@@ -35,7 +35,11 @@ async fn concurrent_changes_on_several_hosts_lose_no_version() {
         let kept = all.iter().find(|it| it["version"] == change["version"]).unwrap();
         assert_eq!(kept["context"], change["context"]);
     }
-    assert_eq!(all[0]["metadata"].as_object().unwrap().len(), 9, "each extends the one before");
+    assert_eq!(
+        all[0]["metadata"].as_object().unwrap().len(),
+        9,
+        "each change extends the metadata of the change before"
+    );
     let back = json!({ "version": 3 });
     let latest = format!("{path}/latest");
     let (back, next) = tokio::join!(

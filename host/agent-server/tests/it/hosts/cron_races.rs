@@ -6,7 +6,7 @@ use super::crons::{FIRST_MS, HOUR_MS, count, hourly, on_thread};
 use super::{NOW_MS, SharedState, create_run, executions, items, run_until_idle, slow};
 use crate::host::Host;
 
-/// Returns the runs of a thread that a cron created, pending ones too.
+/// Returns the runs of a thread that a cron created, including pending runs.
 async fn ticks(host: &Host, id: &str) -> Vec<Value> {
     let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
     let listed = listed.as_array().unwrap().clone();
@@ -18,7 +18,7 @@ async fn values(host: &Host, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn run_that_ended_meanwhile_is_not_created_again() {
+async fn cron_run_that_ended_on_another_host_is_not_created_again() {
     let common = SharedState::new();
     let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
@@ -32,12 +32,12 @@ async fn run_that_ended_meanwhile_is_not_created_again() {
     });
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
     assert_eq!(count(&one, &id).await, 1);
-    assert_eq!(ticks(&one, &id).await.len(), 1, "its record stays");
+    assert_eq!(ticks(&one, &id).await.len(), 1, "the record of the run stays");
     assert_eq!((executions([&one, &two]), values(&one, &id).await), (1, json!(["tick"])));
 }
 
 #[tokio::test]
-async fn pending_run_that_ended_meanwhile_is_not_created_again() {
+async fn pending_cron_run_that_ended_on_another_host_is_not_created_again() {
     let common = SharedState::new();
     let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
@@ -84,7 +84,7 @@ async fn multitask_strategy_of_a_cron_does_not_cancel_its_own_run() {
 }
 
 #[tokio::test]
-async fn failed_start_keeps_the_run_of_another_host() {
+async fn failed_creation_keeps_the_cron_run_of_another_host() {
     let common = SharedState::new();
     let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
@@ -116,7 +116,7 @@ async fn alone(host: &Host) {
 }
 
 #[tokio::test]
-async fn run_whose_thread_exists_is_created_later() {
+async fn cron_run_whose_thread_exists_is_created_by_another_host() {
     let common = SharedState::new();
     let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     alone(&one).await;
@@ -144,7 +144,7 @@ async fn threads(host: &Host) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn run_whose_thread_another_host_is_creating_is_late_and_not_lost() {
+async fn cron_run_is_retried_while_another_host_creates_its_thread() {
     let common = SharedState::new();
     let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     alone(&one).await;
@@ -154,7 +154,7 @@ async fn run_whose_thread_another_host_is_creating_is_late_and_not_lost() {
         let _held = gate.reached().await;
         two.server.create_due_runs().await
     });
-    assert_eq!(next, Some(NOW_MS + HOUR_MS + 15_000), "it is retried soon");
+    assert_eq!(next, Some(NOW_MS + HOUR_MS + 15_000), "the creation is retried after 15 s");
     let all = threads(&one).await;
     assert_eq!((all.len(), count(&one, &all[0]).await), (1, 1));
     assert_eq!(executions([&one, &two]), 1);

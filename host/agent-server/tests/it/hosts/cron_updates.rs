@@ -57,7 +57,7 @@ async fn next_due_time_follows_the_last_change() {
 }
 
 #[tokio::test]
-async fn next_due_time_follows_a_change_during_a_start() {
+async fn next_due_time_follows_a_change_during_the_creation_of_a_run() {
     let common = SharedState::new();
     let ((one, gates), (two, others)) =
         (common.host_with_gates().await, common.host_with_gates().await);
@@ -68,8 +68,8 @@ async fn next_due_time_follows_a_change_during_a_start() {
     let (begins, notes) = (others.hold("get crons done"), gates.hold("compare_and_set dues"));
     let server = two.server.clone();
     let began = tokio::spawn(async move { server.create_due_runs().await });
-    // The second host has read the old cron. The first one has changed it and is about to store the
-    // due time.
+    // The second host has read the old cron. The first host has changed the cron and is about to
+    // store the due time.
     let read = begins.reached().await;
     let (changed, ()) =
         tokio::join!(patch(&one, &path, json!({ "schedule": "*/10 * * * *" })), async {
@@ -84,7 +84,7 @@ async fn next_due_time_follows_a_change_during_a_start() {
 }
 
 #[tokio::test]
-async fn cron_enabled_by_a_host_that_crashes_runs() {
+async fn cron_runs_even_if_the_host_that_enables_it_crashes() {
     let common = SharedState::new();
     let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
     let mut cron = hourly();
@@ -95,7 +95,7 @@ async fn cron_enabled_by_a_host_that_crashes_runs() {
     assert_eq!(two.server.create_due_runs().await, None);
     let gate = gates.hold("compare_and_set crons done");
     tokio::select! {
-        _ = patch(&one, &path, json!({ "enabled": true })) => panic!("it is held"),
+        _ = patch(&one, &path, json!({ "enabled": true })) => panic!("the request is held"),
         _held = gate.reached() => {}
     }
     assert_eq!(two.server.create_due_runs().await, Some(FIRST_MS));

@@ -33,7 +33,7 @@ pub(super) async fn count(host: &Host, id: &str) -> usize {
     listed.as_array().unwrap().len()
 }
 
-/// Returns the threads of stateless runs, whose ids are those of the runs.
+/// Returns the ids of the threads of stateless runs, which are also the ids of the runs.
 async fn own_runs(host: &Host, other: &str) -> Vec<String> {
     let all = host.post("/threads/search", json!({})).await.ok();
     let ids = all.as_array().unwrap().iter().map(|it| it["thread_id"].as_str().unwrap());
@@ -48,7 +48,7 @@ async fn due_time_while_a_host_creates_a_run_is_not_skipped() {
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("get crons");
     let (next, ()) = tokio::join!(host.server.create_due_runs(), async {
-        // The host handles the cron an hour after it listed it.
+        // The host handles the cron an hour after listing it.
         let held = gate.reached().await;
         common.clock.advance(HOUR_MS);
         drop(held);
@@ -69,7 +69,8 @@ async fn clock_that_was_ahead_delays_no_run() {
     assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS + 24 * HOUR_MS));
     common.clock.advance(-24 * HOUR_MS);
     assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS));
-    // Clock differences of a few seconds do not make a host recompute the due times of another.
+    // Clock differences of a few seconds do not make a host recompute the due times of another
+    // host.
     common.clock.advance(HOUR_MS);
     assert_eq!(host.server.create_due_runs().await, Some(FIRST_MS + HOUR_MS));
     common.clock.advance(-40_000);
@@ -118,7 +119,7 @@ async fn concurrent_schedulers_create_each_run_once() {
 }
 
 #[tokio::test]
-async fn thread_of_a_dead_host_gets_the_run() {
+async fn cron_run_is_created_on_the_thread_that_a_dead_host_created() {
     let common = SharedState::new();
     let host = common.host().await;
     let mut cron = hourly();

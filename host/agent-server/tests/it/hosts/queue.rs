@@ -8,7 +8,7 @@ use wattle_run::ports::memory::{MemoryScope, PutItem};
 use super::{LEASE_MS, NOW_MS, SharedState, create_run, executions, items, run_until_idle, slow};
 use crate::host::Host;
 
-/// Starts a run and enqueues another one. Returns the thread and the paths of both.
+/// Starts a run and enqueues another run. Returns the thread and the paths of both runs.
 async fn waiting(host: &Host) -> (String, String, String) {
     host.hold();
     let thread = host.thread().await;
@@ -36,7 +36,7 @@ async fn pending_run_is_cancelled_on_any_host() {
     let last = create_run(&one, &thread, slow("c")).await;
     one.release.send_replace(true);
     assert_eq!(items(&one, &last).await, json!(["a", "c"]));
-    assert_eq!(executions([&one, &two]), 2, "no host starts it");
+    assert_eq!(executions([&one, &two]), 2, "no host starts the cancelled run");
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn host_notices_a_cancel_of_its_pending_run_on_another_host() {
 }
 
 #[tokio::test]
-async fn next_run_starts_on_the_host_of_the_previous_one() {
+async fn next_run_starts_on_the_host_of_the_previous_run() {
     let common = SharedState::new();
     let (one, two) = (common.host().await, common.host().await);
     one.hold();
@@ -143,7 +143,7 @@ async fn pending_run_is_started_by_one_host() {
 }
 
 #[tokio::test]
-async fn pending_run_of_a_stopped_host_starts_on_another_one_in_order() {
+async fn pending_run_of_a_stopped_host_starts_on_another_host_in_order() {
     let common = SharedState::new();
     let (one, two) = (common.host().await, common.host().await);
     let thread = one.thread().await;
@@ -168,7 +168,7 @@ async fn put(common: &SharedState, kind: &str, key: &str, value: Value) {
 #[tokio::test]
 async fn any_number_of_webhooks_is_taken_over() {
     let common = SharedState::new();
-    // More than a search of the memory scans.
+    // One webhook more than a search of the memory scans.
     for number in 0..=wattle_run::limit::MEMORY_SCANNED {
         let run = format!("00000000-0000-4000-8000-{number:012}");
         let value = json!({

@@ -40,13 +40,13 @@ async fn webhook_of_a_dead_host_is_taken_over() {
     two.get(&format!("{place}/join")).await.ok();
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
-    // The webhook of a later run arrives after any duplicate of the first one.
+    // The webhook of a later run arrives after any duplicate of the first webhook.
     tokio::join!(two.server.reconcile(), three.server.reconcile());
     let thread = two.thread().await;
     create_run(two, &thread, run_with_webhook("b")).await;
     let got = receiver.got(2).await;
     assert_eq!(got[1].body()["values"]["items"], json!(["b"]));
-    assert_eq!(got.len(), 2, "one of both hosts delivers it");
+    assert_eq!(got.len(), 2, "only one of both hosts delivers the webhook");
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn cron_with_webhook(host: &Host) -> String {
     on_thread(host, cron).await
 }
 
-/// Creates the due runs of a host. Returns when `call` is held.
+/// Starts to create the due runs on a host. Returns when the gates hold the call `call`.
 async fn create_due_runs_until(
     host: &Host,
     gates: &Gates,
@@ -154,7 +154,7 @@ async fn concurrent_start_delivers_one_webhook() {
     tokio::join!(one.server.create_due_runs(), async {
         let held = gate.reached().await;
         two.server.create_due_runs().await;
-        // The host that started the run delivers the webhook. The other host then finds it
+        // The host that started the run delivers the webhook. The other host then finds the webhook
         // delivered.
         receiver.got(1).await;
         drop(held);
