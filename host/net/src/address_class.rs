@@ -8,14 +8,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Class of an address.
+/// Class of a network address, which decides whether guests may reach the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressClass {
-    /// Reachable from the internet.
+    /// An address that is reachable from the internet.
     Public,
     /// An address of this machine or of its networks. Only rules with `private = true` allow it.
     Private,
-    /// Not allowed by any rule.
+    /// An address that no rule allows.
     Forbidden,
 }
 
@@ -64,10 +64,10 @@ pub(crate) const FORBIDDEN_V6: [Ipv6Net; 5] = [
     Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128),
 ];
 
-/// Private range of IPv6, in addition to loopback.
+/// Private range of IPv6: unique local addresses. Loopback is private too.
 pub(crate) const PRIVATE_V6: Ipv6Net = v6(0xfc00, 0, 0, 7);
 
-/// Global range of IPv6.
+/// Range of global unicast addresses of IPv6.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
 /// Returns the class of an address.

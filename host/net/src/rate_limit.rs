@@ -9,7 +9,8 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::config::NetConfig;
 
-/// Number of tracked target hosts above which the limiter drops those without recent requests.
+/// Number of tracked target hosts above which the limiter drops the target hosts without recent
+/// requests.
 const MAX_TRACKED_HOSTS: usize = 1_024;
 
 /// Rate limits by target host.

@@ -10,7 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address_class::is_address_allowed;
 
-/// A resolver with the address check.
+/// A resolver that returns only allowed addresses.
 #[derive(Debug)]
 pub(crate) struct GuardedResolver<L = SystemResolver> {
     /// Whether private addresses are allowed.
@@ -19,7 +19,7 @@ pub(crate) struct GuardedResolver<L = SystemResolver> {
     pub(crate) lookup: L,
 }
 
-/// Name resolution.
+/// A resolver without the address check.
 pub(crate) trait Lookup: Clone + Send + Sync + 'static {
     /// Returns the addresses of a name. Their ports are ignored.
     fn lookup(&self, name: &str) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;

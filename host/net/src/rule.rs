@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn denial_suggests_a_rule() {
+    fn denied_request_fails_with_a_suggested_rule() {
         let deny = |url: &str, rules: &[HttpRule]| {
             authorize(&caller(), &grants(rules), "GET", &request_url::parse(url).unwrap())
                 .unwrap_err()
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn matching_rules_are_merged() {
+    fn permissions_of_matching_rules_are_merged() {
         let secret = HttpRule { secrets: ["A".to_owned()].into(), ..rule("*.example.com") };
         let private = HttpRule { private: true, ..rule("a.example.com") };
         let other = HttpRule { secrets: ["B".to_owned()].into(), ..rule("b.example.com") };
@@ -274,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rule_allows_its_own_host_only(
+        fn rule_allows_only_hosts_that_match_its_pattern(
             a in "[a-z]{1,8}(\\.[a-z]{1,8}){1,3}", b in "[a-z]{1,8}(\\.[a-z]{1,8}){1,3}",
         ) {
             let url = format!("https://{b}/");

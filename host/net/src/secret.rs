@@ -16,11 +16,11 @@ pub(crate) use self::token::ManagedToken;
 pub use self::token::{Rejection, TokenSource};
 use crate::error::NetError;
 
-/// Starts of a placeholder. A guest that builds its URL with a library that percent-encodes
-/// produces the second or the third form.
+/// Forms of the start of a placeholder. A guest that builds its URL with a library that
+/// percent-encodes produces the second or the third form.
 const PLACEHOLDER_STARTS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bsecret:"];
 
-/// Ends of a placeholder.
+/// Forms of the end of a placeholder.
 const PLACEHOLDER_ENDS: [&str; 2] = ["}}", "%7D%7D"];
 
 /// Maximum bytes of the name of a secret.

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn rejection_matches_status_or_field() {
+    fn token_rejection_matches_status_or_field() {
         let by_code = Rejection {
             field: Some("code".to_owned()),
             values: vec![99_991_663, 99_991_661],
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_names_or_pointers() {
+    fn token_fields_are_keys_or_json_pointers() {
         let document = json!({"a.b": 1, "data": {"token": "t"}});
         assert_eq!(field_value(&document, "a.b"), Some(&json!(1)));
         assert_eq!(field_value(&document, "/data/token"), Some(&json!("t")));

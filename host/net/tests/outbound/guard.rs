@@ -16,7 +16,7 @@ async fn hello() -> MockServer {
 }
 
 #[tokio::test]
-async fn rule_allows_a_host() {
+async fn request_that_a_rule_allows_is_sent() {
     let server = hello().await;
     let answer = send(&[rule_for(&server)], &get(format!("{}/a?b=c#d", server.uri()))).await;
     let answer = answer.unwrap();

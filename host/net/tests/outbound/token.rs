@@ -148,7 +148,7 @@ async fn token_is_renewed_before_it_expires() {
     scene.hands_out().await;
     scene.refuses(&[]).await;
     scene.send().await.unwrap();
-    // Half an hour before the lifetime of two hours ends.
+    // The token is renewed 30 minutes before its lifetime of two hours ends.
     scene.clock.0.store(90 * 60_000 - 1, Ordering::SeqCst);
     scene.send().await.unwrap();
     assert_eq!(scene.seen().await.1, 1);
@@ -209,7 +209,7 @@ async fn failed_token_fetch_is_reported() {
 }
 
 #[tokio::test]
-async fn invalid_sources_are_rejected() {
+async fn invalid_token_sources_are_rejected() {
     let clock: Arc<dyn Clock> = Arc::new(SettableClock::default());
     for (name, source) in [
         ("TOKEN", "url = \"ftp://a/\"\nbody = \"\"\nfield = \"t\""),
