@@ -84,7 +84,7 @@ pub(crate) fn default_assistant(graph: &AgentGraph) -> Assistant {
 }
 
 /// Returns the request with the settings of its assistant as defaults. Settings and context are
-/// merged key by key; values of the request replace those of the assistant.
+/// merged key by key; values of the request replace the values of the assistant.
 pub(crate) fn with_assistant_defaults<'r>(
     graph: &AgentGraph,
     request: &'r RunCreate,
@@ -98,9 +98,9 @@ pub(crate) fn with_assistant_defaults<'r>(
     Cow::Owned(RunCreate { config: Some(config), context: Some(context), ..request.clone() })
 }
 
-/// Merges two objects key by key, without merging nested objects. Keys of `value` replace those of
-/// `under`. If either value is not an object, the result is `value`, or `under` if `value` is
-/// `null`.
+/// Merges two objects key by key, without merging nested objects. A key of `value` replaces the
+/// same key of `under`. If either value is not an object, the result is `value`, or `under` if
+/// `value` is `null`.
 fn merge(under: &Value, value: Value) -> Value {
     match (under, value) {
         (Value::Object(under), Value::Object(fields)) => {

@@ -27,7 +27,7 @@ use crate::wire::request::{IfNotExists, OnCompletion, RunCreate};
 /// enough for a client to reconnect after a lost connection or a crash of the host.
 const STATELESS_THREAD_TTL_MS: u64 = 60_000;
 
-/// A run that was created.
+/// The result of the creation of a run.
 pub(crate) struct CreatedRun {
     /// The thread before the run.
     pub(crate) thread: ThreadRecord,

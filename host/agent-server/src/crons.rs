@@ -1,9 +1,9 @@
 //! The cron scheduler: creates the run of a cron when the cron is due.
 //!
 //! The id of a run derives from its cron and the due time. Hosts that share a store therefore
-//! create the run only once. This also holds for a host that crashes after it created the run and
-//! before it stored the next due time. If a due time passed while no host was running, the run is
-//! created late, and only once.
+//! create the run only once. The run is also created only once if a host crashes after the creation
+//! and before it has stored the next due time. If a due time passed while no host was running, the
+//! run is created late, and only once.
 //!
 //! The scheduler computes the next due time from the time at which it listed the crons. It stores
 //! the due time only if the entry of the cron has not changed since then. A slow host therefore

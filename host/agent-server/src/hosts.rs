@@ -18,8 +18,8 @@ use crate::webhooks::Webhooks;
 /// list webhooks, a later attempt finds the webhooks of the dead host.
 const MAX_RECONCILE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Takes over the webhooks of hosts that are not live, and starts the delivery of those webhooks of
-/// this host that are not being delivered yet.
+/// Takes over the webhooks of hosts that are not live, and starts the delivery of the webhooks of
+/// this host that no task delivers yet.
 pub(crate) async fn reconcile(webhooks: &Webhooks) {
     // List the webhooks before the hosts. Otherwise a host that starts between the two lists could
     // have a listed webhook without being in the list of live hosts.

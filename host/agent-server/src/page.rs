@@ -69,7 +69,7 @@ impl Page {
         self.items
     }
 
-    /// Adds an item.
+    /// Appends an item to the array.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ impl QueryParams {
         Self(url::form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// Returns the value of a key; the first one if the key is repeated.
+    /// Returns the value of a key; the first value if the key is repeated.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_of_both_clients_are_parsed() {
+    fn query_parameters_of_both_official_clients_are_parsed() {
         let python = QueryParams::parse("wait=true&stream_mode=values&stream_mode=custom&limit=7");
         let js = QueryParams::parse("wait=1&stream_mode=%5B%22values%22%2C%22custom%22%5D");
         for query in [&python, &js] {

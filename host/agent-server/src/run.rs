@@ -19,7 +19,7 @@ use crate::resolve::run::{ClientFields, RequestedRun};
 use crate::view;
 use crate::wire::response::{Run, RunStatus, run_values};
 
-/// A run of a thread.
+/// A run of a thread, with its request and its record.
 #[derive(Clone)]
 pub(crate) struct StoredRun {
     /// The run as the client requested it.

@@ -71,9 +71,9 @@ impl AgentServer {
         self.spawn_cron_scheduler();
     }
 
-    /// Takes over the webhooks of hosts that are not live, and starts the delivery of those
-    /// webhooks of this host that are not being delivered yet. The background task of a host that
-    /// shares its store does the same whenever another host dies.
+    /// Takes over the webhooks of hosts that are not live, and starts the delivery of the webhooks
+    /// of this host that no task delivers yet. If the host shares its store, a background task also
+    /// does so whenever another host dies.
     pub async fn reconcile(&self) {
         hosts::reconcile(&self.webhooks).await;
     }

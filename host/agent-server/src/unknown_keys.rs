@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_keys_are_not_named() {
+    fn known_keys_are_not_reported_as_ignored() {
         let mut ignored = IgnoredKeys::default();
         assert!(ignored.keep("input", "word", true));
         let mut metadata = Map::new();

@@ -45,7 +45,7 @@ const MAX_REASON_BYTES: usize = 123;
 
 /// Maximum number of pings of one connection in [`PING_PERIOD`]. The server responds to each ping
 /// with a pong frame, which stays in memory until the client reads it. Browsers send no pings, and
-/// libraries send one every few seconds.
+/// libraries send a ping every few seconds.
 const MAX_PINGS: u32 = 20;
 
 /// The period in which pings are counted.
@@ -324,7 +324,8 @@ impl Session {
             "subscription.reconnect" => self.reconnect(&command),
             _ => {
                 let id = command.id;
-                // The queue had room when the message was received.
+                // The send fails only if the worker has stopped, because the queue had room when
+                // the message was received.
                 let sent = self.commands.try_send(command);
                 return sent.err().map(|_| queue_full().reply(Some(id)));
             }

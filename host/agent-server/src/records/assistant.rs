@@ -1,9 +1,9 @@
 //! An assistant that a client created: a graph with settings, in all of its versions.
 //!
-//! Two collections store an assistant. One contains the current record of each assistant, which
-//! lists read. The other contains the versions, which never change. The current record is
-//! authoritative. Hosts that share the store change the current record by compare-and-swap, so each
-//! change is based on the previous change.
+//! Two collections store an assistant. One collection contains the current record of each
+//! assistant, which lists read. The other collection contains the versions, which never change. The
+//! current record is authoritative. Hosts that share the store change the current record by
+//! compare-and-swap, so each change is based on the previous change.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -18,7 +18,7 @@ use crate::wire::request::{CRON_ID, OnCompletion};
 use crate::wire::response::Cron;
 use crate::wire::schedule::Schedule;
 
-/// A cron.
+/// A cron, as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CronRecord {
     pub(crate) cron: Uuid,

@@ -40,7 +40,7 @@ pub(crate) struct RequestedRun {
     pub(crate) created_ms: i64,
     /// Earliest start, in milliseconds since 1970.
     pub(crate) due_ms: i64,
-    /// The part that only clients see.
+    /// The part of the run that only clients of this server see.
     pub(crate) client: ClientFields,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct ClientFields {
     pub(crate) assistant_version: u32,
     /// Id of the graph.
     pub(crate) graph_id: String,
-    /// Fields of the request.
+    /// Fields of the request, which clients get as `kwargs` of the run.
     pub(crate) kwargs: Map<String, Value>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) strategy: Multitask,

@@ -407,7 +407,7 @@ async fn latest(
 
 /// A change of an assistant.
 enum AssistantChange {
-    /// Creates a version, which becomes the current one.
+    /// Creates a version, which becomes the version in use.
     NewVersion(Box<AssistantPatch>),
     /// Selects an existing version by its number.
     SelectVersion(u32),

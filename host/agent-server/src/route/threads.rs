@@ -240,7 +240,7 @@ pub(super) async fn prune(
         let text = format!("a request may name at most {MAX_PRUNED_THREADS} threads, not {count}");
         return Err(ApiError::unprocessable(text));
     }
-    // Look up all threads before the first one is changed.
+    // Look up all threads before any thread is changed.
     let mut found = BTreeMap::new();
     for id in &request.thread_ids {
         let known = caller.find_thread(&engine, id).await?;

@@ -137,7 +137,7 @@ impl EventDelays {
         PendingCommand { thread, run: run.clone() }
     }
 
-    /// Opens a connection without subscriptions.
+    /// Records a new connection to a thread. The connection has no subscriptions yet.
     pub(crate) fn connect(&self, thread: &ThreadId) -> Connection {
         let thread = self.thread(thread);
         let number = thread.lock().number();

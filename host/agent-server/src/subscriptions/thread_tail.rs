@@ -15,7 +15,7 @@ use crate::wait_response::HEARTBEAT_INTERVAL;
 /// The result of waiting for an event.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ThreadTailItem {
-    /// An event is ready.
+    /// The next event is ready; [`ThreadTail::pop`] takes it.
     Event,
     /// A new thread was created with the id of a deleted thread. The tail reads the log of the new
     /// thread from its first event.

@@ -15,7 +15,7 @@ pub use self::params::{
     Unsubscribe,
 };
 
-/// A command.
+/// A command of the streaming protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     /// Number of the command, which the reply repeats.
@@ -75,7 +75,7 @@ pub struct CommandError {
 }
 
 impl CommandError {
-    /// Creates an error.
+    /// Creates an error with a code and a message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn next_time_is_in_the_time_zone() {
+    fn next_time_respects_the_time_zone_of_the_schedule() {
         for (fields, zone, time, next) in [
             ("0 9 * * *", None, "2026-11-22T09:00:00Z", "2026-11-23T09:00"),
             ("0 9 * * *", None, "2026-11-22T08:59:59.999Z", "2026-11-22T09:00"),

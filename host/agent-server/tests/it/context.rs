@@ -14,7 +14,7 @@ fn host() -> Host {
     Host::with_options(ApiConfig::default(), HostOptions { caps, ..HostOptions::default() })
 }
 
-/// Returns a context that has a number of bytes as JSON.
+/// Returns a run context whose JSON has `bytes` bytes.
 fn context(bytes: u64) -> Value {
     let least = json!({ "user": "" }).to_string().len();
     json!({ "user": "x".repeat(usize::try_from(bytes).unwrap() - least) })

@@ -1,4 +1,4 @@
-//! Crons.
+//! Crons: requests about crons, and the creation of their runs.
 
 use std::sync::Arc;
 

@@ -81,7 +81,7 @@ value = {}
 plugin = "p"
 "#;
 
-/// A server.
+/// A server over an in-memory engine.
 pub(crate) struct Host {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
@@ -222,7 +222,7 @@ impl Host {
         Self::with_options(config, HostOptions::default())
     }
 
-    /// Creates a server with other adapters.
+    /// Creates a server with the given adapters and caps.
     pub(crate) fn with_options(config: ApiConfig, options: HostOptions) -> Self {
         let (release, released) = watch::channel(true);
         let (starts, started) = watch::channel(0);
@@ -230,7 +230,7 @@ impl Host {
         Self::of(config, app, options, (release, started))
     }
 
-    /// Creates a server with other graphs over one plugin, which may call a model.
+    /// Creates a server with the graphs `graphs` and one plugin, which may call a model.
     pub(crate) fn with_model(graphs: &str, plugin: Closures, model: Arc<dyn Model>) -> Self {
         let (release, started) = (watch::channel(true).0, watch::channel(0).1);
         let options = HostOptions { model, ..HostOptions::default() };

@@ -125,7 +125,7 @@ impl SharedState {
         Self { store, memory: Arc::new(VolatileMemory::new()), clock, net }
     }
 
-    /// Creates a host that has sent a heartbeat, so that the others know it.
+    /// Creates a host that has sent a heartbeat, so that the other hosts know it.
     async fn host(&self) -> Host {
         self.host_with_gates().await.0
     }

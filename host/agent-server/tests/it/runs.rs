@@ -222,7 +222,7 @@ async fn if_not_exists_creates_a_missing_thread() {
 }
 
 #[tokio::test]
-async fn thread_keeps_its_graph() {
+async fn run_of_another_graph_on_a_thread_is_rejected() {
     let host = Host::new();
     let wait = format!("/threads/{}/runs/wait", host.thread().await);
     host.post(&wait, slow("a")).await.ok();

@@ -210,7 +210,7 @@ async fn invalid_command_keeps_the_connection_open() {
 }
 
 #[tokio::test]
-async fn close_frame_has_the_reason() {
+async fn close_code_is_4000_plus_the_http_status() {
     let config =
         ApiConfig { tenant_header: Some("x-tenant".parse().unwrap()), ..ApiConfig::default() };
     let host = Host::with_config(config);

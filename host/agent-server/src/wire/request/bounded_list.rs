@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_list_is_rejected() {
+    fn list_above_the_maximum_length_is_rejected() {
         let read = |text: &str| serde_json::from_str::<Lists>(text).map(|it| (it.own, it.more));
         assert_eq!(read(r#"{ "own": [1, 2] }"#).unwrap(), (vec![1, 2], None));
         assert_eq!(read(r#"{ "own": [], "more": null }"#).unwrap(), (vec![], None));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_are_objects_or_pairs() {
+    fn command_update_is_an_object_or_a_list_of_pairs() {
         let read = |update: Value| {
             let command = command(json!({ "update": update }));
             command.read_update(&channels(), &mut || "m".to_owned())
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn goto_is_a_name_or_has_an_input() {
+    fn goto_target_is_a_name_or_an_object_with_an_input() {
         let read = |goto: Value| {
             let command = command(json!({ "goto": goto }));
             command.read_goto(&channels(), &mut || "m".to_owned())

@@ -123,7 +123,7 @@ fn thread_ttl_is_in_minutes() {
 }
 
 #[test]
-fn before_has_three_forms() {
+fn history_before_accepts_three_forms() {
     let before = |before: Value| {
         let body = json!({ "before": before }).to_string();
         let request: HistoryRequest = parse(body.as_bytes()).unwrap();

@@ -157,7 +157,7 @@ fn ended(outcome: RunOutcome) -> EndedRun {
 }
 
 #[test]
-fn outcome_has_values_interrupts_or_the_failure() {
+fn result_of_a_run_has_values_interrupts_or_the_failure() {
     let open = json!([{ "value": "sure?", "id": interrupt_view().id, "response_schema": null }]);
     let failure = Failure::new("denied", "not allowed");
     for (ends, expected) in [

@@ -110,7 +110,7 @@ async fn concurrent_schedulers_create_each_run_once() {
         }
         let state = hosts[1].get(&format!("/threads/{id}/state")).await.ok();
         assert_eq!(state["values"]["items"], json!(["tick", "tick", "tick", "tick"]));
-        // The runs on the thread and the stateless runs.
+        // The hosts execute four runs on the thread and four stateless runs.
         for run in own_runs(&hosts[0], &id).await {
             hosts[0].get(&format!("/threads/{run}/runs/{run}/join")).await.ok();
         }

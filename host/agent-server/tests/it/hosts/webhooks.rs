@@ -73,7 +73,7 @@ async fn webhook_is_taken_over_again_after_a_second_crash() {
 }
 
 #[tokio::test]
-async fn host_that_counts_as_dead_delivers_nothing() {
+async fn host_that_counts_as_dead_delivers_no_webhook() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let (one, two) = (common.host().await, common.host().await);
@@ -144,7 +144,7 @@ async fn stop_before_run(host: &Host, gates: &Gates) -> Held {
 }
 
 #[tokio::test]
-async fn concurrent_start_delivers_one_webhook() {
+async fn concurrent_creation_of_a_cron_run_delivers_one_webhook() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), two) = (common.host_with_gates().await, common.host().await);
@@ -189,7 +189,7 @@ async fn webhook_of_a_host_that_died_before_the_run_is_delivered() {
 }
 
 #[tokio::test]
-async fn webhook_is_delivered_if_its_run_starts_during_a_cleanup() {
+async fn webhook_is_delivered_if_its_run_is_created_during_its_deletion() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) =
@@ -254,7 +254,7 @@ async fn webhook_whose_payload_was_deleted_is_delivered() {
 }
 
 #[tokio::test]
-async fn webhook_taken_over_during_a_repeated_start_is_delivered_once() {
+async fn webhook_taken_over_during_a_repeated_creation_of_its_run_is_delivered_once() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) =
