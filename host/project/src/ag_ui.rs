@@ -1,11 +1,12 @@
-//! Projection of a run as events of AG-UI 1.0, and conversion of [requests](inward) of its clients.
+//! Projection of a run as events of AG-UI 1.0, and conversion of [requests](inward) of AG-UI
+//! clients.
 //!
-//! A step is a task of a node. The protocol cannot discard arguments of a tool call. If the model
-//! restarts and generates the arguments again, the tool call ends and starts again under another
-//! id.
+//! A step of AG-UI is a task of a node. AG-UI has no event that discards arguments of a tool call.
+//! If a completion restarts and the model generates the arguments again, the tool call therefore
+//! ends and starts again under another id.
 //!
-//! A client appends arguments to a tool call that it already has. A client that continues a thread
-//! has the calls of earlier runs, see [`AgUiProjection::with_known_calls`].
+//! A client appends arguments to a tool call whose id it already has. A client that continues a
+//! thread has the tool calls of earlier runs; see [`AgUiProjection::with_known_calls`].
 
 pub mod inward;
 
@@ -24,16 +25,16 @@ use crate::projection::{EventState, NeededState, Projection};
 use crate::time::format_time_with_millis;
 use crate::transcript::{ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 
-/// The version of the protocol.
+/// Version of AG-UI that the stream follows.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Reason of every interrupt in the protocol.
+/// The [`Interrupt::reason`] of every interrupt.
 const INPUT_REQUIRED: &str = "input_required";
 
-/// Name of the custom event with the progress of a node.
+/// Name of the AG-UI custom event that reports the progress of a node.
 const PROGRESS: &str = "progress";
 
-/// One event of the protocol.
+/// One event of AG-UI.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 #[expect(missing_docs, reason = "the names are the protocol's, which documents them")]
@@ -59,7 +60,7 @@ pub enum AgUiEvent {
     RunError { message: String, code: String },
 }
 
-/// How a run ended.
+/// The outcome in [`AgUiEvent::RunFinished`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are the protocol's, which documents them")]
@@ -69,7 +70,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// An interrupt.
+/// A pending interrupt in the form of AG-UI.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interrupt {
@@ -91,7 +92,7 @@ pub struct Interrupt {
     pub metadata: Value,
 }
 
-/// A tool call as the stream shows it.
+/// A tool call of the run, under the id that the stream uses for the call.
 #[derive(Clone, Debug)]
 struct OpenToolCall {
     id: String,
@@ -108,12 +109,13 @@ pub struct AgUiProjection {
     /// Names of the running steps.
     steps: BTreeMap<TaskId, String>,
     calls: BTreeMap<String, OpenToolCall>,
-    /// Number of starts of each tool call.
+    /// Number of starts of each tool call; the keys are the ids that models gave.
     start_counts: BTreeMap<String, u32>,
     names: BTreeMap<String, String>,
     /// Ids of tool calls that the client has from earlier runs.
     known_calls: BTreeSet<String>,
-    /// Calls of earlier runs that the client has. The stream contains only their results.
+    /// Tool calls of earlier runs that the client has, by the ids that models gave. The stream
+    /// contains only the results of these calls.
     inherited: BTreeSet<String>,
     interrupts: BTreeMap<InterruptId, Interrupt>,
 }
@@ -137,8 +139,8 @@ impl AgUiProjection {
     }
 
     /// Sets the ids of tool calls that the client has from earlier runs. If the run has the result
-    /// of one of them, the stream contains the result without the call. Another call with one of
-    /// these ids gets an id that the client does not have.
+    /// of such a call, the stream contains the result without the call. Another call of this run
+    /// with one of these ids gets an id that the client does not have.
     #[must_use]
     pub fn with_known_calls(mut self, calls: impl IntoIterator<Item = String>) -> Self {
         self.known_calls.extend(calls);
@@ -207,7 +209,7 @@ impl AgUiProjection {
         AgUiEvent::RunStarted { thread_id, run_id: run, protocol_version: PROTOCOL_VERSION }
     }
 
-    /// Starts a step. Running steps have different names.
+    /// Starts a step. The names of all running steps are distinct.
     fn start_step(&mut self, task: TaskId, node: &NodeName) -> AgUiEvent {
         let taken: BTreeSet<&String> = self.steps.values().collect();
         let mut step_name = node.to_string();
@@ -225,12 +227,13 @@ impl AgUiProjection {
         self.run.as_ref().map_or_else(|| local.to_owned(), |run| format!("{run}:{local}"))
     }
 
-    /// Takes over a call of an earlier run. Returns false if the client does not have the call.
+    /// Maps a tool call of an earlier run to the id under which the client has the call. Returns
+    /// false if the client does not have the call.
     fn inherit(&mut self, id: &str) -> bool {
         if !self.known_calls.contains(id) {
             return false;
         }
-        // The last start has the complete arguments.
+        // A call that was started again is complete only under the id of its last start.
         let restarts = (2_u32..).map(|number| restarted_id(id, number));
         let last = restarts.take_while(|shown| self.known_calls.contains(shown)).last();
         let shown = last.unwrap_or_else(|| id.to_owned());
@@ -334,7 +337,8 @@ impl AgUiProjection {
 impl Projection for AgUiProjection {
     type Output = Vec<AgUiEvent>;
 
-    /// The last event of a run that did not fail is sent with the state after it.
+    /// Requests the state after the end of a run that did not fail, which the stream sends as a
+    /// snapshot.
     fn needs(&self, event: &Event) -> Option<NeededState> {
         let EventKind::RunEnded(ended) = &event.kind else { return None };
         let is_end = event.namespace == Namespace::root() && !self.is_over();
@@ -413,7 +417,7 @@ fn interrupt(raised: InterruptRaised) -> Interrupt {
         id: raised.interrupt.to_string(),
         reason: INPUT_REQUIRED,
         message,
-        // The protocol has no boolean schemas.
+        // AG-UI has no boolean schemas.
         response_schema: raised.response_schema.filter(Value::is_object),
         expires_at: raised.expires_ms.map(format_time_with_millis),
         metadata: json!({ "node": raised.node, "payload": raised.payload }),

@@ -1,4 +1,5 @@
-//! Projection of a run as one assistant message of the AI SDK, in chunks of its UI message stream.
+//! Projection of a run as one assistant message of the AI SDK, as chunks of the UI message stream
+//! of the SDK.
 //!
 //! The stream has only chunks that every major version of the SDK since 5 knows, because a client
 //! ends the stream at an unknown chunk. A custom event of a guest is therefore a `data-<name>`
@@ -19,13 +20,13 @@ use crate::projection::{EventState, Projection};
 use crate::time::format_time_with_millis;
 use crate::transcript::{CompletionEnd, ContentKind, ToolCallResult, Transcript, TranscriptEvent};
 
-/// Names of the host's own data parts. A custom event with such a name gets the prefix `event-`.
+/// Names of the data parts of the host. A custom event with such a name gets the prefix `event-`.
 const RESERVED_PARTS: &[&str] = &["interrupt", "progress"];
 
 /// Maximum length of the name of a data part, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// Text of a failure without a message.
+/// Text of a failed run whose failure has no message.
 const UNKNOWN_FAILURE: &str = "the run failed";
 
 /// One chunk of the stream.
@@ -135,7 +136,7 @@ pub enum Chunk {
         /// Message of the failure.
         error_text: String,
     },
-    /// A data part of the app or of the host.
+    /// A data part: a custom event of a guest, or an interrupt or progress that the host reports.
     #[serde(untagged)]
     Data(DataPart),
 }
@@ -156,11 +157,11 @@ pub struct DataPart {
     pub transient: bool,
 }
 
-/// Why the message ended.
+/// Why the last completion ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
-    /// The completion is complete.
+    /// The model completed its output.
     Stop,
     /// The model reached the length limit.
     Length,
@@ -176,7 +177,7 @@ pub enum FinishReason {
 #[derive(Clone, Debug)]
 pub struct AiSdkProjection {
     transcript: Transcript,
-    /// Tool calls whose arguments were discarded. Their further deltas are left out, because a
+    /// Tool calls whose arguments were discarded. The stream omits their further deltas, because a
     /// client would append them to the discarded arguments.
     restarted_calls: BTreeSet<String>,
 }
@@ -262,8 +263,8 @@ impl Projection for AiSdkProjection {
     }
 }
 
-/// Returns the data part of a custom event. Data with an `id` replaces an earlier part with that
-/// id.
+/// Returns the data part of a custom event. If the data has an `id`, the part replaces an earlier
+/// part with the same id.
 fn custom_part(name: &str, data: Value) -> Chunk {
     let id = data.get("id").and_then(Value::as_str).map(str::to_owned);
     Chunk::Data(DataPart { kind: part_name(name), id, data, transient: false })

@@ -4,7 +4,7 @@
 //! completion starts with [`CompletionStep::Started`], grows with each [`CompletionStep::Delta`],
 //! and ends with [`CompletionStep::Done`] or [`CompletionStep::Failed`].
 //! [`CompletionStep::Restarted`] discards the deltas so far: the model starts the completion again,
-//! because it restarted or because the host stopped during the call.
+//! because the model restarted its output or because the host stopped during the call.
 //!
 //! The conversation contains only model calls of nodes. It contains neither model calls of tools
 //! nor calls for structured output.
@@ -59,7 +59,7 @@ pub enum ChangeKind {
     TaskEnded,
     /// A completion changed.
     Completion {
-        /// Number of the model call among the calls of its task.
+        /// Number of the model call among the host calls of its task.
         call: u32,
         /// Id of the message that the completion becomes. For [`CompletionStep::Restarted`], the id
         /// of the discarded message.
@@ -76,20 +76,20 @@ pub enum CompletionStep {
     Started,
     /// A delta arrived.
     Delta(CompletionDelta),
-    /// The deltas so far are discarded, because the model starts the completion again. Contains
-    /// what the deltas had.
+    /// The deltas so far are discarded, because the model starts the completion again. The value
+    /// says which content the discarded deltas had.
     Restarted(SeenContent),
     /// The completion is complete.
     Done {
         /// The whole completion.
         completion: Box<Completion>,
-        /// What the deltas of the completion had.
+        /// Which content the deltas of the completion had.
         told: SeenContent,
         /// Token counts; `None` if they are unknown.
         tokens: Option<Tokens>,
     },
-    /// The completion failed: its call failed, its task or run ended, or its result is invalid.
-    /// Contains what its deltas had.
+    /// The completion failed: its call failed, its task or run ended, or its result is invalid. The
+    /// value says which content the deltas had.
     Failed(SeenContent),
 }
 
@@ -127,7 +127,7 @@ impl CompletionDelta {
     }
 }
 
-/// Joins deltas that continue one another.
+/// Joins consecutive deltas of the same text, reasoning or tool call.
 fn joined(deltas: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
     let mut joined: Vec<Delta> = Vec::new();
     for delta in deltas {
@@ -147,7 +147,7 @@ pub struct SeenContent {
     pub text: bool,
     /// Whether there was reasoning.
     pub reasoning: bool,
-    /// Positions of the tool calls that were started.
+    /// Positions of the tool calls that had a delta.
     pub calls: BTreeSet<u32>,
 }
 
@@ -157,7 +157,7 @@ impl SeenContent {
         self.text || self.reasoning || !self.calls.is_empty()
     }
 
-    /// Returns the parts of the whole completion that no delta had, as deltas.
+    /// Returns the parts of the whole completion that no delta contained, as deltas.
     pub fn rest(&self, whole: &Completion) -> impl Iterator<Item = CompletionDelta> {
         let is_new = |piece: &CompletionDelta| match piece {
             CompletionDelta::Text(text) => !self.text && !text.is_empty(),
@@ -183,8 +183,8 @@ struct OpenCompletion {
     /// Number of times that the model restarted the completion since the start of the call.
     restarts: u32,
     seen: SeenContent,
-    /// The task that made the call. `None` until the first delta if the start event of the task was
-    /// not read.
+    /// The task that made the call; `None` before the first delta if the start event of the task
+    /// was not read.
     task: Option<TaskRef>,
 }
 
@@ -193,7 +193,7 @@ impl OpenCompletion {
         Self { started, restarts: 0, seen: SeenContent::default(), task }
     }
 
-    /// Returns the id of the message. The journal contains the same id.
+    /// Returns the id of the message, which the journal also contains.
     fn id(&self) -> String {
         self.started.message_id(self.restarts)
     }
@@ -233,7 +233,7 @@ impl OpenCompletion {
     }
 }
 
-/// The projection of a thread, or of one run.
+/// The projection of a thread, or of one run, to changes of its conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
     tasks: BTreeMap<TaskId, TaskRef>,
@@ -320,7 +320,7 @@ impl Conversation {
         let key = (started.task.clone(), started.call);
         let mut task = self.tasks.get(&started.task).cloned();
         let kind = match self.completions.get_mut(&key) {
-            // The call had started before, and the host stopped before the result.
+            // The call started before, and the host stopped before its result.
             Some(answer) => {
                 task = task.or_else(|| answer.task.clone());
                 answer.restart(started)

@@ -8,8 +8,8 @@
 //! * [`conversation`]: running tasks and completions, delta by delta. All projections for chat
 //!   clients are built on it.
 //! * [`transcript`]: one run as messages and tool calls in order.
-//! * [`agent_server`]: the streams of the Agent Server protocol, and what its responses share with
-//!   them.
+//! * [`agent_server`]: the streams of the Agent Server protocol, and the ids, messages and
+//!   addresses that its responses share with the streams.
 //! * [`ai_sdk`] and [`ag_ui`]: the transcript as the streams of these two protocols.
 //! * [`limit`]: the limits of projections.
 //! * [`outline`]: events without their large values, for timelines.

@@ -1,8 +1,8 @@
 //! Outlines of events: what happened, when, and how large it was, without requests, results and
 //! other large values.
 //!
-//! A client that draws the timeline of a run reads thousands of events and shows the request of one
-//! call. It reads outlines, and the whole event on demand.
+//! A client that draws the timeline of a run reads thousands of events, but shows only the requests
+//! of a few calls. Such a client reads outlines, and reads a whole event on demand.
 
 mod build;
 
@@ -318,7 +318,7 @@ pub enum EventOutlineKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         principal: Option<PrincipalTrace>,
     },
-    /// A guest emitted an event of its own.
+    /// A guest emitted a custom event.
     Custom {
         /// Id of the task.
         task: String,
@@ -355,11 +355,11 @@ pub enum EventOutlineKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         fields: Option<Excerpt>,
     },
-    /// An event that has no outline. The event itself has its type and fields.
+    /// An event that has no outline. Clients find the type and the fields in the event itself.
     Other,
 }
 
-/// A value, or only its size if it is large.
+/// A value, or only its size if the value is large.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct Excerpt {
     /// Size of the value as JSON, in bytes.

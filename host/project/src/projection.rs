@@ -1,7 +1,7 @@
 //! The trait of all projections, and the states that they need in addition to the events.
 //!
-//! The log does not contain states. [`Projection::needs`] names the state that an event needs, the
-//! caller reads it, and [`Projection::apply`] gets it with the event.
+//! The log does not contain states. [`Projection::needs`] names the state that an event needs. The
+//! caller reads this state and passes it to [`Projection::apply`] together with the event.
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, RunReason};
@@ -9,10 +9,10 @@ use wattle_graph::id::{CheckpointId, Namespace};
 
 /// A projection of a log. It takes the events of a run or of a thread in order, from the first.
 ///
-/// A projection is a function of the events and their states. The same log yields the same outputs,
+/// A projection is a function of the events and their states: the same log yields the same outputs,
 /// and a clone continues like the original.
 pub trait Projection {
-    /// What follows from one event.
+    /// The output for one event.
     type Output;
 
     /// Returns the state that an event needs, if any.
@@ -20,11 +20,12 @@ pub trait Projection {
         None
     }
 
-    /// Applies an event and returns what follows from it. `state` is the state that the event
-    /// needs. Without it, the output lacks the state.
+    /// Applies an event and returns the output for it. `state` is the state that
+    /// [`needs`](Self::needs) requested. If the state is unknown, the output lacks what depends on
+    /// it.
     fn apply(&mut self, event: &Event, state: &EventState) -> Self::Output;
 
-    /// Returns true if nothing follows from further events.
+    /// Returns true if further events have no output.
     fn is_over(&self) -> bool {
         false
     }
@@ -41,18 +42,18 @@ pub enum NeededState {
     Current,
 }
 
-/// The state of an event. Its default is an unknown state.
+/// The state that was read for an event. The default is an unknown state.
 #[derive(Clone, Debug, Default)]
 pub struct EventState {
     /// The checkpoint with the needed state; `None` if there is none, or if it cannot be read.
     pub checkpoint: Option<Checkpoint>,
-    /// The events between the checkpoint from which a run continues and the start of the run. They
-    /// are passed with the first event of the run.
+    /// For the first event of a run that continues: the events between the checkpoint from which
+    /// the run continues and the start of the run. Empty for all other events.
     pub before: Vec<Event>,
 }
 
-/// Returns true if a run starts at the current checkpoint instead of writing a checkpoint of its
-/// own.
+/// Returns true if a run with this reason starts at the current checkpoint. A run with another
+/// reason first writes a checkpoint.
 pub fn goes_on(reason: RunReason) -> bool {
     !matches!(reason, RunReason::Input | RunReason::Fork)
 }

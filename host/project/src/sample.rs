@@ -189,7 +189,7 @@ pub(crate) fn call_piece(id: Option<&str>, arguments: &str) -> Delta {
     Delta::ToolCall { index: 0, id, name, arguments }
 }
 
-/// Ids of generated tool calls. There are few, so that they collide.
+/// Ids of generated tool calls. The list is short, so that ids of different calls are often equal.
 const IDS: &[&str] = &["", "a", "b", "run-1"];
 
 fn delta() -> impl Strategy<Value = Delta> {
@@ -262,7 +262,8 @@ pub(crate) fn emitted(number: usize, name: &str, data: Value) -> Event {
     event(EventKind::Custom(Custom { task, node: node(node_name), name, data }))
 }
 
-/// Generates events in arbitrary order with an end. An engine writes only some of these logs.
+/// Generates events in arbitrary order, followed by the end of the run. Most of these logs are not
+/// logs that the engine writes.
 pub(crate) fn log() -> impl Strategy<Value = Vec<Event>> {
     let ends =
         vec![RunStatus::Completed, RunStatus::Interrupted, RunStatus::Failed, RunStatus::Cancelled];

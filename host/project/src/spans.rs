@@ -1,9 +1,9 @@
 //! Projection of a run as OpenTelemetry spans.
 //!
-//! The run is the root span. Tasks are its children. Host calls (model, tool, HTTP, SQL) are
-//! children of their task, or of the tool call that made them. All ids are derived from the log, so
-//! spans that are built again have the same ids. Attributes follow the OpenTelemetry conventions
-//! for generative AI, and the attributes that Langfuse reads.
+//! The run is the root span. Tasks are children of the root span. Host calls (model, tool, HTTP,
+//! SQL) are children of their task, or of the tool call that made them. All ids are derived from
+//! the log, so the spans of a log always have the same ids. Attributes follow the OpenTelemetry
+//! conventions for generative AI, and include the attributes that Langfuse reads.
 //!
 //! * [`spans`] builds the spans of a [`Run`] from its events and a [`View`].
 //! * [`Span`] is one span, with its [`Attributes`].
@@ -31,8 +31,7 @@ pub use self::view::{Route, Run, View};
 use self::span::nanos;
 use crate::projection::{EventState, Projection};
 
-/// Maximum number of events of one span. Further events are counted, but only the log contains
-/// them.
+/// Maximum number of events of one span. A span only counts further events, which the log contains.
 const MAX_SPAN_EVENTS: usize = 128;
 
 /// Returns the spans of a run, the root first.
@@ -50,12 +49,12 @@ pub(crate) struct SpanBuilder<'a> {
     run: &'a Run<'a>,
     view: &'a View<'a>,
     begun_ms: Option<i64>,
-    /// Time of the last event.
+    /// Time of the last event, in milliseconds since 1970.
     ended_ms: i64,
     tasks: BTreeMap<TaskId, Task>,
     /// Calls without a result, with the time of their start in milliseconds since 1970.
     open: BTreeMap<CallKey, (i64, CallStarted)>,
-    /// Number of results of each call. A call that failed may be repeated under the same number.
+    /// Number of results of each call. A failed call may be repeated under the same number.
     answered: BTreeMap<CallKey, u32>,
     spans: Vec<Span>,
 }
@@ -66,7 +65,7 @@ struct Task {
     node: NodeName,
     /// Namespace of the graph that the task belongs to.
     namespace: Namespace,
-    /// The task that runs this graph; `None` for the root graph.
+    /// The task that runs the graph in `namespace`; `None` for the root graph.
     around: Option<TaskId>,
     step: u32,
     attempts: u32,
@@ -117,7 +116,8 @@ impl<'a> SpanBuilder<'a> {
     /// Returns the task that runs the graph of a namespace.
     fn around(&self, namespace: &Namespace) -> Option<TaskId> {
         let above = namespace.parent()?;
-        // A subgraph that keeps its state belongs to its node, and runs in one task at a time.
+        // The namespace of a subgraph that keeps its state names the node. The subgraph runs in one
+        // task at a time.
         namespace.task().or_else(|| {
             let its = self.tasks.iter().filter(|(_, task)| {
                 task.namespace == above && task.node.as_str() == namespace.node()
@@ -153,7 +153,7 @@ impl<'a> SpanBuilder<'a> {
         self.note(&failed.task, SpanEvent::new(at_ms, "exception", attributes));
     }
 
-    /// Adds an event to the span of a task. `content` is left out unless the view includes content.
+    /// Adds an event to the span of a task. Omits `content` unless the view includes content.
     fn happened(
         &mut self,
         task: &TaskId,
@@ -227,7 +227,7 @@ impl<'a> SpanBuilder<'a> {
         }
     }
 
-    /// Returns the ids of a call and of its parent span.
+    /// Returns the span ids of a call and of its parent.
     fn place(&self, key: &CallKey) -> (SpanId, SpanId) {
         let run = self.run.run;
         let of = |key: &CallKey| {
@@ -317,8 +317,8 @@ impl<'a> SpanBuilder<'a> {
         }
     }
 
-    /// Returns the attributes of every span. Tracing backends query spans one by one, so each span
-    /// has them.
+    /// Returns the attributes of every span. Tracing backends query single spans, so each span has
+    /// the attributes of the run.
     fn common(&self) -> Attributes {
         let run = self.run;
         let mut attributes = Attributes::default();
@@ -376,7 +376,7 @@ impl Projection for SpanBuilder<'_> {
     }
 }
 
-/// Returns the name of a run status in the API.
+/// Returns the name that a run status has in the API.
 pub fn status_word(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Pending => "pending",

@@ -17,7 +17,7 @@ pub use self::build::Tracer;
 pub struct Trace {
     /// Id of the thread.
     pub thread: String,
-    /// The same as `thread`, under the name that requests have for it.
+    /// Equal to `thread`. Requests use the name `thread_id`.
     #[serde(default)]
     #[schema(required = true)]
     pub thread_id: String,
@@ -28,7 +28,7 @@ pub struct Trace {
     pub changes: Vec<ChangeTrace>,
     /// Sums over all runs.
     pub totals: Totals,
-    /// True if the trace ends before the newest event of the thread, because it would be too large.
+    /// True if the trace omits the newest events of the thread, because it would be too large.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
@@ -36,9 +36,10 @@ pub struct Trace {
 /// Sums over the runs of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Totals {
-    /// Host calls without replayed ones.
+    /// Host calls, without calls whose results the journal returned.
     pub calls: u64,
-    /// Model calls without replayed ones and without reused results of cancelled runs.
+    /// Model calls, without calls whose results the journal returned and without reused results of
+    /// cancelled runs.
     pub model_calls: u64,
     /// Input tokens of model calls.
     pub input_tokens: u64,
@@ -57,9 +58,9 @@ pub struct RunTrace {
     pub reason: String,
     /// `running`, `completed`, `interrupted`, `failed` or `cancelled`.
     pub status: String,
-    /// Milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub started_ms: i64,
-    /// Milliseconds since 1970.
+    /// End of the run, in milliseconds since 1970; absent while the run is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
     /// Number of recoveries after the host stopped.
@@ -82,14 +83,14 @@ pub struct RunTrace {
 }
 
 /// A change of a thread between its runs: an edit, a settled call, or a migration to another
-/// version.
+/// version of the graph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeTrace {
     /// Sequence number of the event.
     pub seq: u64,
     /// `edited`, `settled` or `migrated`.
     pub change: String,
-    /// Milliseconds since 1970.
+    /// Time of the change, in milliseconds since 1970.
     pub at_ms: i64,
     /// One line for people that names the checkpoint, the call or the versions.
     pub summary: String,
@@ -149,9 +150,9 @@ pub struct AttemptTrace {
     pub attempt: u32,
     /// `running`, `finished`, `failed` or `asked`.
     pub outcome: String,
-    /// Milliseconds since 1970.
+    /// Start of the execution, in milliseconds since 1970.
     pub started_ms: i64,
-    /// Duration in microseconds.
+    /// Duration of the execution, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<u64>,
     /// Error message of a failed attempt.
@@ -165,7 +166,7 @@ pub struct AttemptTrace {
     pub replayed: usize,
     /// Calls that the execution made.
     pub calls: Vec<CallTrace>,
-    /// Ids of the interrupts that it raised.
+    /// Ids of the interrupts that the execution raised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<String>,
     /// Log messages, progress and names of custom events.
@@ -193,9 +194,9 @@ pub struct CallTrace {
     pub call: u32,
     /// Interface and function, such as `llm.complete`.
     pub function: String,
-    /// One line for people.
+    /// Description of the call in one line.
     pub summary: String,
-    /// Milliseconds since 1970.
+    /// Start of the call, in milliseconds since 1970.
     pub started_ms: i64,
     /// Duration in microseconds; absent while the call is in progress, or if the host stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,8 +211,7 @@ pub struct CallTrace {
     /// Output tokens of the model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Sequence number of the journal entry whose result was reused, which a cancelled run had
-    /// received.
+    /// Sequence number of the journal entry of a cancelled run, whose result was reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<u64>,
     /// Error message of a failed call.

@@ -1,11 +1,12 @@
 //! Projection of one run as messages and tool calls in order.
 //!
-//! Folds the changes of [`crate::conversation`] into a well-formed sequence of transcript events,
-//! for the streams of [`crate::ai_sdk`] and [`crate::ag_ui`]. Every start has exactly one end,
-//! every delta has a start, and every tool result has a call, also after a crash in the middle of a
-//! stream.
+//! The projection turns the changes of [`crate::conversation`] into a well-formed sequence of
+//! transcript events, for the streams of [`crate::ai_sdk`] and [`crate::ag_ui`]. Every start has
+//! exactly one end, every delta has a start, and every tool result has a call. This also holds
+//! after a crash in the middle of a stream.
 //!
-//! A turn is one model call of a node. Model calls of tools and calls for structured output are not
+//! A turn is one model call of a node, or several concurrent ones. Model calls of tools and calls
+//! for structured output are not part of the transcript.
 //! part of the transcript.
 
 mod calls;
@@ -30,31 +31,32 @@ use self::calls::ToolCalls;
 use self::turn::Turn;
 use crate::conversation::{ChangeKind, CompletionStep, Conversation, ConversationChange, TaskRef};
 
-/// Error of a tool call without a result when the run fails or is cancelled.
+/// Error of a tool call that has no result when the run fails or is cancelled.
 const RUN_ENDED_FIRST: &str = "the run ended before the tool returned a result";
 
 /// Error of a tool call whose arguments were incomplete when the model call failed.
 const CALL_INCOMPLETE: &str = "the completion ended before the tool call was complete";
 
-/// Task and number of a model call.
+/// A model call: its task, and its number among the host calls of the task.
 type Key = (TaskId, u32);
 
 /// The projection of one run. It takes the events of the run in order, from the first.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    /// Nodes whose model calls, and those of their subgraphs, are in the transcript; all nodes if
-    /// empty.
+    /// Nodes whose model calls are in the transcript, together with the model calls of their
+    /// subgraphs. Empty selects all nodes.
     nodes: BTreeSet<NodeName>,
     run: Option<RunId>,
     is_finished: bool,
-    /// Whether the run continues another run. It may then have results of tool calls of that run.
+    /// Whether the run continues another run. Such a run may have results of tool calls of the
+    /// other run.
     continues_run: bool,
     conversation: Conversation,
     /// Model calls in progress.
     turns: BTreeMap<Key, Turn>,
     has_open_turn: bool,
     calls: ToolCalls,
-    /// Number of texts so far, from which the ids of texts are made.
+    /// Number of texts so far, which gives the next text its id.
     texts: u32,
     reason: Option<CompletionEnd>,
     output: Vec<TranscriptEvent>,
@@ -100,7 +102,7 @@ impl Transcript {
                 self.continues_run |= goes_on;
             }
             EventKind::Called(called) => self.finish_tool_call(called),
-            // A fork repeats answered interrupts together with their answers.
+            // A fork repeats an answered interrupt together with its answer.
             EventKind::InterruptRaised(raised) if !raised.answered => {
                 self.output.push(TranscriptEvent::Interrupted(Box::new(raised.clone())));
             }
@@ -143,8 +145,8 @@ impl Transcript {
     /// Reads the messages that a task wrote: the ids that the task gave to tool calls, and the
     /// results of tools.
     fn apply_writes(&mut self, finished: &TaskFinished) {
-        // An overwrite repeats old messages. The messages of a subgraph were read from its own
-        // events.
+        // An overwrite may repeat old messages. The messages of a subgraph were read from the
+        // events of its tasks.
         let is_news = |write: &&Write| !write.overwrite && finished.child.is_none();
         let writes = finished.writes.iter().filter(is_news);
         let all = writes.flat_map(|write| messages(&write.value)).filter_map(MessageView::of);
@@ -157,8 +159,9 @@ impl Transcript {
         }
     }
 
-    /// Returns true if the model calls of a task are in the transcript: `nodes` contains the node
-    /// of the task, or a node that runs one of the graphs around the task.
+    /// Returns true if the transcript contains the model calls of a task: `nodes` is empty,
+    /// contains the node of the task, or contains a node that runs the graph of the task or one of
+    /// its parent graphs.
     fn is_conversation(&self, place: &TaskRef) -> bool {
         let mut levels = place.namespace.ancestors();
         self.nodes.is_empty()
@@ -220,8 +223,8 @@ impl Transcript {
         }
     }
 
-    /// Reads a tool message. For a call that never reached its tool, this message is the only
-    /// result.
+    /// Reads a tool message. If the host rejected the call before it reached its tool, this message
+    /// is the only result.
     fn apply_tool_message(&mut self, message: MessageView<'_>) {
         let Some(id) = message.tool_call_id() else { return };
         let call = match self.calls.resolve_pending(id) {

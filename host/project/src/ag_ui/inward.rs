@@ -1,7 +1,8 @@
-//! Requests of clients: which messages are new to a thread, and the answers to its interrupts.
+//! Requests of AG-UI clients: which messages are new to a thread, and the answers to the interrupts
+//! of the thread.
 //!
-//! A client sends the whole conversation with each request. The thread has most of it already, and
-//! its state takes precedence over the copy of the client.
+//! A client sends the whole conversation with each request. The thread already has most messages,
+//! and the state of the thread takes precedence over the messages of the client.
 
 mod message;
 
@@ -83,7 +84,7 @@ pub enum InputError {
         /// The reason.
         why: String,
     },
-    /// Two answers are for one interrupt.
+    /// Two entries of `resume` are for the same interrupt.
     #[error("`resume` has two entries for interrupt `{id}`; send one entry for each interrupt")]
     Duplicate {
         /// Id of the interrupt.
@@ -92,23 +93,23 @@ pub enum InputError {
     /// The answer is for an interrupt that is not pending.
     #[error(
         "interrupt `{id}` is not pending: it has an answer, its thread has expired, or this thread \
-         never raised it; an entry with the status `cancelled` for it is ignored"
+         never raised it; remove its entry, or send the status `cancelled`, which is ignored"
     )]
     NotPending {
         /// Id of the interrupt.
         id: String,
     },
-    /// Pending interrupts have no answer.
+    /// `resume` has no entry for some pending interrupts.
     #[error(
-        "the thread waits for answers; `resume` must have an entry for each of its interrupts, and \
-         has none for {}",
+        "the thread waits for answers; `resume` has no entry for these pending interrupts: {}; \
+         send an entry for each pending interrupt",
         quoted(ids)
     )]
     Unanswered {
         /// Ids of the interrupts.
         ids: Vec<String>,
     },
-    /// Interrupts cannot be cancelled.
+    /// An entry has the status `cancelled`, and no answer cancels its interrupt.
     #[error(
         "no answer cancels the interrupts {}; answer them, or cancel all interrupts and send a new \
          message, with which the graph starts again",
@@ -121,7 +122,7 @@ pub enum InputError {
 }
 
 impl InputError {
-    /// Returns true if the request is valid, but does not fit the interrupts of the thread.
+    /// Returns true if the request is well-formed but conflicts with the interrupts of the thread.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::NotPending { .. } | Self::Unanswered { .. })
     }
@@ -132,14 +133,14 @@ fn quoted(ids: &[String]) -> String {
     ids.join(", ")
 }
 
-/// Converts the messages of a client that are new to a thread to messages of a channel. `known` has
-/// the messages of the channel; `None` for the first run of a thread, to which the whole
-/// conversation is new.
+/// Converts the messages of a client that are new to a thread to messages of a channel. `known`
+/// contains the messages of the channel. `None` means the first run of a thread, to which all
+/// messages are new.
 ///
-/// Reasoning and activities are never converted. On a thread with messages, messages of the system
-/// and of users are new if they follow the last message of the agent and the last message whose id
-/// the thread has. Earlier messages may have been removed from the thread. The result of a tool is
-/// new if the thread has the call without a result.
+/// Reasoning and activities are never converted. On a thread with messages, system messages and
+/// user messages are new if they follow the last message of the agent and the last message whose id
+/// the thread has. The thread may have removed earlier messages, so a missing id alone does not
+/// make a message new. The result of a tool is new if the thread has the call without a result.
 ///
 /// # Errors
 ///
@@ -171,11 +172,11 @@ pub fn new_messages(messages: &[Value], known: Option<&[Value]>) -> Result<Vec<V
     Ok(new)
 }
 
-/// The messages of a thread, to which those of a client are compared.
+/// The messages of a thread that decide which messages of a client are new.
 #[derive(Default)]
 struct KnownMessages {
     ids: BTreeSet<String>,
-    /// Names of the tools of calls without a result, by the ids of the calls.
+    /// Names of the tools of calls without a result; the keys are call ids.
     open_calls: BTreeMap<String, String>,
 }
 
@@ -209,16 +210,16 @@ pub fn tool_call_ids(messages: &[Value]) -> BTreeSet<String> {
     calls.flatten().filter_map(|call| Some(call.get("id")?.as_str()?.to_owned())).collect()
 }
 
-/// Returns the answers to the pending interrupts of a thread. Returns `None` if there is nothing to
-/// answer: no interrupt is pending, or all of them are cancelled and the request has new messages,
-/// with which the graph starts again.
+/// Returns the answers to the pending interrupts of a thread. Returns `None` if no interrupt is
+/// pending, or if all of them are cancelled and the request has new messages, with which the graph
+/// starts again.
 ///
-/// A cancelled interrupt has the answer `cancel` if it is an elicitation, and `reject` if it is an
-/// approval.
+/// The answer to a cancelled elicitation is `cancel`, and the answer to a cancelled approval is
+/// `reject`.
 ///
 /// # Errors
 ///
-/// [`InputError`] if the entries do not fit the pending interrupts.
+/// [`InputError`] if the entries conflict with the pending interrupts.
 pub fn answers(
     entries: &[ResumeEntry],
     pending: &[Pending<'_>],
@@ -264,8 +265,8 @@ pub fn answers(
     Ok((!answers.is_empty()).then_some(answers))
 }
 
-/// Returns the answer that cancels an interrupt with this response schema: an elicitation, which
-/// may have several questions, or an approval.
+/// Returns the answer that cancels an interrupt with this response schema. Returns `None` unless
+/// the interrupt is an approval or an elicitation, which may have several questions.
 fn cancellation(schema: &Value) -> Option<Value> {
     let can_cancel = |question: &Value| {
         let actions = question.pointer("/properties/action/enum").and_then(Value::as_array);

@@ -31,7 +31,8 @@ fn events_for(known_calls: &[&str], log: &[Event]) -> Vec<AgUiEvent> {
     log.iter().flat_map(apply).collect()
 }
 
-/// A client that checks the order of events. It records the open and the used ids of each kind.
+/// A client that checks the order of events. It records which ids of each kind are open and which
+/// were used.
 #[derive(Default)]
 struct Client {
     open: BTreeSet<(&'static str, String)>,
@@ -131,7 +132,7 @@ fn lines(log: &[Event]) -> String {
 }
 
 #[test]
-fn a_run_reads_as_events() {
+fn a_run_with_tool_calls_has_the_expected_events() {
     insta::assert_snapshot!(lines(&two_turns()));
 }
 
@@ -165,14 +166,14 @@ fn client_with_the_call_of_an_earlier_run_receives_only_the_result() {
 }
 
 #[test]
-fn new_call_does_not_take_the_id_of_an_earlier_one() {
+fn new_tool_call_gets_another_id_than_an_earlier_call() {
     let told = calls(events_for(&["a", "a~2"], &two_turns()));
     let ids: BTreeSet<&str> = told.iter().map(|(_, id)| id.as_str()).collect();
     assert_eq!(Vec::from_iter(ids), ["a~3", "b"]);
 }
 
 #[test]
-fn run_that_never_started_has_a_start_and_an_end() {
+fn run_that_never_started_has_a_start_event_and_an_end_event() {
     let run = || RunId::new("run").unwrap();
     let mut client = Client::default();
     for event in unstarted(thread(), run(), None) {

@@ -8,7 +8,7 @@ use wattle_graph::event::InterruptRaised;
 /// Key of the pending interrupts among the values of a run.
 pub const INTERRUPT: &str = "__interrupt__";
 
-/// Key of the failure that replaces the values of a failed run.
+/// Key of the failure that a failed run has in place of its values.
 pub const ERROR: &str = "__error__";
 
 /// The address of a checkpoint, or of a graph without a checkpoint.
@@ -37,12 +37,12 @@ impl Checkpoint {
     }
 }
 
-/// An interrupt of a run, as clients receive it.
+/// A pending interrupt of a run, in the form of the Agent Server API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Interrupt {
-    /// Payload that the person is shown.
+    /// Payload of the question.
     pub value: Value,
-    /// Id of the interrupt. An answer can contain it.
+    /// Id of the interrupt, by which an answer can name it.
     pub id: String,
     /// JSON Schema of the answer.
     pub response_schema: Option<Value>,

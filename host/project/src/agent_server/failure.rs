@@ -1,15 +1,15 @@
 //! Failures in the form that clients of LangGraph servers expect.
 //!
-//! Clients show the message of an error to people and compare its name in code. The engine prepends
-//! the node and the plugin to the message of an author. In the form for clients they are separate
-//! fields.
+//! Clients show the message of an error to people and compare the name of an error in code. The
+//! engine prepends the node and the plugin to the message that a node returned. Here, node and
+//! plugin are separate fields.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
 
-/// Name of the error of a run that reached its recursion limit.
+/// Name of the error of a run that reached its recursion limit, as in LangGraph.
 const RECURSION: &str = "GraphRecursionError";
 
 /// Returns a failure as streams and responses show it: `error` (its name), `message`, and `node`
@@ -22,7 +22,8 @@ pub fn error_of(failure: &Failure) -> Value {
     Value::Object(shown)
 }
 
-/// Returns the error of a thread whose run was cancelled, in the words of LangGraph servers.
+/// Returns the error of a thread whose run was cancelled, with the name and message of LangGraph
+/// servers.
 pub fn cancelled() -> Value {
     json!({ "error": "UserInterrupt", "message": "User interrupted the run" })
 }
@@ -38,7 +39,7 @@ pub fn place_of(failure: &Failure) -> Map<String, Value> {
     ["node", "plugin"].into_iter().filter_map(of).collect()
 }
 
-/// Returns the message of the author of a node, or of the host.
+/// Returns the message without the prefix that names node and plugin.
 pub fn message_of(failure: &Failure) -> Cow<'_, str> {
     if let Some(allowed) = recursion(failure) {
         let why = &failure.message;
@@ -48,7 +49,7 @@ pub fn message_of(failure: &Failure) -> Cow<'_, str> {
     else {
         return failure.message.as_str().into();
     };
-    // The message names the parent graphs before the node.
+    // The message names the nodes of the parent graphs before the failed node.
     let place = format!("node `{node}` of plugin `{plugin}`: ");
     failure.message.split_once(&place).map_or(failure.message.as_str(), |(_, text)| text).into()
 }
@@ -57,7 +58,7 @@ fn name_of(failure: &Failure) -> &str {
     if recursion(failure).is_some() { RECURSION } else { &failure.code }
 }
 
-/// Returns the recursion limit if the run reached it.
+/// Returns the recursion limit that the run reached; `None` for any other failure.
 fn recursion(failure: &Failure) -> Option<&Value> {
     let is_recursion =
         failure.code == code::LIMIT && detail_text(failure, "limit") == Some("recursion");

@@ -1,7 +1,7 @@
 //! Ids in the form of the Agent Server API: UUIDs instead of the engine's numbers and digests.
 //!
-//! Every conversion can be reversed, except that of a call. All ids are derived from ids in the log,
-//! so none is stored.
+//! Every conversion except [`call_uuid`] is reversible. The store contains none of these ids,
+//! because all of them are derived from ids in the log.
 
 mod event;
 
@@ -10,7 +10,7 @@ use wattle_graph::id::{CheckpointId, Digest, Namespace, TaskId, ThreadId};
 
 pub use self::event::{EventId, FRAMES_PER_EVENT};
 
-/// UUID namespace of the assistant ids of graphs, which all servers of this API share.
+/// UUID namespace of the assistant ids of graphs, equal for all LangGraph servers.
 const ASSISTANTS: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
 
 /// UUID namespace of the run ids of model calls and tool calls.
@@ -22,8 +22,8 @@ const TASK_DIGITS: usize = 32;
 /// Number of bytes of a checkpoint id that contain the checkpoint's number.
 const NUMBER_BYTES: usize = 6;
 
-/// End of the bytes that are zero in an id of [`input_uuid`], so that it sorts low. The bytes after
-/// it are a digest of the thread.
+/// End of the bytes that are zero in an id of [`input_uuid`]. The zeros make the id sort below
+/// other ids with the same number. The bytes after them are a digest of the thread.
 const LOWEST: usize = 10;
 
 /// Separates two levels of a namespace.
@@ -38,8 +38,8 @@ pub fn assistant_uuid(graph: &str) -> Uuid {
 }
 
 /// Returns the id of a checkpoint: a UUID that sorts like the checkpoint's number. The UUID
-/// contains a digest of the thread, so that ids of other threads are rejected. A copy of a thread
-/// keeps the ids of its origin.
+/// contains a digest of `origin`, so a thread rejects the checkpoint ids of other threads. A copy
+/// of a thread has the `origin` of the original thread and therefore keeps its checkpoint ids.
 pub fn checkpoint_uuid(origin: &ThreadId, id: CheckpointId) -> Uuid {
     let mut bytes = [0; 16];
     let number = id.0.to_be_bytes();
@@ -61,13 +61,13 @@ pub fn checkpoint_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
 /// id of `made` and above the ids of all earlier checkpoints.
 pub fn input_uuid(origin: &ThreadId, made: CheckpointId) -> Uuid {
     let mut bytes = *checkpoint_uuid(origin, made).as_bytes();
-    // These are the lowest bytes that a UUID of this version can have after the number.
+    // A UUID of this version has no lower bytes after the number.
     bytes[NUMBER_BYTES..LOWEST].fill(0);
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 /// Returns the checkpoint that an input made, from the id of the state before the input. Returns
-/// `None` if `text` is not such an id of this thread.
+/// `None` if `text` is not an id that [`input_uuid`] returns for this thread.
 pub fn input_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
     let uuid = Uuid::try_parse(text).ok()?;
     let made = number(uuid);
@@ -86,8 +86,8 @@ pub fn task_uuid(task: &TaskId) -> String {
     hyphenated(task.as_str())
 }
 
-/// Returns the run id of a model call or a tool call, from a name that no other call of the thread
-/// has.
+/// Returns the run id of a model call or a tool call. `name` must be unique among the calls of the
+/// thread.
 pub fn call_uuid(name: &str) -> String {
     Uuid::new_v5(&CALLS, name.as_bytes()).to_string()
 }
@@ -122,7 +122,7 @@ fn hyphenated(id: &str) -> String {
     }
 }
 
-/// Rewrites the task id of each level, and keeps the call path after it.
+/// Applies `rewrite` to the task id of each level, and keeps the call path after the task id.
 fn each_task(namespace: &str, rewrite: impl Fn(&str) -> String) -> String {
     let level = |level: &str| {
         let Some((node, rest)) = level.split_once(TASK) else { return level.to_owned() };

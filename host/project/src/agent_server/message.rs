@@ -1,8 +1,8 @@
 //! Conversion of messages in both directions.
 //!
-//! A message of a channel is an object with a `role`. A message of the protocol is an object with a
-//! `type`. A field that the other form does not have is kept under its name, so that messages
-//! survive a round trip.
+//! A message of a channel is an object with a `role`. A message of the Agent Server API is an
+//! object with a `type`. A field that exists in only one of these forms is kept under its name, so
+//! that messages survive a round trip.
 
 mod blocks;
 mod content;
@@ -16,7 +16,8 @@ pub use self::inward::{Fresh, from_wire, from_wire_all};
 pub use self::outward::{compact, to_wire, to_wire_all};
 pub use self::request::of_request;
 
-/// Roles of messages: name in the channel, type in the protocol, and other names that clients use.
+/// Roles of messages: name in the channel, type in the Agent Server API, and other names that
+/// clients use.
 const ROLES: &[(&str, &str, &[&str])] = &[
     ("user", "human", &["HumanMessage", "HumanMessageChunk"]),
     ("assistant", "ai", &["AIMessage", "AIMessageChunk"]),
@@ -26,7 +27,7 @@ const ROLES: &[(&str, &str, &[&str])] = &[
     ("remove", "remove", &["RemoveMessage"]),
 ];
 
-/// Returns the role for a name of a role or type that clients use.
+/// Returns the role whose name, type or other name is `name`.
 fn role_of(name: &str) -> Option<&'static str> {
     let known = ROLES
         .iter()
@@ -34,7 +35,7 @@ fn role_of(name: &str) -> Option<&'static str> {
     known.map(|(role, _, _)| *role)
 }
 
-/// Returns the type of the protocol for a role.
+/// Returns the type that a message of this role has in the Agent Server API.
 fn type_of(role: &str) -> &str {
     ROLES.iter().find(|(ours, _, _)| *ours == role).map_or(role, |(_, kind, _)| kind)
 }

@@ -1,9 +1,10 @@
-//! Projection of a run into messages and their deltas, for the streams.
+//! Projection of a run into messages and their deltas, for the streams of both versions.
 //!
-//! A completion is sent as deltas while it arrives, under the message id that the guest receives
-//! with it. The message that a node writes afterwards is the same message: it has the same id or,
-//! if the node omitted the id, the same content. It is therefore sent only if no delta of it was
-//! sent. A message without an id gets an id at the end of the superstep, and is sent then.
+//! The stream sends a completion as deltas while the completion arrives, under the message id that
+//! the guest also receives. The message that a node writes afterwards is the same message: it has
+//! the same id or, if the node omitted the id, the same content. The stream therefore sends the
+//! message of the node only if it sent no delta of the completion. A message without an id gets an
+//! id at the end of the superstep, and the stream sends the message then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +21,12 @@ pub use crate::conversation::{CompletionDelta, TaskRef};
 use crate::agent_server::message;
 use crate::agent_server::thread_info::ThreadInfo;
 
-/// Name of the event with a delta of a message: `id` and `text`.
+/// Name of the custom event with which a node streams a delta of a message. Its data has `id` and
+/// `text`.
 pub const MESSAGE_DELTA: &str = "message.delta";
 
-/// Name of the event that completes a message: `id`.
+/// Name of the custom event with which a node completes a message that it streamed. Its data has
+/// `id`.
 pub const MESSAGE_END: &str = "message.end";
 
 /// The role of a message that removes other messages.
@@ -36,7 +39,7 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Output tokens.
     pub output_tokens: u64,
-    /// Sum of both.
+    /// Sum of input and output tokens.
     pub total_tokens: u64,
 }
 
@@ -50,12 +53,12 @@ impl From<Tokens> for Usage {
     }
 }
 
-/// How a model ended a completion.
+/// How and by which model a completion ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
     /// Token counts; `None` if they are unknown.
     pub usage: Option<Usage>,
-    /// Why the model stopped.
+    /// Why the model stopped, such as `stop`.
     pub reason: String,
     /// Name of the model.
     pub model: String,
@@ -79,7 +82,7 @@ pub struct MessageChange {
 pub enum MessageChangeKind {
     /// A delta of the content.
     Delta(CompletionDelta),
-    /// The message is complete. `None` for a message that a node streams.
+    /// The message is complete. `None` for a message that a node streams with custom events.
     Done(Option<Finish>),
     /// The message is discarded; another message may replace it.
     Discarded,
@@ -95,18 +98,18 @@ struct SentCompletion {
     calls: usize,
 }
 
-/// The first messages of a channel, whose ids are known.
+/// The messages at the start of a channel whose ids the projection has recorded.
 #[derive(Clone, Debug)]
 struct LearnedMessages {
-    /// Version of the channel.
+    /// Version of the channel at which the ids were recorded.
     version: Option<CheckpointId>,
     count: usize,
-    /// Id of the last of them.
+    /// Id of the last of these messages.
     last_id: Option<String>,
 }
 
 impl LearnedMessages {
-    /// Returns the messages of a later version of the channel that may have an unknown id.
+    /// Returns the messages of a later version of the channel whose ids may not have been recorded.
     fn rest<'m>(&self, all: &'m ChannelValue, version: Option<CheckpointId>) -> Vec<&'m Value> {
         if version.is_some() && version == self.version {
             return Vec::new();
@@ -121,26 +124,27 @@ impl LearnedMessages {
 #[derive(Clone, Debug, Default)]
 pub struct MessageProjection {
     conversation: Conversation,
-    /// Completions that were sent, by tasks that have not ended. A task that continues after a
-    /// cancel writes these completions again; they are not sent again.
+    /// Completions whose deltas were sent, by tasks that have not ended. A task that continues
+    /// after a cancel writes the messages of these completions, which are not sent again.
     sent: BTreeMap<TaskId, Vec<SentCompletion>>,
-    /// Messages that nodes stream themselves and that are not complete.
+    /// Messages that nodes stream with custom events and that are not complete.
     open: BTreeMap<String, TaskRef>,
     /// Ids of messages that were sent or are in the state.
     known_ids: BTreeSet<String>,
-    /// Messages in the state whose ids were learned, by graph and channel.
+    /// Messages in the state whose ids were recorded, by graph and channel.
     learned: BTreeMap<(Namespace, ChannelName), LearnedMessages>,
-    /// Messages without an id, until the next checkpoint of their graph.
+    /// Messages that tasks wrote without an id since the last checkpoint of their graph.
     without_id: Vec<(TaskRef, Value)>,
 }
 
 impl MessageProjection {
-    /// Returns true if the ids of messages depend on the next checkpoint of a graph.
+    /// Returns true if the next checkpoint of a graph gives ids to messages that have not been
+    /// sent.
     pub fn waits_for(&self, namespace: &Namespace) -> bool {
         self.without_id.iter().any(|(task, _)| task.namespace == *namespace)
     }
 
-    /// Records the ids of the messages in a state, so that these messages are not sent.
+    /// Records the ids of the messages in a state, so that the stream does not send these messages.
     pub fn learn_ids(&mut self, thread_info: &ThreadInfo, checkpoint: &Checkpoint) {
         for message in self.unlearned(thread_info, checkpoint).into_iter().flatten() {
             self.known_ids.extend(id_of(message).map(str::to_owned));
@@ -157,8 +161,8 @@ impl MessageProjection {
         }
     }
 
-    /// Returns the messages in a state that may have an unknown id. A superstep adds messages after
-    /// those of a channel, so the work for it does not grow with the conversation.
+    /// Returns the messages in a state whose ids may not have been recorded. A superstep appends
+    /// messages to a channel, so the work per superstep does not grow with the conversation.
     fn unlearned<'c>(
         &self,
         thread_info: &ThreadInfo,
@@ -173,8 +177,9 @@ impl MessageProjection {
         conversations(thread_info, checkpoint).map(of_channel).collect()
     }
 
-    /// Forgets which messages were learned in the subgraphs that a checkpoint ends. Forgets those
-    /// of its graph unless a superstep made it: an input, an edit or a fork may replace messages.
+    /// Forgets which messages were recorded in the subgraphs that a checkpoint ends. An input, an
+    /// edit or a fork may replace messages, so their checkpoints also forget the messages of the
+    /// graph itself.
     fn keep_learned(&mut self, graph: &Namespace, source: CheckpointSource) {
         let is_superstep = source == CheckpointSource::Loop;
         self.learned.retain(|(learned, _), _| {
@@ -214,7 +219,7 @@ impl MessageProjection {
             EventKind::RunEnded(ended) if event.namespace.is_root() && !waits(ended.status) => {
                 self.close(|_| true, &mut spoken);
             }
-            // This includes tasks whose start event was not read.
+            // The conversation does not report the end of a task whose start event was not read.
             EventKind::TaskFinished(TaskFinished { task, .. })
             | EventKind::TaskFailed(TaskFailed { task, .. }) => self.end_task(task, &mut spoken),
             _ => {}
@@ -271,7 +276,7 @@ impl MessageProjection {
         }
     }
 
-    /// Applies a custom event with which a node streams a message.
+    /// Applies a custom event. Only [`MESSAGE_DELTA`] and [`MESSAGE_END`] change messages.
     fn apply_custom(&mut self, event: &Event, custom: &Custom, spoken: &mut Vec<MessageChange>) {
         let Some(id) = custom.data.get("id").and_then(Value::as_str) else { return };
         let task = self.conversation.task_ref(event, &custom.task, &custom.node);
@@ -304,7 +309,7 @@ impl MessageProjection {
             let writes = finished.writes.iter();
             writes.filter(move |write| thread_info.channels.contains(write.channel.as_str()))
         };
-        // A channel that is overwritten, or that loses messages, may have others in their place.
+        // An overwrite or a removal can put other messages at the positions of recorded messages.
         for write in writes().filter(|write| write.overwrite || removes(&write.value)) {
             self.learned.retain(|(_, channel), _| *channel != write.channel);
         }
@@ -377,13 +382,14 @@ impl MessageProjection {
         }
     }
 
-    /// Ends a task. A further attempt of the task sends its messages again.
+    /// Ends a task. After this, the messages of a further attempt of the task are sent again.
     fn end_task(&mut self, task: &TaskId, spoken: &mut Vec<MessageChange>) {
         self.sent.remove(task);
         self.close(|of| of == task, spoken);
     }
 
-    /// Completes the messages that ended tasks streamed and left open.
+    /// Completes the messages that tasks streamed with custom events and did not complete.
+    /// `is_over` selects the tasks.
     fn close(&mut self, is_over: impl Fn(&TaskId) -> bool, spoken: &mut Vec<MessageChange>) {
         for (id, task) in self.open.extract_if(.., |_, task| is_over(&task.task)) {
             spoken.push(MessageChange { task, id, kind: MessageChangeKind::Done(None) });
@@ -391,12 +397,13 @@ impl MessageProjection {
     }
 }
 
-/// Returns true if a custom event is part of a message, so that it is not shown as a custom event.
+/// Returns true if a custom event streams a message. Streams do not show such an event as a custom
+/// event.
 pub fn is_message_event(custom: &Custom) -> bool {
     matches!(custom.name.as_str(), MESSAGE_DELTA | MESSAGE_END)
 }
 
-/// Returns true if the next run continues what a run with this status left open.
+/// Returns true if the next run continues the open messages of a run with this status.
 fn waits(status: RunStatus) -> bool {
     matches!(status, RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running)
 }

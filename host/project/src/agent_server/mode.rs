@@ -11,7 +11,7 @@ pub enum Mode {
     Values,
     /// The writes of each task.
     Updates,
-    /// Custom events and progress of nodes.
+    /// Custom events of guests, and the progress of nodes.
     Custom,
     /// Starts and ends of tasks.
     Tasks,
@@ -19,11 +19,11 @@ pub enum Mode {
     Checkpoints,
     /// Tasks and checkpoints together.
     Debug,
-    /// Named events of graphs, nodes and models.
+    /// Events of graphs, nodes, models and tools, under the names of LangChain.
     Events,
-    /// Messages, whole or with the content so far.
+    /// Messages: whole messages, and the content so far of streamed messages.
     Messages,
-    /// Messages and deltas, each with its origin.
+    /// Messages and deltas, each with the metadata of the run and the task.
     MessagesTuple,
 }
 

@@ -271,17 +271,17 @@ impl Sample {
         self.checkpoints.insert((self.namespace.clone(), id), checkpoint);
     }
 
-    /// Continues in the subgraph of the newest task.
+    /// Adds the following events in the subgraph that the newest task runs.
     pub(super) fn enter(&mut self, name: &str) {
         self.namespace = self.namespace.for_task(&node(name), &self.task());
     }
 
-    /// Continues in the subgraph that a call of the newest task started.
+    /// Adds the following events in the subgraph that a call of the newest task started.
     pub(super) fn enter_call(&mut self, name: &str, place: &str) {
         self.namespace = self.namespace.for_call(&node(name), &self.task(), place);
     }
 
-    /// Continues in the root graph.
+    /// Adds the following events in the root graph.
     pub(super) fn leave(&mut self) {
         self.namespace = Namespace::root();
     }

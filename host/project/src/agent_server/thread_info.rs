@@ -40,7 +40,7 @@ impl ThreadInfo {
         Checkpoint { checkpoint_id: Some(id), ..self.place(namespace) }
     }
 
-    /// Returns the address of a graph without a checkpoint.
+    /// Returns the address of a graph, without a checkpoint id.
     pub fn place(&self, namespace: &Namespace) -> Checkpoint {
         Checkpoint {
             thread_id: self.thread.to_string(),
@@ -82,7 +82,7 @@ impl ThreadInfo {
         }
     }
 
-    /// As [`writes`](Self::writes), but returns an empty object if there are no writes.
+    /// Returns the same as [`writes`](Self::writes), but an empty object if there are no writes.
     pub fn result(&self, writes: &[Write]) -> Value {
         match self.writes(writes) {
             Value::Null => Value::Object(Map::new()),

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-/// Formats milliseconds since 1970 in UTC, such as `2026-11-21T20:46:20.022000+00:00`. Times
-/// outside of the calendar's range become its first or last time.
+/// Formats milliseconds since 1970 in UTC, such as `2026-11-21T20:46:20.022000+00:00`. A time that
+/// the calendar cannot represent becomes the first or last time of the calendar.
 pub fn format_time_with_micros(ms: i64) -> String {
     let end = if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
     let time = Timestamp::from_millisecond(ms).unwrap_or(end);

@@ -1,7 +1,8 @@
 //! Tool calls of models in the log, for both streams.
 //!
-//! Requests and outputs are read as JSON. Clients therefore also see an output with a part that
-//! [`ToolOutput`](wattle_graph::tool::ToolOutput) does not know, and nothing is decoded twice.
+//! The projection reads requests and outputs as JSON and does not decode them to types. Clients
+//! therefore also see a part of an output that [`ToolOutput`](wattle_graph::tool::ToolOutput) does
+//! not know.
 
 use serde_json::{Value, json};
 use wattle_graph::event::Called;
@@ -10,7 +11,7 @@ use crate::agent_server::message;
 
 /// The request of a call, as the log contains it.
 pub(super) struct ToolRequest<'r> {
-    /// Id that the model gave.
+    /// Id that the model gave the call.
     pub(super) id: &'r str,
     /// Visible name or full reference of the tool.
     tool: &'r str,
@@ -53,8 +54,8 @@ impl<'r> ToolRequest<'r> {
         }
     }
 
-    /// Converts a tool output to the message that the agent of `std` writes for it. The message has
-    /// no id before it is written.
+    /// Converts a tool output to the message that the agent of `std` writes for it. The message
+    /// gets its id only when the agent writes it.
     fn message(&self, answer: &Value) -> Value {
         let parts = answer.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let structured = answer.get("structured").filter(|data| !data.is_null());
@@ -76,7 +77,7 @@ impl<'r> ToolRequest<'r> {
     }
 }
 
-/// Returns the texts of an output or of a tool message, joined by line breaks as in the message.
+/// Returns the texts of an output or of a tool message, joined by line breaks.
 pub(super) fn text(answer: &Value) -> String {
     match answer.get("content") {
         Some(Value::String(text)) => text.clone(),

@@ -37,7 +37,7 @@ pub struct Context {
     pub thread_info: ThreadInfo,
     /// Id of the run.
     pub run: RunId,
-    /// Name of the graph for clients.
+    /// Name of the graph in the Agent Server API.
     pub graph_id: String,
     /// Id of the assistant.
     pub assistant_id: String,
@@ -57,8 +57,8 @@ struct RaisedInterrupt {
     is_answered: bool,
 }
 
-/// The projection of one run to a run stream of the Agent Server API. It follows the first version
-/// of the protocol.
+/// The projection of one run to a run stream of the Agent Server API, in the first version of the
+/// streaming protocol.
 #[derive(Clone, Debug)]
 pub struct V1 {
     modes: BTreeSet<Mode>,
@@ -73,8 +73,8 @@ pub struct V1 {
     start_checkpoints: BTreeMap<Namespace, CheckpointId>,
     /// Tasks that have started.
     tasks: BTreeMap<TaskId, TaskRef>,
-    /// Run ids of the model calls and tool calls that server-sent events of mode `events` have
-    /// started and not ended.
+    /// Run ids of the model calls and tool calls for which the stream has sent a start event of
+    /// mode `events` and no end event.
     calls: BTreeSet<String>,
     /// Interrupts in the order in which they were raised.
     interrupts: Vec<RaisedInterrupt>,
@@ -104,7 +104,7 @@ impl V1 {
         }
     }
 
-    /// Returns true if the stream may need a state for some event.
+    /// Returns true if [`Projection::needs`] may request a state for some event of the run.
     pub fn needs_states(&self) -> bool {
         self.shows_state() || self.speaks()
     }
@@ -207,8 +207,8 @@ impl V1 {
         self.checkpoints.retain(|nested, _| !nested.is_nested_in(&event.namespace));
         self.start_checkpoints.remove(&event.namespace);
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
-            // An old state must not be shown as the new one. Streams of messages alone need no
-            // state.
+            // Server-sent events after this checkpoint must not contain the state before it. Modes
+            // that show only messages do not need a state.
             if self.shows_state() {
                 self.checkpoints.remove(&event.namespace);
             }
@@ -259,8 +259,8 @@ impl V1 {
         }
     }
 
-    /// Ends the stream of an interrupted run. The run waits for answers or, if it has no
-    /// interrupts, at a breakpoint. The state at a breakpoint has been sent.
+    /// Ends the stream of an interrupted run. A run without pending interrupts stopped at a
+    /// breakpoint, and the stream has already sent its state.
     fn wait(&mut self, event: &Event) {
         let open: Vec<Interrupt> = self.open().map(|question| question.interrupt.clone()).collect();
         if open.is_empty() {
@@ -290,8 +290,8 @@ impl V1 {
         }
     }
 
-    /// Marks interrupts as unanswered again, and removes the interrupts that the run raised after
-    /// their answers.
+    /// Marks the reopened interrupts as pending, and removes the interrupts that the run raised
+    /// after they were answered.
     fn reopen(&mut self, run: &RunId, reopened: &Reopened) {
         let is_again = |question: &RaisedInterrupt| reopened.interrupts.contains(&question.id);
         let again = self.interrupts.iter().filter(|question| is_again(question));
@@ -333,7 +333,7 @@ impl Projection for V1 {
                 let is_first = !self.has_started && event.namespace.is_root();
                 let goes_on = goes_on(started.reason);
                 let shows = self.shows_state() || self.has(Mode::Updates);
-                // The state at the start distinguishes old messages from new ones.
+                // The state at the start tells which messages are not new.
                 (is_first && (self.speaks() || (goes_on && shows))).then_some(NeededState::Start)
             }
             EventKind::Checkpointed(made) => {
@@ -358,7 +358,7 @@ impl Projection for V1 {
         self.recall(&state.before, event);
         self.begin(event);
         match &event.kind {
-            // Clients see an interrupt of any graph as an interrupt of the run.
+            // Clients see an interrupt of a subgraph as an interrupt of the run.
             EventKind::InterruptRaised(raised) if raised.answered => drop(self.note(event, raised)),
             EventKind::InterruptRaised(raised) => self.ask(event, raised),
             EventKind::Answered(answered) => self.answer(&answered.interrupt, true),

@@ -1,9 +1,9 @@
 //! Projection of a thread as a stream of typed events, for the second version of the streaming
 //! protocol.
 //!
-//! The stream is a function of the log, like that of the first version. It starts with the first
-//! event of the thread and covers all runs. Events outside of the subscription count as well, so
-//! that the numbers of events do not depend on the subscription.
+//! The stream is a function of the log. It starts with the first event of the thread and covers all
+//! runs. Events that the subscription does not select also get numbers, so the numbers of events do
+//! not depend on the subscription.
 
 mod blocks;
 mod subscription;
@@ -53,26 +53,26 @@ impl StreamEvent {
     }
 }
 
-/// The projection of one thread. It takes the events of the thread in order, from the first one or
-/// from the first one after a run that has completed: no later event of the stream depends on what
-/// was before. The ids of earlier messages are unknown then, but only messages that are streamed
-/// have events.
+/// The projection of one thread. It takes the events of the thread in order. The first event is the
+/// first one of the thread, or the first one after a run that has completed: no later event of the
+/// stream depends on what was before. In the second case the ids of earlier messages are unknown.
+/// This changes nothing, because only messages that are streamed have events.
 #[derive(Clone, Debug)]
 pub struct V2 {
     subscription: Subscription,
     thread_info: ThreadInfo,
-    /// Name of the graph for clients.
+    /// Name of the graph in the Agent Server API.
     graph: String,
     messages: MessageProjection,
     blocks: Blocks,
     tools: ToolCalls,
-    /// Newest checkpoint of the root graph and of each subgraph. Subgraphs may continue from it
-    /// after a failure or a cancel.
+    /// Newest checkpoint of the root graph and of each subgraph. A subgraph may continue from this
+    /// checkpoint after a failure or a cancel.
     checkpoints: BTreeMap<Namespace, Checkpoint>,
     /// Running subgraphs.
     subgraphs: BTreeSet<Namespace>,
     is_running: bool,
-    /// Whether the current event starts a run and does not recover one.
+    /// Whether the current event starts a run, in contrast to recovering one.
     starts_run: bool,
     /// Number of the last event that the subscriber has received.
     after: u64,
@@ -106,20 +106,20 @@ impl V2 {
         Self { after, ..self }
     }
 
-    /// Replaces the settings of the thread. Called after the thread was migrated to another version
-    /// of its graph.
+    /// Replaces the settings of the thread. Callers use this after a migration of the thread to
+    /// another version of its graph.
     pub fn set_thread(&mut self, thread_info: ThreadInfo) {
         self.thread_info = thread_info;
     }
 
-    /// Returns true if the stream may need a state for some event.
+    /// Returns true if [`Projection::needs`] may request a state for some event of the thread.
     pub fn shows_state(&self) -> bool {
         let shown = [Channel::Values, Channel::Tasks, Channel::Checkpoints];
         shown.iter().any(|channel| self.subscription.has(channel))
     }
 
-    /// Sends an event of a tool call. The message of a tool is sent as if the call were a graph of
-    /// its own, so that clients can show it with the call.
+    /// Sends an event of a tool call. The message of a tool has a namespace below the graph, as if
+    /// the call were a subgraph, so that clients can show the message with the call.
     fn tool(&mut self, event: &Event, namespace: &Namespace, data: Value) {
         let call = data["tool_call_id"].as_str().unwrap_or_default();
         let message = blocks::of_tool(call, &data);
@@ -233,7 +233,7 @@ impl V2 {
         self.checkpoints.retain(|nested, _| !nested.is_nested_in(&event.namespace));
         match state {
             Some(state) => drop(self.checkpoints.insert(event.namespace.clone(), state.clone())),
-            // The old state must not be shown as the new one.
+            // Later events must not show the state before this checkpoint.
             None => drop(self.checkpoints.remove(&event.namespace)),
         }
     }
@@ -251,7 +251,7 @@ impl V2 {
         self.leave(event, &finished.task, "completed");
     }
 
-    /// Ends the subgraphs that a task runs.
+    /// Ends the subgraphs that a task runs. `what` is the name of the event.
     fn leave(&mut self, event: &Event, task: &TaskId, what: &str) {
         let own = self.subgraphs.iter().filter(|namespace| namespace.task().as_ref() == Some(task));
         let own: Vec<Namespace> = own.cloned().collect();
@@ -260,7 +260,7 @@ impl V2 {
         }
     }
 
-    /// Ends a subgraph, after the subgraphs inside it.
+    /// Ends a subgraph, after its nested subgraphs. `what` is the name of the event.
     fn leave_graph(&mut self, event: &Event, namespace: &Namespace, what: &str) {
         let ends = |nested: &Namespace| nested == namespace || nested.is_nested_in(namespace);
         let ended: Vec<Namespace> = self.subgraphs.extract_if(.., |nested| ends(nested)).collect();
@@ -361,8 +361,8 @@ impl Projection for V2 {
     type Output = Vec<StreamEvent>;
 
     fn needs(&self, event: &Event) -> Option<NeededState> {
-        // A new task is shown with the state before it. The subscriber may have received the event
-        // with that state.
+        // A new task is shown with the state before it. That state is also needed if the subscriber
+        // has already received the event with the state.
         let is_new = EventId::end_of(event.seq) > self.after;
         if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
             return None;
@@ -398,8 +398,8 @@ impl Projection for V2 {
 }
 
 /// Returns the id of an event. Clients read the run of a start, an end or an interrupt only from
-/// this id. The JavaScript client expects the run id between two colons after `synth`; without it,
-/// the client takes the end of an earlier run for the end of its own run.
+/// this id. The JavaScript client expects the run id between two colons after `synth`. Without the
+/// run id, the client takes the end of an earlier run for the end of its current run.
 fn event_id(method: &str, event: &Event, id: EventId) -> String {
     match method {
         "lifecycle" | "input.requested" => format!("synth:{}:{id}", event.run),

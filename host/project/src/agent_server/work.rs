@@ -53,7 +53,7 @@ pub(super) fn input(
     thread_info.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
 }
 
-/// Returns the name that the protocol gives the trigger of a node.
+/// Returns the name that LangGraph gives the trigger of a node.
 pub(super) fn trigger(node: &str) -> String {
     format!("branch:to:{node}")
 }

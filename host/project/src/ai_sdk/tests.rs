@@ -1,4 +1,5 @@
-//! Tests of the stream against the rules of the SDK. The SDK itself enforces only a part of them.
+//! Tests of the stream against the rules that the AI SDK documents. The SDK itself enforces only a
+//! part of these rules.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ struct Client {
     in_step: bool,
     /// Ids of texts; true if the text is open.
     texts: BTreeMap<String, bool>,
-    /// Tool parts with their step.
+    /// State of each tool part, and the number of the step that it belongs to.
     tools: BTreeMap<String, (Input, usize)>,
 }
 
@@ -97,8 +98,8 @@ impl Client {
         }
     }
 
-    /// The SDK looks for a part in the current step only, and would create a second part in another
-    /// step.
+    /// Checks a change of the arguments of a tool call. The SDK searches only the current step for
+    /// a part, and would create a second part in another step.
     fn input(&mut self, id: &str, next: Option<Input>) -> Result<(), &'static str> {
         let part = self.tools.get_mut(id).ok_or("no such call")?;
         ensure(part.0 == Input::Streaming, "the arguments are complete")?;
@@ -135,12 +136,12 @@ fn lines(events: &[Event]) -> String {
 }
 
 #[test]
-fn a_run_reads_as_a_message() {
+fn a_run_with_tool_calls_becomes_one_message() {
     insta::assert_snapshot!(lines(&two_turns()));
 }
 
 #[test]
-fn a_crash_in_the_middle_leaves_the_message_whole() {
+fn a_crash_during_the_run_leaves_the_message_well_formed() {
     insta::assert_snapshot!(lines(&cut_and_recovered()));
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the projection with arbitrary logs: everything that starts ends, and the deltas add up
-//! to the completion.
+//! Tests of the projection with arbitrary logs: all tasks and completions that start also end, and
+//! the deltas add up to the completion.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ fn completion_without_a_result_fails() {
         run_ended(RunStatus::Failed),
         run_ended(RunStatus::Cancelled),
         // The completion is invalid, so the projection reports a failure. Clients see the message
-        // of the node instead.
+        // that the node writes.
         completed(0, 0, json!("no list of parts")),
     ];
     for end in ends {
@@ -121,7 +121,7 @@ fn structured_output_is_not_part_of_the_conversation() {
 
 proptest! {
     #[test]
-    fn everything_that_starts_ends(log in log()) {
+    fn all_tasks_and_completions_that_start_end(log in log()) {
         let mut conversation = Conversation::default();
         let mut tasks: BTreeMap<TaskId, bool> = BTreeMap::new();
         let mut open: BTreeMap<(TaskId, u32), (String, String)> = BTreeMap::new();
@@ -142,7 +142,8 @@ proptest! {
                             CompletionStep::Started => {
                                 open.insert(key, (id, String::new()));
                             }
-                            // The start of a call by an unknown task makes no change.
+                            // The start of a call by an unknown task makes no change, so the first
+                            // delta counts as the start.
                             CompletionStep::Delta(piece) => {
                                 let told = open.entry(key).or_insert((id.clone(), String::new()));
                                 if told.0 != id {

@@ -194,7 +194,7 @@ fn called(called: &Called) -> EventOutlineKind {
     }
 }
 
-/// The fields of a completion that say where it comes from. Nothing else is decoded.
+/// The fields of a completion that name its model and providers. Other fields are not decoded.
 #[derive(Deserialize)]
 struct CompletionSource {
     model: String,
@@ -212,15 +212,15 @@ impl CompletionSource {
         self.attempts.last().map(|attempt| attempt.provider.clone())
     }
 
-    /// Returns the number of requests; `None` for logs of hosts that did not count them.
+    /// Returns the number of requests; `None` if an older host wrote the log without this number.
     fn tries(&self) -> Option<u32> {
         let tries = self.attempts.iter().map(|attempt| attempt.tries);
         (!self.attempts.is_empty()).then(|| tries.fold(0, u32::saturating_add))
     }
 }
 
-/// Converts a raised interrupt. Leaves out the opaque state of an elicitation, because it can be a
-/// secret of an MCP server.
+/// Converts a raised interrupt. Omits the opaque state of an elicitation, which can be a secret of
+/// an MCP server.
 fn interrupt_raised(raised: &InterruptRaised) -> EventOutlineKind {
     EventOutlineKind::InterruptRaised {
         interrupt: raised.interrupt.to_string(),
@@ -347,8 +347,8 @@ fn excerpt(value: &Value) -> Excerpt {
     Excerpt { bytes, value: (bytes <= OUTLINE_VALUE_BYTES).then(|| value.clone()) }
 }
 
-/// Returns the length of a value as JSON, in bytes. All keys in the log are strings, so the
-/// serializer does not fail.
+/// Returns the length of a value as JSON, in bytes. Serialization cannot fail, because all keys in
+/// the log are strings.
 fn bytes<T: Serialize>(value: &T) -> u64 {
     json_text::length(value).unwrap_or_default()
 }
@@ -357,7 +357,7 @@ fn texts(ids: &[impl ToString]) -> Vec<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
-/// Returns a text, truncated if it is long.
+/// Returns a text, truncated after [`OUTLINE_TEXT_BYTES`].
 fn text(text: &str) -> String {
     if text.len() <= OUTLINE_TEXT_BYTES {
         return text.to_owned();

@@ -26,7 +26,7 @@ fn digest() -> String {
     "0".repeat(64)
 }
 
-/// A value that is too large for an outline.
+/// Returns a value that is too large for an outline.
 fn large() -> Value {
     json!("x".repeat(10_000))
 }
@@ -227,7 +227,7 @@ fn event_of_a_subgraph_has_its_namespace() {
 }
 
 #[test]
-fn values_are_kept_up_to_the_limit() {
+fn outline_contains_values_up_to_the_limit() {
     let shown = |characters: usize| {
         let data = json!("x".repeat(characters));
         outline(&json!({ "type": "custom", "task": "t", "node": "n", "name": "x", "data": data }))

@@ -1,4 +1,4 @@
-//! Tests of what every projection guarantees.
+//! Tests of the guarantees of all projections.
 
 use std::fmt::Debug;
 
@@ -43,17 +43,17 @@ const CHANNELS: [&str; 9] = [
     "custom",
 ];
 
-/// A log, with what the tests do with it.
+/// A log with its states, and the positions at which the tests clone a projection.
 struct Log<'l> {
     events: &'l [Event],
     /// Returns the state that an event needs.
     read: &'l dyn Fn(NeededState, &Event) -> EventState,
-    /// Numbers of events after which a copy replaces the original.
+    /// Numbers of events after which the tests clone the projection and continue with the clone.
     cuts: Vec<usize>,
 }
 
 impl Log<'_> {
-    /// Checks all projections. The log contains a whole run, or ends with one.
+    /// Checks all projections. The log must end with the end of a run.
     fn check(&self) {
         let run = &self.events[self.events.len() - 1].run;
         self.check_one(true, || AiSdkProjection::new([]), drop);
@@ -81,8 +81,8 @@ impl Log<'_> {
         self.check_one(false, || SpanBuilder::new(&shown, &view), SpanBuilder::finish);
     }
 
-    /// Checks that the outputs and the result of a projection depend only on the log. `ends` is
-    /// whether the projection is over after the log, so that nothing follows from further events.
+    /// Checks that the outputs and the result of a projection depend only on the log. `ends` is the
+    /// expected [`Projection::is_over`] after the log.
     fn check_one<P, R>(&self, ends: bool, new: impl Fn() -> P, finish: impl Fn(P) -> R)
     where
         P: Projection + Clone,
@@ -100,7 +100,7 @@ impl Log<'_> {
             seen.extend(self.apply(&mut copy, rest));
             assert_eq!(seen, outputs, "cut after {cut} events");
             assert_eq!(finish(copy), result, "cut after {cut} events");
-            // The copy did not change the original.
+            // The clone did not change the original.
             assert_eq!(self.apply(&mut original, rest), outputs[cut..]);
         }
         assert_eq!(whole.is_over(), ends);
@@ -130,7 +130,7 @@ fn numbered(mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-/// Returns the same state for all events.
+/// Returns the same checkpoint for all events.
 fn known_state(_: NeededState, _: &Event) -> EventState {
     EventState { checkpoint: Some(checkpoint(json!({ "messages": [] }))), before: Vec::new() }
 }
@@ -139,7 +139,7 @@ fn known_state(_: NeededState, _: &Event) -> EventState {
 fn every_projection_of_a_thread_is_a_function_of_its_log() {
     let thread = Sample::whole();
     let read = |need: NeededState, event: &Event| {
-        // A run that continues gets the events since the start checkpoint, too.
+        // The first event of a run that continues also gets the events since the start checkpoint.
         let is_start = need == NeededState::Start && event.run.as_str() == RUNS[1];
         let before = thread.events.iter().filter(|before| is_start && before.seq < event.seq);
         EventState { before: before.cloned().collect(), ..thread.read(Some(need), event) }
@@ -158,11 +158,11 @@ fn every_projection_of_a_run_is_a_function_of_its_log() {
 }
 
 proptest! {
-    // Each case runs all projections, so there are fewer than by default.
+    // Each case runs all projections, so the test has fewer cases than the default.
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_projection_of_any_log_is_a_function_of_it(events in log(), cut in 0..60_usize) {
+    fn every_projection_is_a_function_of_any_generated_log(events in log(), cut in 0..60_usize) {
         let events = numbered(events);
         let cuts = vec![cut.min(events.len())];
         Log { events: &events, read: &known_state, cuts }.check();

@@ -52,7 +52,7 @@ impl Attributes {
         self.put(key, Attribute::Texts(values.into_iter().map(str::to_owned).collect()));
     }
 
-    /// Adds the attributes of a failure that Langfuse reads.
+    /// Adds the attributes by which Langfuse marks a failure. Adds nothing if `message` is `None`.
     pub(super) fn failed(&mut self, message: Option<&str>) {
         if let Some(message) = message {
             self.text("langfuse.observation.level", "ERROR");

@@ -9,8 +9,8 @@ use crate::spans::attribute::Attributes;
 use crate::spans::content;
 use crate::spans::view::View;
 
-/// Returns Langfuse's observation type for a kind of call; `None` for reads of a stream, which have
-/// no span.
+/// Returns Langfuse's observation type for a kind of call. Returns `None` for a read of a stream,
+/// which has no span.
 pub(super) fn observation(kind: CallKind) -> Option<&'static str> {
     match kind {
         CallKind::Complete | CallKind::Stream | CallKind::GenerateImages => Some("generation"),
@@ -28,7 +28,7 @@ pub(super) fn describe(
 ) -> Option<String> {
     let kind = called.kind()?;
     let observation = observation(kind)?;
-    // A reused result is not a generation, because Langfuse would add its cost again.
+    // A reused result is a plain span, because Langfuse would count the cost of a generation again.
     let observation = if called.reused.is_some() { "span" } else { observation };
     attributes.text("langfuse.observation.type", observation);
     attributes.text("wattle.function", &called.function);

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-/// Maximum length of a string inside a JSON value, in bytes. Images are longer; most prompts are
-/// not.
+/// Maximum length of a string inside a JSON value, in bytes. Images are longer, and most prompts
+/// are shorter.
 const TEXT_BYTES: usize = 8 << 10;
 
 /// Maximum length of an attribute, in bytes.

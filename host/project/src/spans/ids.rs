@@ -1,5 +1,5 @@
-//! Ids of traces and spans. They are derived from the log, so spans that are sent again keep their
-//! ids.
+//! Ids of traces and spans. The ids are derived from the log, so the spans of a log have the same
+//! ids if they are sent again.
 
 use wattle_graph::id::{CallKey, Digest, RunId, TaskId};
 
@@ -17,8 +17,8 @@ pub(super) fn of_task(run: &RunId, task: &TaskId) -> SpanId {
     digest(&format!("task\n{run}\n{task}"))
 }
 
-/// Returns the id of a call of a run. `repeat` distinguishes calls that failed and were repeated
-/// under the same key.
+/// Returns the id of a call of a run. `repeat` distinguishes repetitions of a failed call under the
+/// same key.
 pub(super) fn of_call(run: &RunId, key: &CallKey, repeat: u32) -> SpanId {
     let CallKey { task, scope, call } = key;
     digest(&format!("call\n{run}\n{task}\n{scope:?}\n{call}\n{repeat}"))

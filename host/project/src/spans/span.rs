@@ -44,9 +44,9 @@ pub struct Span {
     pub end_ns: u64,
     /// Attributes of the span.
     pub attributes: Attributes,
-    /// Events of the span; `dropped_events` counts the others.
+    /// Events of the span, up to a maximum number.
     pub events: Vec<SpanEvent>,
-    /// Number of further events that were dropped.
+    /// Number of events above the maximum, which `events` lacks.
     pub dropped_events: u32,
     /// Error message of a span that failed.
     pub error: Option<String>,
@@ -70,7 +70,7 @@ impl SpanEvent {
     }
 }
 
-/// Converts milliseconds since 1970 to nanoseconds. Earlier times become 0.
+/// Converts milliseconds since 1970 to nanoseconds since 1970. Earlier times become 0.
 pub(super) fn nanos(at_ms: i64) -> u64 {
     u64::try_from(at_ms).unwrap_or(0).saturating_mul(1_000_000)
 }

@@ -24,7 +24,7 @@ pub struct Run<'a> {
     pub status: RunStatus,
     /// Failure of a failed run.
     pub failure: Option<&'a Failure>,
-    /// Whether the run has more events than were read.
+    /// Whether the log has more events of the run than the projection gets.
     pub truncated: bool,
     /// Input of the run; `None` if content is not exported.
     pub input: Option<&'a Value>,

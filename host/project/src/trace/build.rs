@@ -22,7 +22,7 @@ use crate::trace::{
     Totals, Trace,
 };
 
-/// Name of the change of an edit, which the log records as `checkpointed`.
+/// The [`ChangeTrace::change`] of an edit. The log records an edit as `checkpointed`.
 const EDITED: &str = "edited";
 
 /// Builds the trace of a thread from its events, oldest first.
@@ -30,14 +30,14 @@ const EDITED: &str = "edited";
 pub struct Tracer {
     runs: Vec<RunTrace>,
     changes: Vec<ChangeTrace>,
-    /// Sequence number of the newest migration.
+    /// Sequence number of the newest migration of the thread.
     migration_seq: Option<u64>,
     totals: Totals,
     /// Successful calls of each task. A re-execution of the task replays them.
     answered: BTreeMap<TaskId, BTreeSet<CallKey>>,
-    /// Number of entries.
+    /// Number of entries of the trace, which [`TRACE_ENTRIES`] limits.
     entries: usize,
-    /// Approximate length of all texts in bytes.
+    /// Approximate length of all texts, in bytes, which [`TRACE_BYTES`] limits.
     bytes: u64,
     truncated: bool,
 }
@@ -96,7 +96,8 @@ impl Tracer {
                 }
             }
             EventKind::Checkpointed(made) => {
-                // The checkpoint of an input precedes the first superstep and belongs to none.
+                // The checkpoint of an input precedes the first superstep, so no superstep gets its
+                // channels.
                 if let Some(step) = self.steps(event).and_then(|steps| steps.last_mut()) {
                     step.changed = made.changed.iter().map(ToString::to_string).collect();
                 }
@@ -129,7 +130,8 @@ impl Tracer {
         }
     }
 
-    /// Adds the change of an edit. The checkpoint that a migration makes is not a separate change.
+    /// Adds the change of an edit. A migration also makes a checkpoint, which is not a separate
+    /// change.
     fn edited(&mut self, event: &Event, made: &Checkpointed) {
         let is_of_migration = self
             .changes
@@ -155,7 +157,7 @@ impl Tracer {
     }
 
     fn changed(&mut self, event: &Event, summary: String, principal: Option<&Principal>) {
-        // A policy settles calls while a run is active.
+        // A policy settles calls while a run is active. This is not a change between runs.
         if self.run(&event.run).is_none() {
             self.changes.push(change(event, summary, principal));
             self.entries += 1;
@@ -300,14 +302,14 @@ impl Projection for Tracer {
         }
     }
 
-    /// Returns true if the trace was too large for an event. It is truncated then, and ignores all
+    /// Returns true if the trace is truncated: an event did not fit, and the trace omits it and all
     /// later events.
     fn is_over(&self) -> bool {
         self.truncated
     }
 }
 
-/// Creates a change with the name of its event.
+/// Creates a change with the name and the time of its event.
 fn change(event: &Event, summary: String, principal: Option<&Principal>) -> ChangeTrace {
     ChangeTrace {
         seq: event.seq,
@@ -326,12 +328,12 @@ fn kind_of(decision: &Decision) -> &'static str {
     }
 }
 
-/// Returns the first 12 hexadecimal digits of a digest, which distinguish versions.
+/// Returns the first 12 hexadecimal digits of a digest, which suffice to distinguish versions.
 fn shortened(digest: &Digest) -> String {
     digest.to_hex()[..12].to_owned()
 }
 
-/// Returns the supersteps of a graph. They are part of the task that runs the graph.
+/// Returns the supersteps of a graph. The trace contains them in the task that runs the graph.
 fn steps_in<'s>(
     root: &'s mut Vec<StepTrace>,
     namespace: &Namespace,
@@ -341,7 +343,8 @@ fn steps_in<'s>(
     let owner = namespace.task();
     let attempt = latest(steps, |known| match &owner {
         Some(task) => known.task == task.as_str(),
-        // A subgraph that keeps its state belongs to its node, and runs in one task at a time.
+        // The namespace of a subgraph that keeps its state names the node. The subgraph runs in one
+        // task at a time.
         None => known.node == namespace.node(),
     })?;
     let place = attempt.graphs.iter().position(|graph| graph.namespace == namespace.as_str());
@@ -362,8 +365,8 @@ fn latest(
     tasks.find(|known| is_meant(known))?.attempts.last_mut()
 }
 
-/// Inserts a call below the call that `scope` identifies, in the order of call numbers. The start
-/// and the end of a call share one entry. Returns the number of new entries.
+/// Inserts a call into the calls of the tool call that `scope` identifies, in the order of call
+/// numbers. The start and the end of a call share one entry. Returns the number of new entries.
 fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) -> usize {
     let number = scope.first().copied().unwrap_or(call.call);
     let place = calls.binary_search_by_key(&number, |known| known.call);
@@ -379,7 +382,8 @@ fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) -> usize
         }
         ([_, rest @ ..], Ok(index)) => put_call(&mut calls[index].calls, rest, call),
         ([outer, rest @ ..], Err(index)) => {
-            // The outer call started in an earlier execution.
+            // The log has no start of the outer call in this execution, because the call started in
+            // an earlier one.
             let mut outer = CallTrace {
                 call: *outer,
                 function: CallKind::CallTool.name().into(),
@@ -393,7 +397,7 @@ fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) -> usize
     }
 }
 
-/// Returns the approximate length of the texts that a trace takes from an event, in bytes.
+/// Returns the approximate length of the texts that the trace has for an event, in bytes.
 fn text_bytes(kind: &EventKind) -> u64 {
     let failed = |failure: &Failure| failure.message.len();
     let texts = match kind {
@@ -417,7 +421,7 @@ fn json_bytes(value: &impl Serialize) -> usize {
     json_text::length(value).map_or(0, |bytes| bytes as usize)
 }
 
-/// Returns the string that a value serializes to.
+/// Returns the string to which a value serializes.
 fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

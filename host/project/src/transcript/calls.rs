@@ -3,7 +3,7 @@
 //!
 //! A model may give two calls the same id, or no id, so the transcript generates ids where
 //! necessary. The node that stores the conversation may also give a call another id. The order of
-//! the calls in the message of the node shows which call an id belongs to.
+//! the calls in the message of the node determines which call has which of these ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,19 @@ use wattle_graph::message::MessageView;
 /// All tool calls of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolCalls {
-    /// Ids in the transcript.
+    /// Ids of all calls in the transcript.
     ids: BTreeSet<String>,
-    /// Ids in the transcript. The keys are the ids that the model and the node gave.
+    /// Id of each call in the transcript. The keys are the ids that the model or the node gave the
+    /// call, and the id itself.
     alias_to_id: BTreeMap<String, String>,
     /// Complete calls without a result.
     pending: BTreeSet<String>,
-    /// Open calls whose results the turn waits for.
+    /// Calls without a result that keep the current turn open.
     waiting: BTreeSet<String>,
-    /// Calls of the last completion of each task, in order.
+    /// Calls of the newest completion of each task, in order.
     last_calls_by_task: BTreeMap<TaskId, Vec<String>>,
-    /// Arguments of calls that an earlier run made.
+    /// Arguments of calls of earlier runs, from the journal entries of this run; the keys are the
+    /// ids that the model gave.
     inherited_arguments: BTreeMap<String, Value>,
 }
 
@@ -46,7 +48,7 @@ impl ToolCalls {
         id
     }
 
-    /// Returns the run id with the next free number.
+    /// Returns an id that consists of the run id and the next free number.
     fn generated_id(&self, run: &RunId) -> String {
         let mut number = self.ids.len() + 1;
         while self.ids.contains(&format!("{run}-{number}")) {
@@ -72,6 +74,7 @@ impl ToolCalls {
     }
 
     /// Records the ids that a message of a task gives to the calls of the task's newest completion.
+    /// Does nothing if the message has another number of calls.
     pub(super) fn learn_aliases(&mut self, task: &TaskId, listed: &[ToolCall]) {
         let same = |calls: &&Vec<String>| !calls.is_empty() && calls.len() == listed.len();
         let Some(calls) = self.last_calls_by_task.get(task).filter(same) else { return };
@@ -80,29 +83,29 @@ impl ToolCalls {
         }
     }
 
-    /// Closes a call that has a result. Returns the id of the call in the transcript; `None` if the
-    /// call is unknown or already closed.
+    /// Removes a call from the calls without a result. Returns the id of the call in the
+    /// transcript; `None` if the call is unknown or already has a result.
     pub(super) fn resolve_pending(&mut self, alias: &str) -> Option<String> {
         let id = self.alias_to_id.get(alias)?;
         self.waiting.remove(id);
         self.pending.take(id)
     }
 
-    /// Closes and returns all calls without a result.
+    /// Removes and returns all calls without a result.
     pub(super) fn drain_pending(&mut self) -> impl Iterator<Item = String> + use<> {
         self.waiting.clear();
         std::mem::take(&mut self.pending).into_iter()
     }
 
-    /// Keeps the arguments of a call that an earlier run made.
+    /// Records the arguments of a call that an earlier run made.
     pub(super) fn keep_arguments(&mut self, id: &str, arguments: Option<&Value>) {
         if let Some(arguments) = arguments {
             self.inherited_arguments.insert(id.to_owned(), arguments.clone());
         }
     }
 
-    /// Returns the call of an earlier run whose result the message contains. Returns `None` for a
-    /// call of this run, and after the first result of a call.
+    /// Returns the call of an earlier run whose result the message contains. Returns `None` if this
+    /// run made the call, or if the call already has a result.
     pub(super) fn inherit(&mut self, id: &str, message: MessageView<'_>) -> Option<InheritedCall> {
         if self.alias_to_id.contains_key(id) || !self.ids.insert(id.to_owned()) {
             return None;
@@ -119,7 +122,7 @@ impl ToolCalls {
         !self.waiting.is_empty()
     }
 
-    /// Ends the turn. Open calls may still get results.
+    /// Ends the turn. Calls without a result may still get one.
     pub(super) fn stop_waiting(&mut self) {
         self.waiting.clear();
     }

@@ -17,9 +17,9 @@ pub enum TranscriptEvent {
     TaskStarted(TaskId, NodeName),
     /// The task finished or failed.
     TaskFinished(TaskId),
-    /// A turn started: a node calls a model.
+    /// A turn started: a node called a model.
     TurnStarted,
-    /// The turn ended: the model requested no tool, or all its tool calls have results.
+    /// The turn ended: the models requested no tool, or all tool calls of the turn have results.
     TurnFinished,
     /// A text or a reasoning starts, with an id that is unique in the run.
     TextStart(ContentKind, String),
@@ -33,7 +33,8 @@ pub enum TranscriptEvent {
         id: String,
         /// Name of the tool.
         name: String,
-        /// Whether an earlier run made the call. Its arguments and its result follow immediately.
+        /// Whether an earlier run made the call. If so, its arguments and its result follow
+        /// immediately.
         is_inherited: bool,
     },
     /// A delta of the JSON text of the arguments.
@@ -80,12 +81,12 @@ pub enum TranscriptEvent {
     Progress {
         /// Node that reports the progress.
         node: NodeName,
-        /// Text for people.
+        /// Description of the progress for people.
         message: String,
         /// Completed fraction, from 0 to 1.
         fraction: Option<f64>,
     },
-    /// An interrupt.
+    /// A task raised an interrupt.
     Interrupted(Box<InterruptRaised>),
     /// The run ended or was interrupted; always the last event.
     RunEnded {
@@ -110,7 +111,7 @@ pub enum ContentKind {
 /// Why a completion ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompletionEnd {
-    /// The completion is complete.
+    /// The model completed its output.
     #[default]
     Stop,
     /// The model reached the length limit.

@@ -14,7 +14,7 @@ pub enum ToolCallResult {
 }
 
 impl ToolCallResult {
-    /// Returns the result of a host call from the journal. An output of unknown form is returned
+    /// Returns the result of a host call from the journal. Returns an output of unknown form
     /// unchanged.
     pub(super) fn of_call(called: &Called) -> Self {
         match (&called.result, called.tool_output()) {

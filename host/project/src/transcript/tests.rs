@@ -25,7 +25,7 @@ fn texts(said: &[TranscriptEvent]) -> String {
 }
 
 #[test]
-fn structured_output_and_other_nodes_are_left_out() {
+fn transcript_omits_structured_output_and_unselected_nodes() {
     let log = [
         task_started(0),
         call_started(0, 0, true),
@@ -64,7 +64,7 @@ fn restart_starts_a_new_text() {
 }
 
 #[test]
-fn repeated_calls_keep_their_id_after_a_restart() {
+fn repeated_tool_calls_keep_their_ids_after_a_restart() {
     let save = Delta::ToolCall {
         index: 1,
         id: Some("b".to_owned()),
@@ -91,7 +91,7 @@ fn repeated_calls_keep_their_id_after_a_restart() {
 }
 
 #[test]
-fn call_with_invalid_arguments_gets_no_result() {
+fn tool_call_with_invalid_arguments_gets_no_result() {
     let refused =
         json!({ "role": "tool", "tool_call_id": "a", "status": "error", "content": "no" });
     let said = say(&[
@@ -109,7 +109,7 @@ fn call_with_invalid_arguments_gets_no_result() {
 }
 
 #[test]
-fn failed_and_cancelled_runs_close_open_calls() {
+fn failed_and_cancelled_runs_end_tool_calls_with_an_error() {
     let begin = [
         task_started(0),
         call_started(0, 0, false),
@@ -153,7 +153,7 @@ fn failed_model_call_ends_its_turn() {
 }
 
 #[test]
-fn resumed_run_has_results_of_earlier_calls() {
+fn resumed_run_has_the_results_of_tool_calls_of_the_earlier_run() {
     let answer = json!({
         "role": "tool", "tool_call_id": "a", "name": "find", "content": "x", "status": "success",
     });
@@ -182,7 +182,7 @@ fn resumed_run_has_results_of_earlier_calls() {
 }
 
 #[test]
-fn unstreamed_completion_is_emitted_whole() {
+fn completion_without_deltas_is_emitted_whole() {
     let said = say(&[
         task_started(0),
         call_started(0, 0, false),
@@ -204,7 +204,7 @@ fn inside(mut event: Event) -> Event {
 }
 
 #[test]
-fn subgraph_output_is_not_repeated() {
+fn messages_of_a_subgraph_are_not_repeated_by_its_parent_graph() {
     let answer = json!({ "role": "tool", "tool_call_id": "old", "name": "find", "content": "x" });
     let mut outer = task_finished(0, json!([answer, { "role": "assistant", "content": "Hello" }]));
     let namespace = inside(outer.clone()).namespace;
@@ -231,7 +231,7 @@ fn subgraph_output_is_not_repeated() {
     );
     let ends = said.iter().filter(|said| matches!(said, TranscriptEvent::RunEnded { .. })).count();
     assert_eq!((ends, matches!(said.last(), Some(TranscriptEvent::RunEnded { .. }))), (1, true));
-    // `nodes` selects a node by its own name, or by the name of the node that runs its graph.
+    // `nodes` selects a node by its name, or by the name of the node that runs its graph.
     for (named, wanted) in [("tools", "Hello"), ("agent", "Hello"), ("other", "")] {
         let mut transcript = Transcript::new([NodeName::new(named).unwrap()]);
         let said: Vec<TranscriptEvent> =
@@ -262,7 +262,7 @@ fn failed_task_ends_the_tasks_of_its_subgraph() {
 }
 
 #[test]
-fn answered_interrupt_of_a_fork_is_left_out() {
+fn transcript_omits_the_answered_interrupt_of_a_fork() {
     let task = TaskId::new("task-0").unwrap();
     let told = |answered| {
         let question = InterruptRaised { answered, ..interrupt_raised(&task, "agent", 0) };

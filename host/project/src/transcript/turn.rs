@@ -1,4 +1,4 @@
-//! A turn: one model call in progress.
+//! The state of one model call in progress.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) struct Turn {
     text: Option<(ContentKind, String)>,
     /// Started tool calls by their position in the completion.
     calls: BTreeMap<u32, PartialToolCall>,
-    /// Tool calls that a restart discarded. A later call of the same tool takes over the id of a
+    /// Tool calls that a restart discarded. The next call of the same tool takes over the id of a
     /// discarded call.
     restarted: Vec<PartialToolCall>,
 }
@@ -72,8 +72,8 @@ impl Turn {
         }
     }
 
-    /// Applies the whole completion: emits the content that no delta had, and completes the tool
-    /// calls. Returns the ids of the calls in order.
+    /// Applies the whole completion: emits the content that no delta contained, and completes the
+    /// tool calls. Returns the ids of the calls in order.
     pub(super) fn finish(
         &mut self,
         completion: &Completion,
@@ -103,7 +103,7 @@ impl Turn {
         made
     }
 
-    /// Closes the open text, and all open tool calls with the error `why`.
+    /// Ends the open text, and ends all incomplete tool calls with the error `why`.
     pub(super) fn abort(&mut self, why: &str, said: &mut Vec<TranscriptEvent>) {
         self.end_text(said);
         let begun = std::mem::take(&mut self.calls).into_values();

@@ -1,13 +1,13 @@
 //! Conversion of one message of a client to a message of a channel.
 //!
-//! The content is converted through the blocks of Agent Server clients, so that images and files
-//! of both protocols have one form in the state.
+//! The blocks of Agent Server messages are the intermediate form of the content. Images and files
+//! of both protocols therefore have the same form in the state.
 
 use serde_json::{Map, Value, json};
 
 use crate::agent_server::message::from_wire;
 
-/// The role of a message of the protocol.
+/// The role of a message of AG-UI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     User,
@@ -55,8 +55,7 @@ impl<'m> Envelope<'m> {
         Ok(Self { id, role, tool_call_id: text("toolCallId"), role_name, fields })
     }
 
-    /// Converts the message. `tool` is the name of the tool whose result the message is, if it is
-    /// known.
+    /// Converts the message. For a tool message, `tool` is the name of the called tool, if known.
     pub(super) fn convert(&self, tool: Option<String>) -> Result<Value, String> {
         let mut message = json!({ "id": self.id, "role": self.role_name });
         message["content"] = match self.fields.get("content") {
@@ -77,7 +76,7 @@ impl<'m> Envelope<'m> {
         if let Some(name) = self.fields.get("name").filter(|name| name.is_string()) {
             message["name"] = name.clone();
         }
-        // The message has an id, so none is generated.
+        // [`Self::of`] rejects a message without an id, so `from_wire` generates none.
         from_wire(&message, &mut String::new)
     }
 
@@ -97,7 +96,7 @@ impl<'m> Envelope<'m> {
     }
 }
 
-/// Converts the parts of a content to blocks. A content without a known part is empty.
+/// Converts the parts of a message to blocks. Returns an empty string if no part has a known type.
 fn blocks(parts: &[Value]) -> Result<Value, String> {
     let mut blocks = Vec::with_capacity(parts.len());
     for (position, part) in parts.iter().enumerate() {
@@ -106,13 +105,13 @@ fn blocks(parts: &[Value]) -> Result<Value, String> {
     Ok(if blocks.is_empty() { "".into() } else { blocks.into() })
 }
 
-/// Converts a part. Returns `None` for a part of a later version of the protocol, which a server
-/// must ignore.
+/// Converts a part. Returns `None` if the type of the part is unknown: AG-UI requires that servers
+/// ignore parts of later versions.
 fn block(part: &Value) -> Result<Option<Value>, String> {
     let kind = part.get("type").and_then(Value::as_str).ok_or("a part needs a `type`")?;
     match kind {
         "text" => {
-            let text = part.get("text").and_then(Value::as_str).ok_or("it has no `text`")?;
+            let text = part.get("text").and_then(Value::as_str).ok_or("the part has no `text`")?;
             Ok(Some(json!({ "type": "text", "text": text })))
         }
         "image" | "audio" | "video" => file(kind, part),
@@ -121,17 +120,17 @@ fn block(part: &Value) -> Result<Option<Value>, String> {
     }
 }
 
-/// Converts a part with a file to a block of this type.
+/// Converts a part with a file to a block of type `kind`.
 fn file(kind: &str, part: &Value) -> Result<Option<Value>, String> {
-    let source = part.get("source").ok_or("it has no `source`")?;
+    let source = part.get("source").ok_or("the part has no `source`")?;
     let text = |name: &str| source.get(name).and_then(Value::as_str);
-    let place = match text("type").ok_or("its `source` has no `type`")? {
+    let place = match text("type").ok_or("`source` has no `type`")? {
         "data" => "base64",
         "url" => "url",
         "file" => "file_id",
         _ => return Ok(None),
     };
-    let value = text("value").ok_or("its `source` has no `value`")?;
+    let value = text("value").ok_or("`source` has no `value`")?;
     let mut block = json!({ "type": kind, place: value });
     if let Some(media_type) = text("mimeType") {
         block["mime_type"] = media_type.into();

@@ -19,7 +19,7 @@ fn assistant(id: &str, calls: &[&str]) -> Value {
     json!({ "id": id, "role": "assistant", "toolCalls": calls })
 }
 
-/// A message of the channel that requests calls.
+/// Returns an assistant message of the channel that requests tool calls.
 fn asking(calls: &[&str]) -> Value {
     let call = |id: &&str| json!({ "id": id, "name": "add", "arguments": { "a": 1 } });
     let calls: Vec<Value> = calls.iter().map(call).collect();
@@ -64,7 +64,7 @@ fn first_run_takes_the_whole_conversation() {
 }
 
 #[test]
-fn only_messages_after_the_known_ones_are_new() {
+fn only_messages_after_the_last_known_message_are_new() {
     let known = [json!({ "id": "1", "role": "user", "content": "one" })];
     let (one, two) = (user("1", "one"), user("2", "two"));
     assert_eq!(new_ids(&[one.clone(), two.clone()], &known), ["2"]);
@@ -110,7 +110,7 @@ fn error_of_a_tool_is_its_result() {
 }
 
 #[test]
-fn parts_become_parts_of_the_state() {
+fn parts_of_ag_ui_become_parts_of_the_state() {
     const PNG: &str = "iVBORw0KGgo=";
     let source = |kind: &str, value: &str, media_type: &str| json!({ "type": kind, "value": value, "mimeType": media_type });
     let content = json!([
@@ -144,7 +144,7 @@ fn parts_become_parts_of_the_state() {
 }
 
 #[test]
-fn invalid_messages_are_named_by_position() {
+fn errors_name_the_position_of_the_invalid_message() {
     let part = |part: Value| json!({ "id": "2", "role": "user", "content": [part] });
     for (message, reason) in [
         (json!("hi"), "must be an object"),
@@ -157,13 +157,13 @@ fn invalid_messages_are_named_by_position() {
         (json!({ "id": "2", "role": "tool", "content": "x" }), "needs `toolCallId`"),
         (json!({ "id": "2", "role": "assistant", "toolCalls": 7 }), "must be an array"),
         (part(json!({ "text": "x" })), "part 0 of `content`: a part needs a `type`"),
-        (part(json!({ "type": "text" })), "it has no `text`"),
-        (part(json!({ "type": "image" })), "it has no `source`"),
+        (part(json!({ "type": "text" })), "the part has no `text`"),
+        (part(json!({ "type": "image" })), "the part has no `source`"),
         (part(json!({ "type": "image", "source": {} })), "`source` has no `type`"),
         (part(json!({ "type": "image", "source": { "type": "url" } })), "has no `value`"),
         (
             part(json!({ "type": "image", "source": { "type": "data", "value": "?" } })),
-            "its data is not base64",
+            "the data is not base64",
         ),
     ] {
         let why = why(message.clone());
@@ -180,7 +180,7 @@ fn known_messages_are_not_converted() {
 }
 
 #[test]
-fn calls_of_the_client_are_collected() {
+fn tool_call_ids_of_all_client_messages_are_returned() {
     let messages = [user("1", "hi"), assistant("2", &["a", "b"]), json!({ "toolCalls": [7, {}] })];
     let ids = tool_call_ids(&messages);
     assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), ["a", "b"]);
@@ -265,7 +265,7 @@ fn new_message_replaces_cancelled_interrupts() {
 }
 
 #[test]
-fn members_of_later_versions_and_null_are_accepted() {
+fn unknown_members_and_null_members_are_accepted() {
     let input: RunAgentInput = serde_json::from_value(json!({
         "threadId": "t", "runId": "r", "messages": [], "tools": [{}], "context": [],
         "protocolVersion": "1.1", "later": 1, "state": null, "resume": null,

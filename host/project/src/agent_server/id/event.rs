@@ -1,15 +1,16 @@
 //! Ids of the server-sent events of a run stream, in the form `<milliseconds>-<number>`: the time
 //! of the log event, in milliseconds since 1970, and a number derived from its sequence number.
 //!
-//! Streams keep no buffer. A client that reconnects sends the id of the last server-sent event that
-//! it has received, and the host builds those after it again from the log.
+//! The host does not buffer streams. A client that reconnects sends the id of the last server-sent
+//! event that it received, and the host rebuilds the later server-sent events from the log.
 
 use std::fmt;
 
 use wattle_graph::event::Event;
 
-/// Maximum number of ids for the server-sent events of one log event. Deltas that continue one
-/// another share a server-sent event, so log events have far fewer. Further ones share the last id.
+/// Maximum number of ids for the server-sent events of one log event. Consecutive deltas of the
+/// same kind share a server-sent event, so log events have far fewer. Server-sent events above the
+/// maximum share the last id.
 pub const FRAMES_PER_EVENT: u64 = 1000;
 
 /// Id of a server-sent event.

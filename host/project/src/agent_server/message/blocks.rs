@@ -1,21 +1,22 @@
-//! The blocks of a client's message, which are stored together with the content that they were
-//! converted to.
+//! The blocks of a client's message. A message stores these blocks beside the content that they
+//! were converted to.
 //!
 //! Most bytes of a conversation are images, and the content contains every image. The stored blocks
-//! therefore refer to an image by its position in the content.
+//! therefore refer to an image by the position of its part in the content.
 
 use serde_json::{Map, Value, json};
 
-/// Minimum length of a string that is replaced by a reference, in bytes.
+/// Minimum length of a string that is replaced by a reference to an image, in bytes.
 const LEAST_BYTES: usize = 256;
 
 /// Field that marks stored blocks with references to images.
 const FOLDED: &str = "folded";
 
-/// Key of a reference to the URL of an image: the position of its part.
+/// Key of a reference to the URL of an image. Its value is the position of the part in the content.
 const ADDRESS: &str = "$address";
 
-/// Key of a reference to the base64 data of an image: the position of its part.
+/// Key of a reference to the base64 data of an image. Its value is the position of the part in the
+/// content.
 const BASE64: &str = "$base64";
 
 /// Precedes the base64 data in a data URL.
@@ -38,7 +39,7 @@ pub(super) fn unfold(kept: &Value, content: &Value) -> Value {
     }
 }
 
-/// Returns the long URLs of images, each with the position of its part.
+/// Returns the URLs of images with at least [`LEAST_BYTES`], each with the position of its part.
 fn pictures(content: &Value) -> Vec<(usize, &str)> {
     let parts = content.as_array().into_iter().flatten().enumerate();
     let urls = parts.filter_map(|(place, part)| Some((place, url_of(part)?)));
@@ -49,7 +50,8 @@ fn url_of(part: &Value) -> Option<&str> {
     part.pointer("/image/source/url")?.as_str()
 }
 
-/// Returns true if the blocks of a client contain the key of a reference.
+/// Returns true if the blocks of a client contain the key of a reference, which makes references
+/// ambiguous.
 fn holds_mark(value: &Value) -> bool {
     let is_mark = |name: &str| name == ADDRESS || name == BASE64;
     match value {
@@ -101,7 +103,7 @@ fn unfolded(value: &Value, content: &Value) -> Value {
     }
 }
 
-/// Resolves a reference.
+/// Returns the text that a reference stands for; `None` if `fields` is not a reference.
 fn marked<'c>(fields: &Map<String, Value>, content: &'c Value) -> Option<&'c str> {
     if let Some(place) = fields.get(ADDRESS) {
         return at(place, content);
@@ -110,7 +112,7 @@ fn marked<'c>(fields: &Map<String, Value>, content: &'c Value) -> Option<&'c str
     Some(data)
 }
 
-/// Returns the URL of the image at a position.
+/// Returns the URL of the image in the part at position `place`.
 fn at<'c>(place: &Value, content: &'c Value) -> Option<&'c str> {
     let place = usize::try_from(place.as_u64()?).ok()?;
     url_of(content.get(place)?)

@@ -1,9 +1,9 @@
-//! Conversion of content between the protocol (a string or blocks) and the state (a string or
-//! parts).
+//! Conversion of content between the Agent Server API (a string or blocks) and the state (a string
+//! or parts).
 //!
 //! An image in any form becomes a part with its URL. The text of a block or of a file becomes a
-//! text part. A block that models cannot read is stored unchanged; the node decides how to describe
-//! it to a model.
+//! text part. A block that models cannot read is stored unchanged, and the node decides how to
+//! describe the block to a model.
 
 mod encoded;
 mod file;
@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{Image, ImageSource, Part};
 
-/// Converts content of the protocol to content of the state.
+/// Converts content of the Agent Server API to content of the state.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub(super) fn from_wire(content: &Value) -> Result<Value, String> {
     }
 }
 
-/// Converts content of the state to content of the protocol.
+/// Converts content of the state to content of the Agent Server API.
 pub(super) fn to_wire(content: &Value) -> Value {
     match content {
         Value::Null => Value::String(String::new()),
@@ -35,13 +35,12 @@ pub(super) fn to_wire(content: &Value) -> Value {
     }
 }
 
-/// Returns true if the content converts back to the same blocks, so that the blocks need not be
-/// stored.
+/// Returns true if the content converts back to the same blocks. Such blocks are not stored.
 pub(super) fn survives(blocks: &Value, content: &Value) -> bool {
     to_wire(content) == *blocks
 }
 
-/// Converts blocks to parts, in order.
+/// Converts blocks to parts and keeps their order.
 fn each(blocks: &[Value]) -> Result<Vec<Value>, String> {
     let mut all = Vec::with_capacity(blocks.len());
     for (index, block) in blocks.iter().enumerate() {
@@ -69,7 +68,7 @@ fn typed(kind: &str, block: &Value, fields: &Map<String, Value>) -> Result<Vec<V
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let part = match kind {
         "text" | "input_text" | "output_text" => {
-            let text = text("text").ok_or("it has no `text`")?;
+            let text = text("text").ok_or("the block has no `text`")?;
             Some(json!({ "text": text }))
         }
         "refusal" => text("refusal").map(|text| json!({ "text": text })),
@@ -107,11 +106,11 @@ fn inside(block: &Value, held: Option<&Value>) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Converts a block without a type: a part of the state that a client sends back, or a block of a
-/// system whose blocks have no type.
+/// Converts a block without a type: a part of the state that a client sends back, or a block in a
+/// format whose blocks have no type.
 fn untyped(block: &Value, fields: &Map<String, Value>) -> Result<Vec<Value>, String> {
     match Part::deserialize(block) {
-        // An image is validated like an image of any other system.
+        // An image with a URL is validated like an image in any other format.
         Ok(Part::Image(Image { source: ImageSource::Url(_), .. })) | Err(_) => {}
         Ok(_) => return Ok(vec![block.clone()]),
     }

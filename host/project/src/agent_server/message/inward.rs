@@ -8,7 +8,7 @@ use super::{blocks, content, is_empty, role_of};
 /// Generates an id for a message without one.
 pub type Fresh<'f> = &'f mut dyn FnMut() -> String;
 
-/// Fields of a client's message that are converted.
+/// Fields of a client's message that the conversion handles.
 const TAKEN: &[&str] = &[
     "role",
     "type",
@@ -26,7 +26,7 @@ const TAKEN: &[&str] = &[
 ///
 /// # Errors
 ///
-/// Returns a message that names the invalid message by its position.
+/// Returns an error message that names the position of the invalid message.
 pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
     let messages = match value {
         Value::Array(pair) if is_pair(pair) => std::slice::from_ref(value),
@@ -72,8 +72,8 @@ fn is_pair(pair: &[Value]) -> bool {
     matches!(pair, [Value::String(role), Value::String(_)] if role_of(role).is_some())
 }
 
-/// Returns the fields of a message in the form in which client libraries serialize objects: `{"lc":
-/// 1, "type": "constructor", "id": [.., "HumanMessage"], "kwargs": {..}}`.
+/// Returns the fields of a message in the form in which LangChain libraries serialize objects:
+/// `{"lc": 1, "type": "constructor", "id": [.., "HumanMessage"], "kwargs": {..}}`.
 fn constructor(message: &Map<String, Value>) -> Option<Map<String, Value>> {
     let class = message.get("id")?.as_array()?.last()?;
     let mut fields = message.get("kwargs")?.as_object()?.clone();
@@ -169,7 +169,7 @@ fn call(call: &Value) -> Result<Value, String> {
     Ok(json!({ "id": id, "name": name, "arguments": arguments }))
 }
 
-/// Copies the fields that are not converted, except empty ones.
+/// Copies the fields that the conversion does not handle, except empty ones.
 fn keep(message: &Map<String, Value>, ours: &mut Map<String, Value>) {
     if let Some(Value::Object(further)) = message.get("additional_kwargs") {
         let mut further = further.clone();

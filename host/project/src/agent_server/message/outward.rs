@@ -6,7 +6,7 @@ use wattle_graph::llm::PROVIDER_STATE;
 
 use super::{blocks, content, type_of};
 
-/// Fields that every message of the API has, and fields of the state that are converted.
+/// Fields that every message of the API has, and fields of the state that the conversion handles.
 const TAKEN: &[&str] = &[
     "role",
     "content",
@@ -22,7 +22,7 @@ const TAKEN: &[&str] = &[
 ];
 
 /// Converts an array of messages of the state, or one message, to the form of the Agent Server API.
-/// Returns a value that is not a message unchanged.
+/// Returns any other value unchanged.
 pub fn to_wire_all(value: &Value) -> Value {
     match value {
         Value::Array(messages) => messages.iter().map(to_wire).collect(),
@@ -30,8 +30,8 @@ pub fn to_wire_all(value: &Value) -> Value {
     }
 }
 
-/// Converts one message of the state to the form of the Agent Server API. Returns a value that is
-/// not a message unchanged.
+/// Converts one message of the state to the form of the Agent Server API. Returns any other value
+/// unchanged.
 pub fn to_wire(message: &Value) -> Value {
     let Some(fields) = message.as_object() else { return message.clone() };
     let Some(role) = fields.get("role").and_then(Value::as_str) else { return message.clone() };
@@ -63,7 +63,8 @@ pub fn to_wire(message: &Value) -> Value {
     Value::Object(shown)
 }
 
-/// Returns the blocks that the client wrote if they still convert to the content.
+/// Returns the stored blocks of the client if they still convert to the content, and otherwise the
+/// converted content.
 fn said(fields: &Map<String, Value>) -> Value {
     let content = fields.get("content").unwrap_or(&Value::Null);
     let kept = fields.get("blocks").map(|kept| blocks::unfold(kept, content));

@@ -1,12 +1,12 @@
-//! Conversion of the messages of a request for a completion to messages of the protocol.
+//! Conversion of the messages of a completion request to messages of the Agent Server API.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{Message, PROVIDER_STATE, Part, Role};
 
 use super::to_wire;
 
-/// Converts a message that a model was sent. Each tool result in the message becomes a message of
-/// its own.
+/// Converts a message of a completion request. Each tool result in the message becomes a separate
+/// message.
 pub fn of_request(message: &Message) -> Vec<Value> {
     let (mut said, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
     let mut fields = Map::new();
@@ -44,7 +44,7 @@ pub fn of_request(message: &Message) -> Vec<Value> {
     results
 }
 
-/// Returns the role as a channel has it.
+/// Returns the role under the name that messages of a channel use.
 fn role(role: &Role) -> &str {
     match role {
         Role::System => "system",

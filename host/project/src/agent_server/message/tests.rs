@@ -13,7 +13,7 @@ fn read(message: Value) -> Result<Value, String> {
 }
 
 #[test]
-fn messages_have_the_form_of_other_servers() {
+fn messages_have_the_form_of_langgraph_servers() {
     for (ours, theirs) in [
         (
             json!({ "id": "ai-msg-2", "role": "assistant", "content": "", "tool_calls": [
@@ -52,7 +52,7 @@ fn messages_have_the_form_of_other_servers() {
 }
 
 #[test]
-fn all_forms_of_a_message_are_read() {
+fn all_forms_of_a_client_message_are_converted() {
     let hi = json!({ "id": "new-1", "role": "user", "content": "hi" });
     for form in [
         json!("hi"),
@@ -81,7 +81,7 @@ fn all_forms_of_a_message_are_read() {
 }
 
 #[test]
-fn invalid_messages_are_rejected_by_position() {
+fn errors_name_the_position_of_the_invalid_message() {
     for (message, why) in [
         (json!(7), "must be a string, or an object"),
         (json!({ "content": "hi" }), "needs a `role`"),
@@ -102,7 +102,7 @@ fn invalid_messages_are_rejected_by_position() {
 }
 
 #[test]
-fn every_input_becomes_a_list_of_messages() {
+fn one_message_or_an_array_becomes_an_array_of_messages() {
     let mut fresh = || "m".to_owned();
     for (sent, count) in [
         (json!("hi"), 1),
@@ -156,7 +156,7 @@ fn stored_blocks_are_dropped_when_the_content_changes() {
 }
 
 #[test]
-fn messages_of_a_request_have_the_form_of_the_protocol() {
+fn messages_of_a_completion_request_have_the_form_of_the_api() {
     let convert = |message: Value| of_request(&serde_json::from_value(message).unwrap());
     let user = convert(json!({ "role": "user", "parts": [{ "text": "hi" }] }));
     assert_eq!(user, [to_wire(&json!({ "role": "user", "content": "hi" }))]);

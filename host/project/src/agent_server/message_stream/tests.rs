@@ -1,4 +1,5 @@
-//! Tests of message ids: the deltas of a completion and the message of the node have the same id.
+//! Tests of message ids: the deltas of a completion and the message that the node writes have the
+//! same id.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
@@ -25,7 +26,8 @@ fn answer(text: &str) -> Value {
     sample::answer(&json!([{ "text": text }]))
 }
 
-/// Returns the changes of messages in order: the end of the id, and the kind of change.
+/// Returns the changes of messages in order: the last part of the message id, and the kind of
+/// change.
 fn told(log: &Sample) -> Vec<(String, &'static str)> {
     let mut talk = MessageProjection::default();
     let start = format!("run--{}-", log.task());
@@ -75,7 +77,7 @@ fn restarted_completion_has_another_id() {
 }
 
 #[test]
-fn repeated_call_becomes_another_message() {
+fn repeated_model_call_becomes_another_message() {
     let mut log = begun();
     log.call(0, "llm.complete");
     log.stream(0, vec![text("He")]);
@@ -110,7 +112,7 @@ fn repeated_call_starts_without_a_number_get_distinct_message_ids() {
 }
 
 #[test]
-fn message_ends_with_its_run_unless_it_is_interrupted() {
+fn open_completion_is_discarded_at_the_end_of_a_run_that_is_not_interrupted() {
     for (status, is_over) in
         [(RunStatus::Cancelled, true), (RunStatus::Failed, true), (RunStatus::Interrupted, false)]
     {
@@ -137,7 +139,7 @@ fn resume_after_a_cancel_does_not_repeat_messages() {
 }
 
 #[test]
-fn ended_tasks_leave_no_state() {
+fn projection_keeps_no_state_of_ended_tasks() {
     let mut log = begun();
     log.call(0, "llm.stream");
     log.stream(0, vec![text("He")]);
@@ -162,7 +164,7 @@ fn ended_tasks_leave_no_state() {
     assert!(talk.conversation.is_idle() && talk.sent.is_empty());
 }
 
-/// Returns messages with these ids as a state.
+/// Returns a state whose messages have these ids.
 fn state(ids: &[&str]) -> Value {
     let message = |id: &&str| json!({ "id": id, "role": "user", "content": "Hello" });
     json!({ "messages": ids.iter().map(message).collect::<Vec<_>>() })
@@ -174,8 +176,8 @@ fn made<'l>(log: &'l Sample, event: &Event) -> Option<&'l Checkpoint> {
     log.checkpoints.get(&(event.namespace.clone(), made.checkpoint))
 }
 
-/// Returns how many messages of each checkpoint are looked at, and the ids that are known in the
-/// end.
+/// Returns how many messages of each checkpoint the projection reads, and the ids that it has
+/// recorded in the end.
 fn learned(log: &Sample) -> (Vec<usize>, Vec<String>) {
     let mut talk = MessageProjection::default();
     let mut looked = Vec::new();
@@ -191,7 +193,7 @@ fn learned(log: &Sample) -> (Vec<usize>, Vec<String>) {
 }
 
 #[test]
-fn ids_of_messages_are_learned_once() {
+fn ids_of_unchanged_messages_are_read_once() {
     let mut log = begun();
     for ids in [&["a", "b"][..], &["a", "b", "c"], &["a", "b", "c"], &["a", "b", "c", "d", "e"]] {
         log.finish(json!({}));
@@ -204,7 +206,7 @@ fn ids_of_messages_are_learned_once() {
 }
 
 #[test]
-fn ids_of_replaced_messages_are_learned() {
+fn ids_of_replaced_messages_are_read_again() {
     let nothing = || state(&[]);
     let removal = json!({ "messages": [{ "role": "remove", "id": "__remove_all__" }] });
     let replacements: [(CheckpointSource, bool, Value, &[&str]); 6] = [

@@ -8,8 +8,8 @@ use wattle_graph::id::Namespace;
 use crate::agent_server::id::{EventId, namespace_text};
 use crate::agent_server::mode::Mode;
 
-/// A comment that is sent on an idle connection. Clients would take a silent connection for a
-/// broken one.
+/// A comment that the host sends on an idle connection, so that clients do not take the connection
+/// for broken.
 pub const HEARTBEAT: &str = ": heartbeat\r\n\r\n";
 
 /// A server-sent event of a stream.

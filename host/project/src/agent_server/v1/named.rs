@@ -1,8 +1,10 @@
 //! The server-sent events of mode `events`: events of graphs, nodes, models and tools, under the
 //! names of LangChain.
 //!
-//! A graph, a node, a call of a model and a call of a tool are each a run with an id. The events of
-//! a run have the ids of the runs around it. The log has the request of a model call only with its
+//! In LangChain, a graph, a node, a model call and a tool call are each a run with an id. The
+//! server-sent events of such a run also have the ids of the enclosing runs. The event log contains
+//! the request of a model call only together with its result, so the start of a model call has no
+//! input.
 //! result, so the start of a model call has no input.
 
 use std::iter;
@@ -19,22 +21,21 @@ use crate::agent_server::message_stream::{Finish, TaskRef, is_message_event};
 use crate::agent_server::mode::Mode;
 use crate::agent_server::tool_call::{ToolError, ToolRequest};
 
-/// Name of the server-sent events. Those of subgraphs have the same name, and tell their graph in
-/// the metadata.
+/// Name of all server-sent events of mode `events`. Their metadata names the subgraph.
 const FRAME: &str = "events";
 
-/// The run that an event belongs to.
+/// The LangChain run that a server-sent event belongs to.
 struct NamedRun {
     name: String,
     id: String,
-    /// Ids of the runs around it, the outermost first.
+    /// Ids of the enclosing runs, the outermost first.
     parents: Vec<String>,
     tags: Vec<String>,
     metadata: Value,
 }
 
 impl V1 {
-    /// Adds the named server-sent events for a log event that is not part of a message.
+    /// Adds the server-sent events of mode `events` for a log event that is not part of a message.
     pub(super) fn name_event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::RunStarted(_) if event.namespace.is_root() => {
@@ -78,8 +79,8 @@ impl V1 {
         }
     }
 
-    /// Adds the end of a completion, or of a message that a node streams. `event` is the event with
-    /// the result of the call.
+    /// Adds the end of a completion, or of a message that a node streams. For a completion, `event`
+    /// is the event `called`.
     pub(super) fn model_ended(
         &mut self,
         event: &Event,
@@ -104,12 +105,12 @@ impl V1 {
         self.push_event("on_chat_model_end", run, &data);
     }
 
-    /// Forgets a completion that is discarded. It has no end.
+    /// Forgets a discarded completion, whose start gets no end event.
     pub(super) fn model_discarded(&mut self, message: &str) {
         self.calls.remove(&call_uuid(message));
     }
 
-    /// Adds the start of a completion, unless it was added.
+    /// Adds the start of a completion unless the stream has already sent it.
     fn model_started(&mut self, place: &TaskRef, message: &str) {
         if self.calls.insert(call_uuid(message)) {
             let run = self.model_run(place, message, None);
@@ -139,7 +140,7 @@ impl V1 {
         }
     }
 
-    /// Adds the start of a tool call, unless it was added.
+    /// Adds the start of a tool call unless the stream has already sent it.
     fn tool_started(&mut self, place: &TaskRef, call: u32, asked: &ToolRequest<'_>) {
         let run = self.tool_run(place, call, asked);
         if self.calls.insert(run.id.clone()) {
@@ -227,14 +228,14 @@ impl V1 {
         NamedRun { name: name.to_owned(), id, parents, tags: Vec::new(), metadata }
     }
 
-    /// Returns the ids of the runs around the tasks of a graph, the outermost first.
+    /// Returns the ids of the runs that enclose the tasks of a graph, the outermost first.
     fn runs_around(&self, namespace: &Namespace) -> Vec<String> {
         let tasks = self.tasks_around(namespace);
         let tasks = tasks.iter().rev().map(task_uuid);
         iter::once(self.context.run.to_string()).chain(tasks).collect()
     }
 
-    /// Returns the place of a task from an event about it.
+    /// Returns the reference to a task from an event about the task.
     fn task_ref(&self, event: &Event, task: &TaskId, node: &NodeName) -> TaskRef {
         self.tasks.get(task).cloned().unwrap_or_else(|| TaskRef {
             namespace: event.namespace.clone(),

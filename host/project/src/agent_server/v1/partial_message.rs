@@ -1,4 +1,4 @@
-//! Messages that are still streamed, and their deltas in the form that clients append to a message.
+//! Incomplete messages, and deltas in the form that clients append to a message.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl PartialMessage {
         message
     }
 
-    /// Returns the complete message. A message that a node streams has no `finish`.
+    /// Returns the message with all content. `finish` is `None` for a message that a node streams.
     pub(super) fn complete(&self, id: &str, finish: Option<&Finish>) -> Value {
         let mut message = self.to_json(id);
         if let Some(finish) = finish {

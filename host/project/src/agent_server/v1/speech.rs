@@ -45,7 +45,7 @@ impl V1 {
         }
     }
 
-    /// Adds `messages`: a message or a delta, with its metadata.
+    /// Adds an event `messages`: a message or a delta, with its metadata.
     fn add_message_with_metadata(&mut self, place: &TaskRef, message: impl FnOnce() -> Value) {
         if self.has(Mode::MessagesTuple) {
             let name = frame::name(Mode::MessagesTuple, &place.namespace);
@@ -54,7 +54,7 @@ impl V1 {
         }
     }
 
-    /// Adds `messages/partial`: the content so far of a message.
+    /// Adds an event `messages/partial`: the content so far of a message.
     fn grow(&mut self, place: &TaskRef, id: &str, is_new: bool) {
         if !self.has(Mode::Messages) {
             return;
@@ -67,7 +67,8 @@ impl V1 {
         self.push_named("messages/partial", data);
     }
 
-    /// Adds `messages/complete`: a complete message, unless it is empty.
+    /// Adds an event `messages/complete`: a complete message. Adds nothing if the message has no
+    /// delta.
     fn complete(&mut self, event: &Event, place: &TaskRef, id: &str, finish: Option<&Finish>) {
         let partial = self.partial.remove(id);
         if self.has(Mode::Messages)
@@ -81,14 +82,15 @@ impl V1 {
         }
     }
 
-    /// Adds `messages/metadata`: the metadata of a message.
+    /// Adds an event `messages/metadata`: the metadata of a message.
     fn add_message_metadata(&mut self, place: &TaskRef, id: &str) {
         let data =
             Map::from_iter([(id.to_owned(), json!({ "metadata": self.message_metadata(place) }))]);
         self.push_named("messages/metadata", data.into());
     }
 
-    /// Returns the metadata of a message: that of the run, and the task that the message is from.
+    /// Returns the metadata of a message: the metadata of the run, and the task that wrote the
+    /// message.
     pub(super) fn message_metadata(&self, place: &TaskRef) -> Value {
         let TaskRef { namespace, task, node, step } = place;
         let inside = Namespace::for_task(namespace, node, task);

@@ -16,7 +16,7 @@ use crate::agent_server::time::format_time_with_micros;
 use crate::agent_server::work::{begun, ended, input};
 
 impl V1 {
-    /// Adds the start of a task. A further attempt does not start the task again.
+    /// Adds the start of a task. Further attempts of the task add nothing.
     pub(super) fn task_started(&mut self, event: &Event, started: &TaskStarted) {
         let place = TaskRef {
             namespace: event.namespace.clone(),
@@ -48,8 +48,7 @@ impl V1 {
         }
     }
 
-    /// Adds the end of a failed task. The failure of an attempt that is retried does not end the
-    /// task.
+    /// Adds the end of a failed task. Adds nothing if the engine retries the task.
     pub(super) fn task_failed(&mut self, event: &Event, failed: &TaskFailed) {
         if failed.retry_in_ms.is_some() || !self.shows_tasks() {
             return;
@@ -60,7 +59,7 @@ impl V1 {
         self.push_task(&event.namespace, event, "task_result", step, data);
     }
 
-    /// Adds an interrupt to the updates of its graph and of the parent graphs.
+    /// Adds an interrupt to the updates of its graph and of all parent graphs.
     pub(super) fn ask(&mut self, event: &Event, raised: &InterruptRaised) {
         let Some(shown) = self.note(event, raised).filter(|_| self.has(Mode::Updates)) else {
             return;
@@ -202,14 +201,15 @@ impl V1 {
         self.tasks.get(task).map_or(0, |place| place.step + 1)
     }
 
-    /// Returns the tasks that run a graph and its parent graphs, the innermost first.
+    /// Returns the task that runs a graph and the tasks that run its parent graphs, the innermost
+    /// first.
     pub(super) fn tasks_around(&self, namespace: &Namespace) -> Vec<TaskId> {
         let levels = namespace.ancestors();
         levels.filter_map(|level| level.task().or_else(|| self.task_of_node(&level))).collect()
     }
 
-    /// Returns the task of a subgraph that keeps its state. The namespace of such a subgraph names
-    /// the node, but not the task.
+    /// Returns the task that runs a subgraph which keeps its state between runs. The namespace of
+    /// such a subgraph contains the name of the node and no task id.
     fn task_of_node(&self, namespace: &Namespace) -> Option<TaskId> {
         let around = namespace.parent()?;
         let here =

@@ -1,5 +1,5 @@
-//! Tests of whole streams. They compare the streams with those of another server for the same
-//! graph.
+//! Tests of whole streams. They compare the streams with captured streams of a LangGraph server for
+//! the same graph.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn data<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Value> {
 }
 
 #[test]
-fn resumed_run_streams_like_other_servers() {
+fn resumed_run_has_the_stream_of_a_langgraph_server() {
     let log = Sample::whole();
     let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::Tasks];
     let frames = stream(&log, RUNS[1], &modes, true);
@@ -61,7 +61,7 @@ fn resumed_run_streams_like_other_servers() {
 }
 
 #[test]
-fn interrupted_run_streams_in_all_modes() {
+fn interrupted_run_has_the_stream_of_a_langgraph_server_in_all_modes() {
     let log = Sample::until_question();
     let modes = [
         Mode::Values,
@@ -73,8 +73,8 @@ fn interrupted_run_streams_in_all_modes() {
         Mode::Debug,
     ];
     let frames = stream(&log, RUNS[0], &modes, true);
-    // The file lacks the empty last delta with which the captured model ended its message. Here a
-    // node streams that message.
+    // The model of the captured stream ended its message with an empty delta, which the file lacks.
+    // In this test a node streams the message, so the stream has no such delta.
     check(&log, &frames, include_str!("testdata/interrupt.txt"));
 }
 
@@ -95,7 +95,7 @@ fn message_streamed_by_a_node_ends_with_the_whole_message() {
 }
 
 #[test]
-fn ids_grow_and_are_the_same_after_a_reconnect() {
+fn ids_of_frames_increase_and_are_the_same_after_a_reconnect() {
     let log = Sample::whole();
     let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::Tasks];
     for run in RUNS {
@@ -107,7 +107,7 @@ fn ids_grow_and_are_the_same_after_a_reconnect() {
 }
 
 #[test]
-fn frames_are_server_sent_events() {
+fn frames_are_encoded_as_server_sent_events() {
     let log = Sample::until_question();
     let frames = stream(&log, RUNS[0], &[Mode::Values], false);
     let text = String::from_utf8(frames[0].to_bytes().to_vec()).unwrap();
@@ -129,7 +129,7 @@ fn subgraphs_are_left_out_unless_requested() {
             "messages/metadata",
             "messages/complete",
             "updates",
-            // The messages of the subgraph are sent with the task that ran it.
+            // The messages of the subgraph are sent when the task that ran the subgraph finishes.
             "messages/metadata",
             "messages/complete",
             "updates",
@@ -221,7 +221,7 @@ fn streamed_completion_ends_with_the_whole_message() {
 }
 
 #[test]
-fn restarted_completion_is_another_message() {
+fn restarted_completion_becomes_another_message() {
     let deltas = vec![text("Wro"), Delta::Restart, text("Right")];
     let said = json!({ "id": "m", "role": "assistant", "content": "Right" });
     let log = asked_model(deltas, json!([{ "text": "Right" }]), said);
@@ -256,7 +256,7 @@ fn partial_tool_calls_have_no_arguments_until_they_parse() {
 }
 
 #[test]
-fn unstreamed_completion_is_sent_at_its_end() {
+fn completion_without_deltas_is_sent_at_its_end() {
     let said = json!({ "role": "assistant", "content": "at once" });
     let log = asked_model(Vec::new(), json!([{ "text": "at once" }]), said);
     let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
@@ -306,7 +306,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn events_have_langchain_names() {
+fn events_of_mode_events_have_langchain_names() {
     let said = json!({ "id": "m", "role": "assistant", "content": "hi" });
     let log = asked_model(vec![text("hi")], json!([{ "text": "hi" }]), said);
     let events = events(&log, RUNS[0]);
@@ -334,7 +334,7 @@ fn events_have_langchain_names() {
 }
 
 #[test]
-fn events_of_a_model_call_have_its_run_and_its_messages() {
+fn events_of_a_model_call_have_its_run_id_and_its_messages() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
@@ -374,7 +374,7 @@ fn events_of_a_model_call_have_its_run_and_its_messages() {
 }
 
 #[test]
-fn events_of_a_tool_call_have_its_input_and_its_message() {
+fn events_of_a_tool_call_have_its_input_and_its_result() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(CheckpointSource::Input, 0, json!({}), &["tools"]);
@@ -406,7 +406,7 @@ fn events_of_a_tool_call_have_its_input_and_its_message() {
 }
 
 #[test]
-fn events_name_the_runs_around_them() {
+fn events_name_the_enclosing_runs() {
     let log = Sample::whole();
     let events = events(&log, RUNS[1]);
     let run = |name: &str| &events.iter().find(|event| event["name"] == name).unwrap()["run_id"];
@@ -417,7 +417,7 @@ fn events_name_the_runs_around_them() {
 }
 
 #[test]
-fn failed_call_leaves_no_message() {
+fn failed_model_call_leaves_no_message() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
@@ -435,7 +435,7 @@ fn failed_call_leaves_no_message() {
 }
 
 #[test]
-fn interrupt_of_a_subgraph_appears_in_its_parents() {
+fn interrupt_of_a_subgraph_appears_in_its_parent_graphs() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(CheckpointSource::Input, 0, json!({ "a": 1 }), &["outer"]);
@@ -487,7 +487,7 @@ fn unanswered_interrupt_stays_pending() {
 }
 
 #[test]
-fn fork_starts_with_its_own_state() {
+fn fork_starts_with_the_state_of_its_checkpoint() {
     let mut log = Sample::until_question();
     log.go_on(RUNS[1]);
     log.start(RunReason::Fork);
@@ -499,7 +499,7 @@ fn fork_starts_with_its_own_state() {
 }
 
 #[test]
-fn log_with_gaps_streams_in_order() {
+fn ids_increase_even_if_the_log_has_gaps() {
     let whole = Sample::whole();
     let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::MessagesTuple, Mode::Debug];
     for gap in 0..whole.events.len() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::agent_server::message_stream::{CompletionDelta, MessageChange, MessageChangeKind};
 
-/// Error of a discarded message.
+/// Message of the error that ends a discarded message.
 const VOID: &str = "the completion failed or was restarted, so this message is discarded";
 
 /// The incomplete messages.
@@ -56,8 +56,7 @@ impl Blocks {
             MessageChangeKind::Discarded => {
                 let Some(mut open) = self.open.remove(&spoken.id) else { return events };
                 open.end_block(&mut events);
-                // Clients keep finished messages, so a discarded message ends with an error
-                // instead.
+                // Clients keep finished messages, so a discarded message ends with an error.
                 events.push(json!({ "event": "error", "message": VOID, "code": "void" }));
             }
             MessageChangeKind::Whole(_) => {}
@@ -66,8 +65,8 @@ impl Blocks {
     }
 }
 
-/// Returns the events of the message of a tool, from the event of its call. Only a call that has
-/// succeeded has such a message.
+/// Returns the events of the message of a tool. `ended` is the last event of the call. Returns
+/// nothing if the call failed.
 pub(super) fn of_tool(call: &str, ended: &Value) -> Vec<Value> {
     let Some(output) = ended.get("output") else { return Vec::new() };
     let said = match &output["content"] {

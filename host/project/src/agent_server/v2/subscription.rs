@@ -65,10 +65,11 @@ impl Channel {
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     channels: BTreeSet<Channel>,
-    /// Namespaces of the graphs whose events are sent, with the events of their subgraphs. If
-    /// empty, the events of all graphs are sent.
+    /// Namespaces of the selected graphs. A selected graph includes its subgraphs. Empty selects
+    /// all graphs.
     namespaces: Vec<Vec<String>>,
-    /// Maximum number of levels below these graphs, or below the root graph; `None` for no maximum.
+    /// Maximum number of levels below the selected graphs, or below the root graph if `namespaces`
+    /// is empty. `None` for no maximum.
     depth: Option<usize>,
 }
 
@@ -91,7 +92,7 @@ impl Subscription {
         Ok(Self { channels, namespaces, depth })
     }
 
-    /// Returns true if the subscription has a channel other than `lifecycle` and `input`.
+    /// Returns true if the subscription has any channel other than `lifecycle` and `input`.
     pub fn has_content(&self) -> bool {
         self.channels.iter().any(|it| !matches!(it, Channel::Lifecycle | Channel::Input))
     }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_events_are_selected_by_name_or_all() {
+    fn custom_events_are_selected_all_or_by_name() {
         let read = |names: &[&str]| Subscription::new(&levels(names), Vec::new(), None);
         let progress = Channel::Custom(Some("progress".to_owned()));
         assert!(read(&["custom"]).unwrap().has(&progress));

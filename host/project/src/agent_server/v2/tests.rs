@@ -1,5 +1,5 @@
-//! Tests of the stream of a whole thread. They compare it with the stream of another server for the
-//! same graph.
+//! Tests of the stream of a whole thread. They compare the stream with a captured stream of a
+//! LangGraph server for the same graph.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::CheckpointSource;
@@ -15,7 +15,7 @@ fn stream(log: &Sample, channels: &[&str]) -> Vec<StreamEvent> {
     stream_after(log, 0, channels)
 }
 
-/// Returns the stream that begins after a number of events.
+/// Returns the stream of a projection that starts after the first `events` events of the log.
 fn stream_after(log: &Sample, events: usize, channels: &[&str]) -> Vec<StreamEvent> {
     let channels: Vec<String> = channels.iter().map(|name| (*name).to_owned()).collect();
     let subscription = Subscription::new(&channels, Vec::new(), None).unwrap();
@@ -43,11 +43,11 @@ fn data(sent: &[StreamEvent]) -> Vec<&Value> {
 }
 
 #[test]
-fn thread_streams_like_other_servers() {
+fn thread_has_the_stream_of_a_langgraph_server() {
     let log = Sample::whole();
     let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
     let mut sent = stream(&log, &channels);
-    // The captured server does not send this event.
+    // The captured server does not send `input.answered`.
     sent.retain(|sent| sent.method != "input.answered");
     let ours = told(&log, &sent);
     let expected = include_str!("testdata/thread.txt").lines();
@@ -72,8 +72,9 @@ fn numbers_do_not_depend_on_the_subscription() {
     assert!(text.ends_with(&format!("\r\nid: {}\r\n\r\n", some[0].seq)), "{text}");
 }
 
-/// Returns a thread with two runs, and the number of events of the first. The second run makes a
-/// call for which a model asked in the first one, and its node writes all messages of the thread.
+/// Returns a thread with two runs, and the number of events of the first run. The second run makes
+/// a tool call that a model requested in the first run, and its node writes all messages of the
+/// thread.
 fn two_runs() -> (Sample, usize) {
     let mut log = Sample::new();
     let user = |id: &str| json!({ "id": id, "role": "user", "content": "find" });
@@ -93,7 +94,7 @@ fn two_runs() -> (Sample, usize) {
     let messages = json!([user("h1"), said, user("h2")]);
     log.checkpoint(CheckpointSource::Input, 2, json!({ "messages": messages }), &["tools"]);
     log.begin("tools");
-    // A request that is too large for the log has no arguments there.
+    // The log omits the arguments of a request that is too large.
     let request = json!({ "tool": "kit/find", "call_id": "tc-1" });
     log.call_tool(0, request.clone());
     log.called(0, "tools.call", request, Ok(json!({ "content": [{ "text": "found" }] })));
@@ -108,7 +109,7 @@ fn two_runs() -> (Sample, usize) {
 }
 
 #[test]
-fn stream_after_a_completed_run_is_that_of_the_whole_thread() {
+fn stream_that_starts_after_a_completed_run_equals_the_rest_of_the_whole_stream() {
     let (log, first) = two_runs();
     let all = ["lifecycle", "values", "updates", "messages", "tools", "tasks", "checkpoints"];
     for channels in [&all[..], &["messages"], &["tools"], &["values", "messages"]] {
@@ -177,7 +178,7 @@ fn blocks_of_a_message_do_not_interleave() {
 }
 
 #[test]
-fn tool_calls_have_events() {
+fn tool_calls_have_start_and_end_events() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(CheckpointSource::Input, 0, json!({}), &["tools"]);
@@ -206,7 +207,7 @@ fn tool_calls_have_events() {
 }
 
 #[test]
-fn result_of_a_tool_is_a_message_below_its_call() {
+fn result_of_a_tool_is_a_message_in_the_namespace_of_its_call() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(CheckpointSource::Input, 0, json!({}), &["tools"]);
@@ -291,7 +292,7 @@ fn every_run_has_an_end_event() {
 }
 
 #[test]
-fn subgraph_state_is_kept_until_the_parent_continues() {
+fn subgraph_state_is_kept_until_the_parent_graph_continues() {
     for status in [RunStatus::Interrupted, RunStatus::Cancelled, RunStatus::Failed] {
         let mut log = nested();
         log.end(status);

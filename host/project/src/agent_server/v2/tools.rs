@@ -1,7 +1,7 @@
 //! Events of tool calls.
 //!
-//! The start event of a call has the id that the model gave. In logs of older hosts only the result
-//! has the id, so the start of such a call is sent with its end.
+//! The start event of a call has the id that the model gave. Older hosts wrote this id only into
+//! the result, so the start of such a call is sent together with its end.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ const CANCELLED: &str = "the run was cancelled before the tool returned a result
 /// The tool calls of a thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolCalls {
-    /// Arguments of calls without a result; the keys are call ids. The log omits large requests,
-    /// but messages contain their arguments. A completed run leaves none, so that a stream can
-    /// begin after it.
+    /// Arguments of calls without a result; the keys are call ids. The log omits the arguments of
+    /// large requests, but messages contain them. The end of a completed run clears the map, so
+    /// that a stream can start after the run.
     arguments: BTreeMap<String, Value>,
     /// Open calls. The keys are the task and the call number.
     pending: BTreeMap<(TaskId, u32), PendingToolCall>,
-    /// Calls with a result, until the end of the root graph's task in which they were made. That
-    /// task may write the messages with their results.
+    /// Calls with a result, until the root graph's task that made them ends. That task may write
+    /// the messages with their results.
     ended: Vec<(TaskId, PendingToolCall)>,
 }
 
@@ -43,7 +43,8 @@ struct PendingToolCall {
     namespace: Namespace,
     /// Run that started or continued the call.
     run: RunId,
-    /// Whether the task has ended or was stopped, and has not continued the call since.
+    /// Whether no task continues the call: its task has ended, or a new run has started and the
+    /// task has not.
     is_abandoned: bool,
 }
 
@@ -92,12 +93,13 @@ impl ToolCalls {
         }
     }
 
-    /// Returns the id of the tool call that runs a subgraph, if a model requested the call.
+    /// Returns the id of the tool call that runs a subgraph. Returns `None` if no model requested
+    /// the call.
     pub(super) fn around(&self, namespace: &Namespace) -> Option<&str> {
         let level = namespace.as_str().rsplit('|').next()?;
         let mut place = level.split_once(':')?.1.split('.').skip(1);
         let call = place.next()?.parse().ok()?;
-        // A subgraph that the node itself started has a call path of only one number.
+        // The call path of a subgraph that the node itself started has only one number.
         place.next()?;
         self.pending.get(&(namespace.task()?, call)).map(|begun| begun.id.as_str())
     }
@@ -108,9 +110,9 @@ impl ToolCalls {
         }
         let asked = ToolRequest::read(started.request.as_ref()?)?;
         let place = (started.task.clone(), started.call);
-        // If the call continues after an interrupt or a crash, its start was sent before. After a
-        // command or a fork, another task continues the call. Two tasks of one run whose calls have
-        // the same id have two calls.
+        // The start of a call that continues after an interrupt or a crash was already sent. After
+        // a command or a fork, another task continues the call. Two tasks of one run whose calls
+        // have the same id have two calls.
         let goes_on = |at: &(TaskId, u32), begun: &mut PendingToolCall| {
             *at == place || (begun.id == asked.id && at.0 != place.0 && begun.run != event.run)
         };
@@ -122,7 +124,8 @@ impl ToolCalls {
     }
 
     fn end(&mut self, called: &Called) -> Vec<Value> {
-        // A call that a fork carries over was sent in the run that made the call.
+        // The start and the end of a call that a fork carries over were sent in the run that made
+        // the call.
         if called.kind() != Some(CallKind::CallTool)
             || !called.scope.is_empty()
             || called.reused.is_some()
@@ -148,8 +151,8 @@ impl ToolCalls {
         })
     }
 
-    /// Records the calls that models request. Ends the calls that end only by a message, because no
-    /// task waits for them any more.
+    /// Records the calls that models request. Ends the abandoned calls whose results the messages
+    /// contain.
     fn hear(
         &mut self,
         event: &Event,
@@ -182,9 +185,9 @@ impl ToolCalls {
         over
     }
 
-    /// Ends the open calls whose result a tool message contains. If the task that wrote the
-    /// message, or a subgraph of that task, has or had a call with this id, only its open calls
-    /// end. Otherwise the calls with this id end that no task waits for any more.
+    /// Ends the open calls with this id, whose result a tool message contains. If the writing task
+    /// or one of its subgraphs has or had such a call, only the open calls of this task end.
+    /// Otherwise all abandoned calls with this id end.
     fn close(
         &mut self,
         id: &str,
@@ -201,7 +204,7 @@ impl ToolCalls {
         closed.map(|(_, it)| (it.namespace, failed(id, why, None))).collect()
     }
 
-    /// Ends calls that will get no result, the calls of the innermost graphs first.
+    /// Ends calls that cannot get a result. The calls of the innermost graphs end first.
     fn cut(
         &mut self,
         is_cut: impl Fn(&TaskId, &PendingToolCall) -> bool,

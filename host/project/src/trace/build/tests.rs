@@ -1,4 +1,4 @@
-//! Tests of building a trace.
+//! Tests of the trace that is built from a log.
 
 use serde_json::json;
 
@@ -43,7 +43,7 @@ fn started(seq: u64, run: &str, attempt: u32) -> Event {
 }
 
 #[test]
-fn calls_of_a_tool_are_below_its_call() {
+fn host_calls_of_a_tool_are_inside_the_tool_call() {
     let within = |seq, scope: serde_json::Value, number, function: &str| {
         let mut event = serde_json::to_value(call(seq, "r1", number)).unwrap();
         event["scope"] = scope;
@@ -95,7 +95,7 @@ fn large_trace_is_truncated() {
         }
         assert!(!is_taken(&started(4, "r1", 2)));
         let trace = tracer.finish(&ThreadId::new("thread").unwrap());
-        // The run, its superstep, its task and the attempt are entries, too.
+        // The run, its superstep, its task and the attempt also count as entries.
         let attempts = &trace.runs[0].steps[0].tasks[0].attempts;
         assert_eq!((taken, attempts.len()), (most, 1));
         assert_eq!((attempts[0].messages.len(), trace.truncated), (most, true));
@@ -104,7 +104,7 @@ fn large_trace_is_truncated() {
 }
 
 #[test]
-fn subgraphs_are_below_their_task() {
+fn subgraphs_are_inside_the_task_that_runs_them() {
     let within = |mut event: Event, namespace: &str, task: &str| {
         event.namespace = Namespace::new(namespace);
         match &mut event.kind {
@@ -172,7 +172,7 @@ fn a_log_becomes_a_tree() {
 }
 
 #[test]
-fn principals_are_shown() {
+fn trace_contains_the_principals_of_requests() {
     let by = |name: &str, mut kind: serde_json::Value| {
         kind["principal"] = json!({ "key": name, "user": "jane" });
         kind
@@ -239,7 +239,7 @@ fn reused_result_is_not_a_model_call() {
 }
 
 #[test]
-fn recovery_does_not_add_a_run() {
+fn recovery_continues_the_trace_of_the_run() {
     let log = [
         run_started(1, "r1", "input"),
         started(2, "r1", 1),

@@ -1,4 +1,4 @@
-//! Files in blocks: images, text and others, in the forms of many systems.
+//! Files in blocks: images, text and others, in the formats of many clients and providers.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ const SOURCE_FIELDS: &[&str] = &[
     "fileUri",
 ];
 
-/// Names of the object in a block that contains these fields.
+/// Names of the object in a block that contains the fields above.
 const HOLDERS: &[&str] = &[
     "source",
     "file",
@@ -55,10 +55,10 @@ const PICTURES: &[&str] = &[
     "image/tiff",
 ];
 
-/// Media type of images that are read as text.
+/// Media type of the images that are converted to text.
 const DRAWING: &str = "image/svg+xml";
 
-/// Media type of an image for which a client gives only the URL.
+/// Media type of an image for which a client gives only a URL.
 const ANY_PICTURE: &str = "image/*";
 
 /// Schemes of URLs that providers fetch.
@@ -82,7 +82,7 @@ enum FileSource<'b> {
 ///
 /// # Errors
 ///
-/// Returns a message about an invalid image.
+/// Returns an error message if the block has an invalid image.
 pub(super) fn read(kind: &str, block: &Map<String, Value>) -> Result<Option<Value>, String> {
     let (source, own_type) = file_source(block);
     let is_picture_block = PICTURE_BLOCKS.contains(&kind);
@@ -101,7 +101,7 @@ pub(super) fn read(kind: &str, block: &Map<String, Value>) -> Result<Option<Valu
     Ok(text(block, source, media_type.as_deref()).map(|text| json!({ "text": text })))
 }
 
-/// Returns where the data of a file is, and the media type of its data URL.
+/// Returns where the data of a file is, and the media type that its data URL names.
 fn file_source(block: &Map<String, Value>) -> (FileSource<'_>, Option<String>) {
     let Some(text) = find(block, SOURCE_FIELDS).map(str::trim) else {
         return (FileSource::Missing, None);
@@ -121,14 +121,15 @@ fn file_source(block: &Map<String, Value>) -> (FileSource<'_>, Option<String>) {
     (source, essence(head))
 }
 
-/// Returns the value of the first of these fields that is a string. Searches the block and the
-/// objects that contain its file.
+/// Returns the first string among the fields `names` of the block and of the objects that contain
+/// its file.
 fn find<'b>(block: &'b Map<String, Value>, names: &[&str]) -> Option<&'b str> {
     let own = names.iter().find_map(|name| block.get(*name)?.as_str());
     own.or_else(|| HOLDERS.iter().find_map(|name| find(block.get(*name)?.as_object()?, names)))
 }
 
-/// Returns a media type without parameters; `None` if the type is unspecific.
+/// Returns a media type without parameters; `None` if the type is a wildcard or
+/// `application/octet-stream`.
 fn essence(text: &str) -> Option<String> {
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -151,10 +152,10 @@ fn is_reachable(url: &str) -> bool {
 fn picture(source: FileSource<'_>, media_type: Option<String>) -> Result<Value, String> {
     let (url, media_type) = match source {
         FileSource::Base64(data) => {
-            let damaged = "its data is not base64; give the bytes of the image, or its URL";
+            let damaged = "the data is not base64; give the bytes of the image, or its URL";
             let data = encoded::standard(data).ok_or(damaged)?;
             let by_bytes = || encoded::picture_type(&data).map(str::to_owned);
-            let nameless = "it has no media type; give one such as `image/png`";
+            let nameless = "the block has no media type; give one such as `image/png`";
             let media_type = by_bytes().or(media_type).ok_or(nameless)?;
             (format!("data:{media_type};base64,{data}"), media_type)
         }
@@ -168,11 +169,11 @@ fn picture(source: FileSource<'_>, media_type: Option<String>) -> Result<Value, 
             ));
         }
         FileSource::EscapedDataUrl => {
-            let why = "its data URL must have the form `data:image/png;base64,...`";
+            let why = "the data URL must have the form `data:image/png;base64,...`";
             return Err(why.to_owned());
         }
         FileSource::Missing => {
-            let why = "it has neither data nor a URL; give the bytes of the image as base64";
+            let why = "the block has neither data nor a URL; give the bytes of the image as base64";
             return Err(why.to_owned());
         }
     };
@@ -185,7 +186,7 @@ fn picture(source: FileSource<'_>, media_type: Option<String>) -> Result<Value, 
     Ok(json!({ "image": { "source": { "url": url }, "media_type": media_type } }))
 }
 
-/// Returns the text of a file, below the file name if it has one.
+/// Returns the text of a file. A file name precedes the text on a line of its own.
 fn text(
     block: &Map<String, Value>,
     source: FileSource<'_>,
@@ -202,7 +203,7 @@ fn text(
     }
 }
 
-/// Returns text that a block contains without an encoding.
+/// Returns the text of a file that a block contains unencoded.
 fn plain(block: &Map<String, Value>) -> Option<&str> {
     let source = block.get("source").and_then(Value::as_object);
     let source = source.filter(|it| it.get("type").and_then(Value::as_str) == Some("text"));
@@ -210,7 +211,7 @@ fn plain(block: &Map<String, Value>) -> Option<&str> {
     data.or_else(|| find(block, &["text"]))
 }
 
-/// Returns true if files of a media type are read as text.
+/// Returns true if files of a media type are converted to text.
 fn is_text(media_type: &str) -> bool {
     let types = ["application/json", "application/xml", "application/yaml", "application/toml"];
     media_type.starts_with("text/")

@@ -1,12 +1,12 @@
-//! Tests of the conversion of blocks of many systems to parts and back.
+//! Tests of the conversion of blocks in many formats to parts and back.
 
 use serde_json::{Value, json};
 
 use crate::agent_server::message::{from_wire, to_wire};
 
-/// The first bytes of a PNG.
+/// The first bytes of a PNG, in base64.
 const PNG: &str = "iVBORw0KGgo=";
-/// The text `hello`.
+/// The text `hello`, in base64.
 const HELLO: &str = "aGVsbG8=";
 const URL: &str = "https://example.com/a.png";
 
@@ -22,7 +22,7 @@ fn read(block: &Value) -> Result<Value, String> {
     from_wire(&said(block), &mut || String::new())
 }
 
-/// Checks the part that each block is converted to, and that the part converts back to the same
+/// Checks the part that each block is converted to. Checks that the part converts back to the
 /// block.
 fn check(table: Vec<(Value, Value)>) {
     for (block, part) in table {
@@ -33,7 +33,7 @@ fn check(table: Vec<(Value, Value)>) {
 }
 
 #[test]
-fn images_are_read_in_all_forms() {
+fn images_of_all_formats_become_image_parts() {
     let data_url = format!("data:image/png;base64,{PNG}");
     let part = json!({ "image": { "source": { "url": data_url }, "media_type": "image/png" } });
     let forms = [
@@ -61,7 +61,7 @@ fn images_are_read_in_all_forms() {
         json!({ "image": { "format": "png", "source": { "bytes": PNG } } }),
         json!({ "type": "non_standard", "value": { "inlineData": {
             "mimeType": "image/png", "data": PNG } } }),
-        // Mistakes of clients that are tolerated.
+        // Deviations of clients that the conversion tolerates.
         json!({ "type": "image", "mime_type": "IMAGE/PNG; a=b", "data": "iVBORw0K\nGgo" }),
         json!({ "type": "image", "data": PNG }),
         json!({ "type": "image_url", "image_url": { "url": PNG } }),
@@ -93,7 +93,7 @@ fn image_urls_are_kept() {
 }
 
 #[test]
-fn text_blocks_of_all_systems_become_text_parts() {
+fn text_blocks_of_all_formats_become_text_parts() {
     let text = json!({ "text": "hello" });
     let named = json!({ "text": "[file a.txt]\nhello" });
     let thought = json!({ "reasoning": "hm" });
@@ -151,7 +151,7 @@ fn text_blocks_of_all_systems_become_text_parts() {
 }
 
 #[test]
-fn blocks_that_models_cannot_read_are_kept() {
+fn blocks_that_models_cannot_read_are_stored_unchanged() {
     let blocks = [
         json!({ "type": "audio", "mime_type": "audio/wav", "data": HELLO }),
         json!({ "type": "input_audio", "input_audio": { "data": HELLO, "format": "wav" } }),
@@ -174,7 +174,7 @@ fn blocks_that_models_cannot_read_are_kept() {
 }
 
 #[test]
-fn parts_of_the_state_are_unchanged() {
+fn parts_of_the_state_that_a_client_sends_back_are_unchanged() {
     let blob = json!({ "image": { "source": { "blob": format!("blob:{}", "0".repeat(64)) },
         "media_type": "image/png" } });
     let own = json!({ "other": { "type": "text", "text": "x" } });
@@ -195,15 +195,15 @@ fn nested_blocks_become_separate_parts() {
 }
 
 #[test]
-fn invalid_images_are_rejected_by_position() {
+fn errors_name_the_position_of_the_invalid_image() {
     for (block, why) in [
         (
             json!({ "type": "image", "mime_type": "image/png", "data": "no base64!" }),
-            "content[1] (`image`): its data is not base64",
+            "content[1] (`image`): the data is not base64",
         ),
         (
             json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,%%%" } }),
-            "content[1] (`image_url`): its data is not base64",
+            "content[1] (`image_url`): the data is not base64",
         ),
         (json!({ "type": "image", "mime_type": "image/png", "data": "" }), "not base64"),
         (json!({ "type": "image", "data": HELLO }), "has no media type"),
@@ -217,11 +217,11 @@ fn invalid_images_are_rejected_by_position() {
         (json!({ "type": "image", "url": "file:///a.png" }), "cannot fetch `file:///a.png`"),
         (json!({ "type": "image", "url": "/a.png" }), "not base64"),
         (json!({ "type": "media", "mime_type": "image/png", "data": "?" }), "not base64"),
-        (json!({ "inlineData": { "mimeType": "image/png", "data": "?" } }), "content[1]: its data"),
+        (json!({ "inlineData": { "mimeType": "image/png", "data": "?" } }), "content[1]: the data"),
         (json!({ "image": { "source": {} } }), "neither data nor a URL"),
         (
             json!({ "type": "tool_result", "content": [{ "type": "image" }] }),
-            "content[1] (`tool_result`): content[0] (`image`): it has neither",
+            "content[1] (`tool_result`): content[0] (`image`): the block has neither",
         ),
         (json!(7), "content[1]: a block must be a string"),
         (json!({}), "content[1]: a block must be a string"),

@@ -25,7 +25,7 @@ fn told(log: &Sample) -> Value {
     told_where(log).into_iter().map(|(_, data)| data).collect()
 }
 
-/// Returns the events with the depth of the graph of each.
+/// Returns the events, each with the depth of its graph.
 fn told_where(log: &Sample) -> Vec<(usize, Value)> {
     let mut tools = ToolCalls::default();
     let told = log.events.iter().flat_map(|event| tools.apply(event, &thread_info()));
@@ -52,7 +52,7 @@ fn answer(text: &str) -> Value {
 fn concurrent_calls_of_one_tool_are_distinguished() {
     let mut log = begun();
     let requests = [("a", 1), ("b", 2)].map(|(id, n)| request(id, "kit/find", json!({ "n": n })));
-    // They start and end in any order.
+    // The calls start and end in any order.
     log.call_tool(1, requests[1].clone());
     log.call_tool(0, requests[0].clone());
     log.called(0, "tools.call", requests[0].clone(), Ok(answer("one")));
@@ -81,7 +81,7 @@ fn call_with_an_interrupt_starts_once() {
 }
 
 #[test]
-fn call_that_another_task_continues_ends_once() {
+fn tool_call_that_another_task_continues_ends_once() {
     let mut log = begun();
     let request = request("a", "find", json!({}));
     log.call_tool(0, request.clone());
@@ -152,7 +152,7 @@ fn calls_of_subgraphs_end_with_their_run_or_task() {
 }
 
 #[test]
-fn message_of_another_task_ends_a_call() {
+fn tool_message_of_another_task_ends_an_abandoned_call() {
     let mut log = begun();
     log.call_tool(0, request("a", "find", json!({})));
     log.end(RunStatus::Interrupted);
@@ -169,7 +169,7 @@ fn message(id: &str) -> Value {
     json!({ "messages": [{ "role": "tool", "tool_call_id": id, "content": "said" }] })
 }
 
-/// Continues the log in a task that has started before.
+/// Adds the following events in a task that has started before.
 fn turn_to(log: &mut Sample, (name, task): &(String, TaskId)) {
     log.tasks.push((name.clone(), task.clone()));
 }
@@ -185,7 +185,7 @@ fn two_at_once() -> (Sample, [(String, TaskId); 2]) {
 }
 
 #[test]
-fn message_does_not_end_a_call_of_another_running_task() {
+fn tool_message_does_not_end_a_call_of_another_running_task() {
     let start = started("a", "find", json!({}));
     let closed = json!({ "event": "tool-error", "tool_call_id": "a", "message": "said" });
     let end = |log: &mut Sample| {
@@ -212,7 +212,7 @@ fn message_does_not_end_a_call_of_another_running_task() {
     end(&mut log);
     assert_eq!(told(&log), json!([start, start, closed, finished("a", "one")]));
 
-    // One task still waits while the other continues after an interrupt.
+    // One task still waits while the other task continues after an interrupt.
     let (mut log, [first, _]) = two_at_once();
     log.end(RunStatus::Interrupted);
     log.start(RunReason::Resume);
@@ -222,7 +222,7 @@ fn message_does_not_end_a_call_of_another_running_task() {
 }
 
 #[test]
-fn message_ends_a_call_that_its_task_left_open() {
+fn tool_message_ends_a_call_that_its_task_left_open() {
     let mut log = begun();
     log.call_tool(0, request("a", "find", json!({})));
     log.finish(json!({}));
@@ -233,7 +233,7 @@ fn message_ends_a_call_that_its_task_left_open() {
 }
 
 #[test]
-fn repeated_message_of_a_subgraph_ends_no_other_call() {
+fn repeated_tool_message_of_a_subgraph_ends_no_other_call() {
     let (mut log, [around, _]) = two_at_once();
     turn_to(&mut log, &around);
     log.enter("tools");
@@ -245,13 +245,13 @@ fn repeated_message_of_a_subgraph_ends_no_other_call() {
     log.leave();
     turn_to(&mut log, &around);
     log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("two")));
-    // This repeats the message of the subgraph.
+    // The parent graph writes the message of the subgraph again.
     log.finish(message("a"));
     let start = started("a", "find", json!({}));
     let expected = json!([start, start, start, finished("a", "one"), finished("a", "two")]);
     assert_eq!(told(&log), expected);
 
-    // The same holds if the other task waits after an interrupt.
+    // The repeated message also ends no call of a task that waits after an interrupt.
     let mut log = begun();
     log.call_tool(0, request("a", "find", json!({})));
     log.end(RunStatus::Interrupted);
@@ -293,7 +293,7 @@ fn calls_without_an_id_have_no_events() {
 }
 
 #[test]
-fn output_has_the_form_of_the_message_of_an_agent() {
+fn tool_output_has_the_form_of_the_message_that_an_agent_writes() {
     let picture = json!({ "media": { "media_type": "image/png", "blob": "b" } });
     for (answer, content, artifact) in [
         (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("a\nb"), Value::Null),
