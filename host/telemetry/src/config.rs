@@ -1,4 +1,4 @@
-//! Settings of the `[telemetry]` table, with secrets resolved.
+//! Settings of the `[telemetry]` table, with all secrets replaced by their values.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::error::ConfigError;
 
-/// Path of the traces, relative to the base URL of an OTLP service.
+/// Path of traces below the base URL of an OTLP service.
 const TRACES: &str = "/v1/traces";
 
 /// Settings of traces and metrics.
@@ -17,8 +17,8 @@ const TRACES: &str = "/v1/traces";
 pub struct TelemetryConfig {
     /// Service that receives the spans; none by default. Metrics are always recorded.
     pub otlp: Option<OtlpConfig>,
-    /// Whether spans include the inputs and outputs of models and tools; true by default. Without
-    /// them, spans have only names, times, sizes and counts.
+    /// Whether spans include the inputs and outputs of models and tools; true by default. If false,
+    /// spans have only names, times, sizes and counts.
     pub content: bool,
 }
 
@@ -39,8 +39,8 @@ pub struct OtlpConfig {
 
 impl OtlpConfig {
     /// Creates the settings of a service from its base URL, such as
-    /// `https://langfuse.example/api/public/otel`. Appends the path of the traces unless the URL
-    /// ends with it.
+    /// `https://langfuse.example/api/public/otel`. Appends `/v1/traces` unless the URL already ends
+    /// with this path.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl OtlpConfig {
         Ok(Self { url, headers: BTreeMap::new() })
     }
 
-    /// Adds the `authorization` header with the key pair of a Langfuse project.
+    /// Adds the `authorization` header with the public and the secret key of a Langfuse project.
     pub fn with_keys(mut self, public: &str, secret: &SecretString) -> Self {
         let pair = STANDARD.encode(format!("{public}:{}", secret.expose_secret()));
         let header = SecretString::from(format!("Basic {pair}"));
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trace_path_is_appended_once() {
+    fn trace_path_is_appended_unless_present() {
         let cases = [
             ("https://a.example/api/public/otel", "https://a.example/api/public/otel/v1/traces"),
             ("https://a.example/otel/", "https://a.example/otel/v1/traces"),

@@ -13,7 +13,7 @@ pub enum ConfigError {
         /// The configured value.
         url: String,
     },
-    /// A header that cannot be sent. The message does not show its value.
+    /// A header is invalid. The message does not show the value of the header.
     #[error(
         "`telemetry.headers.{header}`: name or value cannot be sent over HTTP; use printable ASCII"
     )]

@@ -1,4 +1,5 @@
-//! The worker that sends spans: batches them, retries, and drops what the service does not accept.
+//! The worker that sends spans. It batches spans, retries requests, and drops spans that the
+//! service does not accept.
 
 mod send;
 
@@ -12,23 +13,24 @@ use tokio::time::{Instant, timeout_at};
 pub(crate) use self::send::OtlpSender;
 use crate::metrics::ExportMetrics;
 
-/// Maximum runs whose spans are queued. With some hundred spans each, they take a few tens of
-/// megabytes at most.
+/// Maximum number of runs whose spans are queued. With some hundred spans for each run, the queue
+/// takes a few tens of megabytes at most.
 const QUEUE_CAPACITY: usize = 256;
 
-/// Maximum spans of one request.
+/// Maximum number of spans in one request.
 const BATCH_SPANS: usize = 512;
 
-/// Maximum bytes of one request. Services reject bodies of more than four to five megabytes.
+/// Maximum size of one request, in bytes. Services reject bodies of more than four to five
+/// megabytes.
 const BATCH_BYTES: usize = 3 << 20;
 
-/// Maximum time that spans wait for further ones to share a request.
+/// Maximum time for which spans wait for further spans to share a request.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// The sending end of the queue. An item has the spans of one run.
+/// The sending end of the queue. An item contains the spans of one run.
 pub(crate) type SpanQueue = mpsc::Sender<Vec<Span>>;
 
-/// Creates the queue to the worker.
+/// Creates the queue between [`try_enqueue`] and the worker.
 pub(crate) fn queue() -> (SpanQueue, mpsc::Receiver<Vec<Span>>) {
     mpsc::channel(QUEUE_CAPACITY)
 }

@@ -1,18 +1,20 @@
 //! Telemetry for operators: traces over OTLP, metrics for Prometheus, and statistics over time.
 //!
-//! All are projections of the event log that are made when a run has ended or was interrupted.
-//! None affects a run: the engine notifies an observer, which returns immediately, and workers
-//! behind bounded queues do the rest. What does not fit into a queue is counted and dropped.
+//! Traces, metrics and statistics are projections of the event log, which this crate computes when
+//! a run has ended or was interrupted. Telemetry does not delay a run: the engine notifies an
+//! observer, which returns immediately, and workers behind bounded queues do the rest. Runs and
+//! spans that do not fit into a queue are dropped and counted.
 //!
 //! # Layout
 //!
 //! * [`config`]: the settings; [`telemetry`]: [`Telemetry`], the observer with its queue and
 //!   worker.
-//! * [`run_log`]: reads the log of a run, from which [`wattle_project::spans`] makes spans.
+//! * [`run_log`]: reads the log of a run, which [`wattle_project::spans`] converts to spans.
 //! * `otlp`: converts spans to OTLP.
 //! * `export`: the worker that sends spans; `export/send`: one request with its retries.
-//! * [`metrics`]: the metrics and their text format; `metrics/run_metrics`: records a run.
-//! * [`statistics`]: counts by minute, hour and day, which the hosts of a store keep together.
+//! * [`metrics`]: the metrics and their text format; `metrics/run_metrics`: records the metrics of
+//!   a run.
+//! * [`statistics`]: counts by minute, hour and day, in documents that all hosts of a store share.
 
 pub mod config;
 pub mod error;

@@ -1,9 +1,9 @@
 //! Metrics for Prometheus.
 //!
-//! Labels have bounded sets of values: names of apps, graphs and nodes, routes and models that the
-//! operator configured, codes of the host, and a limited number of tools. What a guest, a tenant, a
-//! model or a service chooses beyond these is counted under one common value, because each value is
-//! a series that stays in memory.
+//! Each label value is a series that stays in memory, so the sets of label values are bounded:
+//! names of apps, graphs and nodes, routes and models that the operator configured, codes of the
+//! host, and a limited number of tools. All other values, which guests, tenants, models and
+//! services choose, share one label.
 
 pub(crate) mod run_metrics;
 
@@ -24,19 +24,21 @@ use wattle_project::spans::status_word;
 /// Content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Upper bounds of the histogram buckets in seconds, from a pure node to a slow model.
+/// Upper bounds of the histogram buckets, in seconds: from a node without host calls to a slow
+/// model.
 const DURATION_BUCKETS: [f64; 12] =
     [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// Maximum number of tools that are counted by their names. A server may list 1,000 tools, and a
-/// model calls few of them; while a source cannot be listed, a model may also call tools that do
-/// not exist. Further tools are counted together.
+/// Maximum number of tools that are counted by name. A server may list 1,000 tools, and a model
+/// calls few of them. While a tool source cannot be listed, a model may also call tools that do not
+/// exist. Further tools are counted together.
 pub const MAX_TOOLS: usize = 1_000;
 
-/// Maximum bytes of a tool name that becomes a label. Tools with longer names are counted together.
+/// Maximum length of a tool name that becomes a label, in bytes. Tools with longer names are
+/// counted together.
 pub const TOOL_NAME_BYTES: usize = 512;
 
-/// All metrics of a host. Clones share them.
+/// All metrics of a host. Clones refer to the same metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -48,7 +50,7 @@ pub struct Metrics {
     model_seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     tokens: Family<TokenLabels, Counter>,
     tool_calls: Family<ToolLabels, Counter>,
-    /// The tools that are counted by their names.
+    /// Names of the tools that are counted by name.
     tools: Arc<Mutex<BTreeSet<String>>>,
     call_failures: Family<CallLabels, Counter>,
     pub(crate) export: ExportMetrics,
@@ -57,9 +59,9 @@ pub struct Metrics {
 /// Metrics of the trace export.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExportMetrics {
-    /// Runs in the queue.
+    /// Runs in the export queue.
     pub(crate) waiting_runs: Gauge,
-    /// Spans in the queue.
+    /// Spans in the export queue.
     pub(crate) waiting_spans: Gauge,
     /// Runs that were dropped, because the queue was full or the log of the run could not be read.
     pub(crate) dropped_runs: Counter,
@@ -196,12 +198,12 @@ impl Metrics {
 impl ExportMetrics {
     fn register(&self, own: &mut Registry) {
         let dropped = "Spans that the queue or the service did not accept";
-        own.register("waiting_runs", "Runs in the queue", self.waiting_runs.clone());
-        own.register("waiting_spans", "Spans in the queue", self.waiting_spans.clone());
+        own.register("waiting_runs", "Runs in the export queue", self.waiting_runs.clone());
+        own.register("waiting_spans", "Spans in the export queue", self.waiting_spans.clone());
         own.register("dropped_runs", "Runs dropped from telemetry", self.dropped_runs.clone());
         own.register("dropped_spans", dropped, self.dropped_spans.clone());
         own.register("sent_spans", "Spans that the service accepted", self.sent_spans.clone());
-        own.register("failed_requests", "Failed requests", self.failed_requests.clone());
+        own.register("failed_requests", "Failed export requests", self.failed_requests.clone());
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn span(span: Span) -> OtlpSpan {
     OtlpSpan {
         trace_id: span.trace.to_vec(),
         span_id: span.id.to_vec(),
-        // The root span has no parent; OTLP represents this by an empty id.
+        // The root span has no parent. OTLP represents this by an empty id.
         parent_span_id: span.parent.map(|id| id.to_vec()).unwrap_or_default(),
         name: span.name,
         kind: kind(span.kind).into(),

@@ -11,11 +11,11 @@ use wattle_run::ports::observer::RunSummary;
 use wattle_run::ports::store::StoreError;
 use wattle_run::tail::range::EventRange;
 
-/// Maximum number of events read per run. The trace of a longer run is truncated.
+/// Maximum number of events that are read of a run. The trace of a longer run is truncated.
 const MAX_EVENTS: usize = 50_000;
 
-/// Bytes in memory of the events read per run. The trace of a larger run is truncated. Spans have
-/// at most some KiB of each value.
+/// Maximum memory of the events that are read of a run, in bytes. The trace of a larger run is
+/// truncated. Spans contain at most some KiB of each value.
 const MAX_EVENT_BYTES: u64 = 64 << 20;
 
 /// The log of a run.
@@ -23,10 +23,10 @@ const MAX_EVENT_BYTES: u64 = 64 << 20;
 pub struct RunLog {
     /// The run and its result.
     pub note: RunSummary,
-    /// Events of the run, oldest first. Streamed deltas are left out; the events include their
-    /// completions.
+    /// Events of the run, oldest first, without streamed deltas. The events include the completions
+    /// of these deltas.
     pub events: Vec<Event>,
-    /// Whether the log was truncated.
+    /// Whether the run has more events than `events`.
     pub truncated: bool,
     /// The state after the input, or the answers of a resumed run; `None` if states are not read.
     pub input: Option<Value>,
@@ -36,7 +36,7 @@ pub struct RunLog {
 }
 
 impl RunLog {
-    /// Returns the input of the projection to spans.
+    /// Returns the run in the form that the projection to spans needs.
     pub(crate) fn run(&self) -> Run<'_> {
         Run {
             app: &self.note.app,
@@ -53,11 +53,12 @@ impl RunLog {
     }
 }
 
-/// Reads the log of a run. `states` selects whether to read its states.
+/// Reads the log of a run. `states` selects whether to read the states at its start and end.
 ///
 /// # Errors
 ///
-/// Returns the errors of the store. If the thread was deleted meanwhile, the record has no events.
+/// Returns the errors of the store. If the thread was deleted after the run, the record has no
+/// events.
 pub async fn read_run(
     store: &dyn Store,
     note: RunSummary,

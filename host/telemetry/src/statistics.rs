@@ -1,15 +1,15 @@
-//! Statistics of ended runs over time, kept by the host itself.
+//! Statistics of ended runs over time, which the host stores itself.
 //!
-//! The counts of each minute, hour and day are one document each in the long-term memory of the
-//! host: a bucket. All hosts of a store add to the same buckets by compare-and-set, so that reading
-//! merges nothing, and neither hosts nor restarts add documents. A bucket has bounded rows, and
-//! expires.
+//! The counts of each minute, hour and day are one document in the long-term memory of the host: a
+//! bucket. All hosts of a store add to the same buckets by compare-and-set. A read therefore need
+//! not merge buckets of hosts, and the number of documents does not grow with hosts or restarts.
+//! The number of rows of a bucket is bounded, and a bucket expires.
 //!
 //! * `run_counts`: what a run adds; `counts` and `rows`: the rows of a bucket, `bucket`: its
 //!   document.
-//! * `pending`: counts that are not written yet, rolled up to hours and days; `bucket_store`: the
-//!   buckets in the memory.
-//! * `report`: makes series of the rows that a query selects.
+//! * `pending`: counts that are not written yet, by minute, hour and day; `bucket_store`: the
+//!   buckets in the long-term memory.
+//! * `report`: groups the rows that a query selects into series.
 
 mod bucket;
 mod bucket_store;
@@ -37,10 +37,10 @@ use crate::statistics::bucket_store::BucketStore;
 use crate::statistics::pending::Pending;
 use crate::statistics::report::{Range, Ranking, ReportBuilder};
 
-/// Time between two writes. A crash loses the counts of this time.
+/// Time between two writes. A crash of the host loses the counts since the last write.
 const WRITE_PERIOD: Duration = Duration::from_secs(10);
 
-/// Statistics of the ended runs of a host. Clones share them.
+/// Statistics of the ended runs of a host. Clones refer to the same statistics.
 #[derive(Clone)]
 pub struct RunStatistics(Arc<Inner>);
 
@@ -48,14 +48,14 @@ struct Inner {
     buckets: BucketStore,
     prices: ModelPrices,
     pending: Mutex<Pending>,
-    /// Held while counts are written, so that a read waits for a write in progress. True if the
-    /// last write failed and a warning was logged.
+    /// Locked while counts are written, so that a read waits for a write in progress. The value is
+    /// true after a warning about a failed write, until all counts are written.
     writing: tokio::sync::Mutex<bool>,
 }
 
 impl RunStatistics {
-    /// Creates the statistics of a host in the memory that all hosts of its store share. `prices`
-    /// are those at the time of a read.
+    /// Creates the statistics of a host. All hosts of a store share `memory`. Reports compute the
+    /// costs of all intervals by the current `prices`.
     pub fn new(memory: Arc<dyn Memory>, clock: Arc<dyn Clock>, prices: ModelPrices) -> Self {
         Self(Arc::new(Inner {
             buckets: BucketStore { memory, clock },
@@ -71,12 +71,12 @@ impl RunStatistics {
         self.add(at_ms, &run_counts::of_run(record, models));
     }
 
-    /// Counts a run whose log was not read. Its model calls are not counted.
+    /// Counts a run whose log could not be read, without its model calls.
     pub(crate) fn record_summary(&self, note: &RunSummary) {
         self.add(self.0.buckets.clock.now_ms(), &run_counts::of_summary(note));
     }
 
-    /// Writes the counts each [`WRITE_PERIOD`], and once more after `stopped` is closed.
+    /// Writes the counts every [`WRITE_PERIOD`], and a last time after `stopped` is closed.
     pub(crate) async fn run(self, mut stopped: oneshot::Receiver<()>) {
         loop {
             let is_stopped = tokio::time::timeout(WRITE_PERIOD, &mut stopped).await.is_ok();
@@ -87,11 +87,11 @@ impl RunStatistics {
         }
     }
 
-    /// Writes all counts. A failed write is repeated later.
+    /// Writes all counts. After a failure, the next call writes the remaining counts.
     async fn flush(&self) {
         let this = self.clone();
-        // The task ends even if the request that waits for it is dropped: counts that are taken out
-        // are always written or put back.
+        // The spawned task ends even if the caller is dropped, so that all counts that it takes
+        // from `pending` are written or put back.
         let written = tokio::spawn(async move { this.write_pending().await });
         if let Err(error) = written.await {
             tracing::warn!(%error, "cannot write statistics");
@@ -108,8 +108,8 @@ impl RunStatistics {
                 *has_warned = true;
                 tracing::warn!(%failure, "cannot write statistics");
             }
-            // A damaged document cannot be read before a repair, so its counts are lost. All other
-            // failures are those of the whole memory.
+            // A damaged document cannot be read before a repair, so the counts of this write are
+            // lost. Any other failure concerns the whole memory.
             if failure.code != code::BROKEN {
                 self.pending().put_back(write, writes);
                 return;
@@ -136,7 +136,7 @@ impl Statistics for RunStatistics {
         let range = Range::of(query, buckets.clock.now_ms())?;
         let Range { from_ms, to_ms } = range;
         self.flush().await;
-        // Two passes, so that a report is bounded in memory whatever the number of names.
+        // The report is built in two passes, so that its memory is bounded for any number of names.
         let mut ranking = Ranking::new(query);
         if query.group.is_some() {
             let mut rank = |_: i64, bucket: Bucket| ranking.add(&bucket);

@@ -1,4 +1,5 @@
-//! The observer, which only queues notifications about ended runs for a worker.
+//! The observer of runs, which only queues notifications about ended runs, and the worker that
+//! processes them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,24 +21,25 @@ use crate::otlp;
 use crate::run_log;
 use crate::statistics::RunStatistics;
 
-/// Maximum notifications in the queue. A notification is small; reading the log of its run takes a
-/// millisecond.
+/// Maximum number of notifications in the queue. A notification is small, and reading the log of
+/// its run takes a millisecond.
 const QUEUE_CAPACITY: usize = 4096;
 
-/// Plugin name of the caller that looks up routes. Routes do not depend on the plugin.
+/// Plugin name with which the worker looks up routes. Routes do not depend on the plugin.
 const PLUGIN: &str = "telemetry";
 
 /// The observer that records the metrics and statistics of runs and exports their traces.
 pub struct Telemetry {
     metrics: Metrics,
     statistics: Option<RunStatistics>,
-    /// The sender of the queue; `None` after `close`.
+    /// The sending end of the queue; `None` after `close`.
     ended_runs: Mutex<Option<mpsc::Sender<RunSummary>>>,
     workers: Mutex<JoinSet<()>>,
 }
 
 impl Telemetry {
-    /// Starts the workers on the current runtime. Without `statistics`, none are recorded.
+    /// Starts the workers on the current runtime. If `statistics` is `None`, no statistics are
+    /// recorded.
     ///
     /// # Errors
     ///
@@ -78,7 +80,7 @@ impl Telemetry {
         Ok(Self { metrics, statistics, ended_runs, workers })
     }
 
-    /// Returns a handle to the metrics, which it shares.
+    /// Returns a handle to the metrics of this observer.
     pub fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }
@@ -91,7 +93,7 @@ impl Telemetry {
             std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         let all = async { while workers.join_next().await.is_some() {} };
         if tokio::time::timeout(limit, all).await.is_err() {
-            tracing::warn!("some traces or statistics were not sent before the host stopped");
+            tracing::warn!("some traces or statistics were dropped because the host stopped");
         }
     }
 }
@@ -119,7 +121,7 @@ impl Observer for Telemetry {
     }
 }
 
-/// The worker that reads runs, records metrics and statistics, and queues spans.
+/// The worker that reads the logs of ended runs, records metrics and statistics, and queues spans.
 struct Worker {
     store: Arc<dyn Store>,
     model: Arc<dyn Model>,
@@ -143,7 +145,7 @@ impl Worker {
         let record = match run_log::read_run(self.store.as_ref(), note, states).await {
             Ok(record) if !record.events.is_empty() => record,
             unread => {
-                // Without an error, the thread was deleted after the run.
+                // The log of a deleted thread has no events and causes no error.
                 if let Err(error) = unread {
                     tracing::warn!(%run, %error, "cannot read a run for telemetry");
                     self.metrics.export.dropped_runs.inc();

@@ -1,4 +1,4 @@
-//! Sends one export request with its retries.
+//! Sends one export request, with retries.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ use crate::error::ConfigError;
 use crate::metrics::ExportMetrics;
 use crate::otlp;
 
-/// Makes Langfuse show the data immediately instead of minutes later. Other services ignore the
-/// header.
+/// Header that makes Langfuse show the data immediately instead of minutes later. Other services
+/// ignore this header.
 const INGESTION_VERSION: (&str, &str) = ("x-langfuse-ingestion-version", "4");
 
 /// Timeout of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum attempts of one request. With the delays between them they take about two minutes. That
-/// covers a restart of the service, but not an outage.
+/// Maximum number of attempts of one request. With the delays between them, the attempts take about
+/// two minutes. This is enough for a restart of the service, but not for an outage.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// Delay before the second attempt. It doubles with each attempt.
+/// Delay before the second attempt. The delay doubles with each attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 
-/// Maximum delay between two attempts, also for `retry-after`.
+/// Maximum delay between two attempts, which also bounds the delay of a `retry-after` header.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Sends spans to one service.
@@ -50,7 +50,7 @@ pub(crate) struct OtlpSender {
 /// Result of one attempt.
 enum SendResult {
     Accepted,
-    /// A transient error, with the delay of `retry-after`.
+    /// A transient error, with the delay of the `retry-after` header.
     Retry(String, Option<Duration>),
     Rejected(String),
 }
@@ -70,7 +70,7 @@ impl OtlpSender {
         }
         let client = Client::builder()
             .timeout(TIMEOUT)
-            // Keys must not follow a redirect to another origin.
+            // A redirect must not send keys to another origin.
             .redirect(Policy::none())
             .build()
             .map_err(|error| ConfigError::Client { reason: error.to_string() })?;
@@ -130,7 +130,7 @@ impl OtlpSender {
         }
     }
 
-    /// Logs one warning until a request succeeds, so that an outage does not fill the log.
+    /// Logs one warning for each outage, so that an outage does not fill the log.
     fn warn(&mut self, reason: &str) {
         if !self.has_warned {
             self.has_warned = true;
@@ -160,7 +160,7 @@ fn export_request(spans: Vec<Span>) -> ExportTraceServiceRequest {
     }
 }
 
-/// Returns the innermost cause.
+/// Returns the innermost cause of an error as text.
 fn root_cause(error: &reqwest::Error) -> String {
     let first: &dyn std::error::Error = error;
     let mut cause = first;

@@ -13,11 +13,12 @@ use crate::metrics::{
 };
 use crate::run_log::RunLog;
 
-/// Label of all tools that do not exist or are not granted. A model can choose their names.
+/// Label of all tool calls whose tool does not exist or is not granted. A model can choose the
+/// names of such tools.
 const NO_TOOL: &str = "(none)";
 
-/// Label in place of names that neither the operator nor the host chooses: routes and models of
-/// tenants, and codes of guests. Also the label of tools beyond [`MAX_TOOLS`].
+/// Label of all routes and models of tenants, of all codes of guests, and of all tools above
+/// [`MAX_TOOLS`].
 pub(crate) const OTHER: &str = "other";
 
 /// Code of a model call whose output the provider withheld. The host reports it in addition to
@@ -52,7 +53,7 @@ impl Metrics {
 
     fn record_call(&self, called: &Called, models: &dyn Fn(&str) -> Vec<String>) {
         match called.kind() {
-            // A reused completion was counted in the run that received it.
+            // The run that received a reused completion already counted the completion.
             Some(kind) if kind.is_model_call() && called.reused.is_none() => {
                 self.record_model_call(called, models);
             }
@@ -94,7 +95,7 @@ impl Metrics {
     }
 
     /// Returns the label of a tool: its name, or [`OTHER`] if the name is longer than
-    /// [`TOOL_NAME_BYTES`] or [`MAX_TOOLS`] tools have a label.
+    /// [`TOOL_NAME_BYTES`] or if [`MAX_TOOLS`] other tools already have a label.
     fn counted(&self, tool: String) -> String {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = tools.len() < MAX_TOOLS && tool.len() <= TOOL_NAME_BYTES;
@@ -106,9 +107,9 @@ impl Metrics {
     }
 }
 
-/// Returns the configured name of the model that answered a call, or else the first model of the
-/// route. Returns [`OTHER`] for a model that the operator did not configure. Names that a service
-/// gives its models are not used.
+/// Returns the configured name of the model that answered a call. Returns the first model of the
+/// route if the log names no model, and [`OTHER`] for a model that the operator did not configure.
+/// The result is never a name that only the service uses for the model.
 pub(crate) fn model_of(called: &Called, configured: &[String]) -> String {
     let last = called.completion().and_then(|mut completion| completion.attempts.pop());
     let by_images = || called.images()?.into_iter().next().map(|image| image.model);
@@ -123,8 +124,7 @@ fn outcome(result: &Result<Value, Failure>) -> String {
     result.as_ref().err().map_or("ok", code_of).to_owned()
 }
 
-/// Returns the code of a failure of the host. Returns [`OTHER`] for other codes, which guests
-/// choose.
+/// Returns the code of a failure of the host. Returns [`OTHER`] for all codes that guests choose.
 pub(crate) fn code_of(failure: &Failure) -> &'static str {
     let mut known = code::ALL.iter().copied().chain([WITHHELD]);
     known.find(|code| *code == failure.code).unwrap_or(OTHER)

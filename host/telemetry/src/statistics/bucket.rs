@@ -7,7 +7,7 @@ use crate::statistics::counts::{ModelCounts, ModelKey, RunCounts, RunKey};
 use crate::statistics::limit::{BUCKET_BYTES, BUCKET_ROWS};
 use crate::statistics::rows::Rows;
 
-/// Bytes of a mark at most: a UUID and a number.
+/// Maximum length of a mark in bytes: a UUID and a number.
 const MARK_BYTES: usize = 64;
 
 /// The counts of one interval.
@@ -21,11 +21,11 @@ pub(super) struct Bucket {
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct BucketDocument {
-    /// Mark of the newest write. No two writes have the same one.
+    /// Mark of the newest write. Every write has a unique mark.
     pub(super) mark: String,
-    /// App, tenant and counts of runs.
+    /// Rows of runs: app, tenant and counts.
     runs: Vec<(String, String, RunCounts)>,
-    /// App, tenant, model and counts of model calls.
+    /// Rows of model calls: app, tenant, model and counts.
     models: Vec<(String, String, String, ModelCounts)>,
 }
 
@@ -36,14 +36,14 @@ impl Bucket {
         self.models.merge(&other.models);
     }
 
-    /// Adds up rows until at most `most` rows of each kind are left.
+    /// Merges rows until at most `most` rows of each kind are left.
     pub(super) fn fold_to(&mut self, most: usize) {
         self.runs.fold_to(most);
         self.models.fold_to(most);
     }
 
-    /// Adds up rows until the bucket has at most [`BUCKET_ROWS`] of each kind and its document at
-    /// most [`BUCKET_BYTES`].
+    /// Merges rows until the bucket has at most [`BUCKET_ROWS`] rows of each kind, and its document
+    /// has at most [`BUCKET_BYTES`].
     pub(super) fn bound(&mut self) {
         let mut most = self.most_rows().min(BUCKET_ROWS);
         self.fold_to(most);
@@ -53,7 +53,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the number of rows of the kind with more rows.
+    /// Returns the number of rows of the kind that has more rows.
     pub(super) fn most_rows(&self) -> usize {
         self.runs.len().max(self.models.len())
     }
@@ -82,14 +82,14 @@ impl Bucket {
 }
 
 impl BucketDocument {
-    /// Reads a document of the memory.
+    /// Parses a document of the memory.
     pub(super) fn from_value(value: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(value)
     }
 
     /// Converts the document to a value of the memory.
     pub(super) fn to_value(&self) -> Value {
-        // Its keys are strings and numbers, and its values no other than the two.
+        // Serialization cannot fail, because all keys are strings or numbers.
         serde_json::to_value(self).unwrap_or_default()
     }
 }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn document_has_all_rows() {
+    fn document_contains_all_rows_of_the_bucket() {
         let mut all = bucket("asset", "acme", &["gpt"]);
         all.merge(&bucket("asset", "", &["gpt", REST]));
         all.merge(&bucket("asset", "acme", &["gpt"]));
@@ -155,7 +155,7 @@ mod tests {
                 all.bound();
             }
         }
-        // A row that matters more than the others stays.
+        // The row with the largest counts is not merged into another row.
         for _ in 0..1_000 {
             all.merge(&bucket("large", "acme", &["gpt"]));
         }

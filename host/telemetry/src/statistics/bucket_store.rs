@@ -11,13 +11,13 @@ use crate::statistics::bucket::{Bucket, BucketDocument};
 use crate::statistics::limit::{DAYS_KEPT_MS, HOURS_KEPT_MS, MINUTES_KEPT_MS, WRITE_ATTEMPTS};
 use crate::statistics::pending::BucketWrite;
 
-/// Scope of the documents, which guests and clients cannot access.
+/// Scope of the documents. Guests and clients cannot access this scope.
 const SCOPE: MemoryScope = MemoryScope::Host(None);
 
-/// First part of the namespace. The second part is the name of the step.
+/// First part of the document namespace. The second part is the name of the step.
 const NAMESPACE: &str = "statistics";
 
-/// Buckets that are read at once: 1 MiB at most.
+/// Number of buckets that are read at once: 1 MiB at most.
 const PAGE: usize = 16;
 
 /// Buckets in the long-term memory.
@@ -27,8 +27,9 @@ pub(super) struct BucketStore {
 }
 
 impl BucketStore {
-    /// Adds counts to the bucket of an interval, exactly once: a repeated write that succeeded
-    /// before changes nothing, unless another host has written the bucket meanwhile.
+    /// Adds counts to the bucket of an interval. A repetition of a write that succeeded changes
+    /// nothing, unless another host has written the bucket in between; the counts are then added
+    /// twice.
     pub(super) async fn write(&self, write: &BucketWrite) -> Result<(), Failure> {
         let namespace = namespace(write.interval.step);
         let key = key(write.interval.start_ms);
@@ -51,8 +52,8 @@ impl BucketStore {
             let item = PutItem {
                 namespace: namespace.clone(),
                 key: key.clone(),
-                // The mark makes the value unique, so that of two hosts with equal counts only one
-                // succeeds.
+                // The mark makes the value unique. If two hosts write equal counts, the
+                // compare-and-set of only one of them succeeds.
                 value: bucket.to_document(&write.mark).to_value(),
                 ttl_ms: Some(kept_ms(write.interval.step)),
                 refresh_on_read: false,
@@ -61,11 +62,12 @@ impl BucketStore {
                 return Ok(());
             }
         }
-        let message = "other hosts write the same bucket of statistics again and again";
+        let message =
+            "other hosts changed the bucket of statistics during every attempt to write it";
         Err(Failure::new(code::BUSY, message).retryable())
     }
 
-    /// Passes the buckets of a step from one start to another one to `visit`, in order.
+    /// Calls `visit` for each bucket of a step whose start is from `from_ms` to `to_ms`, in order.
     pub(super) async fn visit(
         &self,
         step: StatisticsStep,
@@ -99,7 +101,8 @@ fn namespace(step: StatisticsStep) -> Vec<String> {
     vec![NAMESPACE.to_owned(), step.name().to_owned()]
 }
 
-/// Returns the key of a bucket. Keys are ordered as their starts, which are not negative.
+/// Returns the key of a bucket. The order of keys is the order of starts, because starts are not
+/// negative.
 fn key(start_ms: i64) -> String {
     format!("{start_ms:015}")
 }

@@ -1,4 +1,4 @@
-//! What is counted of runs and of model calls, and the keys of the rows.
+//! The counts of runs and of model calls, and the keys of their rows.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::metrics::run_metrics::{OTHER, code_of};
 use crate::statistics::limit::{LIMIT_NAME_BYTES, LIMIT_NAMES};
 use crate::statistics::rows::{Counts, Key};
 
-/// Name of an app, a tenant or a model in a row that adds up several of them. None of them can have
-/// this name.
+/// Name of the app, tenant or model in a row that merges several of them. No app, tenant or model
+/// can have this name.
 pub(super) const REST: &str = "*";
 
-/// App and tenant of runs. An empty name is that of no tenant.
+/// App and tenant of runs. The name of the tenant is empty for runs without a tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RunKey {
     pub(super) app: String,
@@ -32,7 +32,7 @@ impl Key for RunKey {
     }
 }
 
-/// The runs of model calls, and the model.
+/// App, tenant and model of model calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ModelKey {
     pub(super) run: RunKey,
@@ -62,13 +62,14 @@ pub(super) struct RunCounts {
     pub(super) failed: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) cancelled: u64,
-    /// Failed runs by code.
+    /// Number of failed runs by code.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) failures: BTreeMap<String, u64>,
-    /// Limits that were reached, by name.
+    /// Number of reached limits by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) limits: BTreeMap<String, u64>,
-    /// Runs by the binary logarithm of their milliseconds, rounded up.
+    /// Number of runs by duration. The key is the binary logarithm of the duration in milliseconds,
+    /// rounded up.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) durations: BTreeMap<u8, u64>,
 }
@@ -86,13 +87,13 @@ impl RunCounts {
                 counts.failures.insert(code.to_owned(), 1);
             }
             RunStatus::Cancelled => counts.cancelled = 1,
-            // Such a run has not ended.
+            // A run with such a status has not ended.
             RunStatus::Pending | RunStatus::Running => {}
         }
         counts
     }
 
-    /// Counts a limit, if one caused a failure.
+    /// Counts the limit that caused a failure. Does nothing for other failures.
     pub(super) fn count_limit(&mut self, failure: &Failure) {
         if failure.code != code::LIMIT {
             return;
@@ -110,7 +111,7 @@ impl RunCounts {
     }
 
     fn add_limit(&mut self, name: &str, count: u64) {
-        // One place is left for `other`.
+        // The last place is for `other`.
         let has_room = self.limits.contains_key(name) || self.limits.len() < LIMIT_NAMES - 1;
         let name = if has_room { name } else { OTHER };
         *self.limits.entry(name.to_owned()).or_default() += count;
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_limits_are_bounded() {
+    fn number_of_limit_names_is_bounded() {
         let mut counts = RunCounts::default();
         counts.count_limit(&Failure::new(code::DENIED, "no limit"));
         counts.count_limit(&Failure::new(code::LIMIT, "no details"));
@@ -211,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_guests_are_one_code() {
+    fn codes_of_guests_are_counted_as_other() {
         let counts = RunCounts::of_run(RunStatus::Failed, Some(&Failure::new("own", "it failed")));
         assert_eq!(counts.failures, BTreeMap::from([(OTHER.to_owned(), 1)]));
         assert_eq!((counts.failed, counts.weight()), (1, 1));
     }
 
     #[test]
-    fn keys_lose_the_tenant_first_and_the_model_last() {
+    fn parent_keys_lose_the_tenant_first_and_the_model_last() {
         let run = RunKey { app: "asset".into(), tenant: "acme".into() };
         let mut key = ModelKey { run, model: "gpt".into() };
         let mut path = Vec::new();

@@ -8,7 +8,7 @@ use wattle_run::ports::statistics::StatisticsStep;
 use crate::statistics::bucket::Bucket;
 use crate::statistics::limit::{BUCKET_ROWS, PENDING_BUCKETS};
 
-/// An interval: its step, and its start in milliseconds since 1970.
+/// An interval: the step, and the start in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Interval {
     pub(super) step: StatisticsStep,
@@ -20,7 +20,8 @@ pub(super) struct Interval {
 pub(super) struct BucketWrite {
     pub(super) interval: Interval,
     pub(super) added: Bucket,
-    /// Mark of the write, which no other write has. A bucket with this mark has the counts.
+    /// Mark that is unique among all writes. A bucket with this mark contains the counts of the
+    /// write.
     pub(super) mark: String,
 }
 
@@ -28,22 +29,22 @@ pub(super) struct BucketWrite {
 #[derive(Debug)]
 pub(super) struct Pending {
     counts: BTreeMap<Interval, Bucket>,
-    /// A write that failed. The memory may have it nevertheless, so it keeps its mark, and no
-    /// counts are added to it.
+    /// A write that failed. The memory may have executed the write nevertheless, so the repetition
+    /// has the same mark and the same counts.
     failed: Option<BucketWrite>,
-    /// Beginning of the marks of this process.
+    /// Prefix of the marks of this process.
     process: String,
-    /// Number of marks.
+    /// Number of marks that were created.
     marks: u64,
 }
 
 impl Pending {
-    /// `process` is a name that no other process has.
+    /// Creates empty counts. `process` is a name that no other process has.
     pub(super) fn new(process: String) -> Self {
         Self { counts: BTreeMap::new(), failed: None, process, marks: 0 }
     }
 
-    /// Adds counts to the intervals of all steps that contain a time.
+    /// Adds counts to the minute, the hour and the day that contain a time.
     pub(super) fn add(&mut self, at_ms: i64, counts: &Bucket) {
         for step in StatisticsStep::ALL {
             let start_ms = step.start_of(at_ms.max(0));
@@ -51,7 +52,7 @@ impl Pending {
         }
     }
 
-    /// Takes all writes, the one that failed first.
+    /// Takes all counts as writes. The failed write is the first one.
     pub(super) fn take_writes(&mut self) -> VecDeque<BucketWrite> {
         let mut writes: VecDeque<BucketWrite> = self.failed.take().into_iter().collect();
         for (interval, added) in take(&mut self.counts) {
@@ -62,7 +63,7 @@ impl Pending {
         writes
     }
 
-    /// Returns a write that failed, and those that were not attempted after it.
+    /// Puts back a write that failed, and the writes after it that were not attempted.
     pub(super) fn put_back(&mut self, failed: BucketWrite, rest: VecDeque<BucketWrite>) {
         self.failed = Some(failed);
         for write in rest {
@@ -77,7 +78,7 @@ impl Pending {
             bucket.fold_to(BUCKET_ROWS);
         }
         if self.counts.len() > PENDING_BUCKETS {
-            // The oldest minute.
+            // The first interval is the oldest minute.
             self.counts.pop_first();
         }
     }
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_are_rolled_up_to_hours_and_days() {
+    fn counts_are_added_to_minutes_hours_and_days() {
         let mut pending = Pending::new("h".into());
         for minute in [0, 0, 1, 59, 60, 24 * 60] {
             pending.add(minute * MINUTE_MS + 5, &run());
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_minutes_are_lost_first() {
+    fn oldest_minutes_are_dropped_first() {
         let mut pending = Pending::new("h".into());
         for minute in 0..2_000 {
             pending.add(minute * MINUTE_MS, &run());

@@ -1,4 +1,4 @@
-//! Makes a report of buckets: selects rows, groups them into series, and computes costs.
+//! Builds a report from buckets: selects rows, groups them into series, and computes costs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,11 @@ use crate::statistics::counts::{ModelCounts, ModelKey, REST, RunCounts, RunKey};
 use crate::statistics::limit::{REPORT_INTERVALS, REPORT_SERIES};
 use crate::statistics::rows::Counts as _;
 
-/// Intervals of a report whose query has no start: an hour of minutes, or two months of days.
+/// Number of intervals of a report whose query has no start: one hour of minutes, or two months of
+/// days.
 const DEFAULT_INTERVALS: i64 = 60;
 
-/// The intervals of a report: the starts of the first and of the last one.
+/// The intervals of a report: the start of the first interval and the start of the last interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) from_ms: i64,
@@ -26,7 +27,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Returns the intervals of a query.
+    /// Returns the intervals that a query selects. A query without an end ends with the current
+    /// interval.
     pub(super) fn of(query: &StatisticsQuery, now_ms: i64) -> Result<Self, Failure> {
         let step = query.step;
         let start_of = |at_ms: i64| step.start_of(at_ms.max(0));
@@ -50,7 +52,7 @@ impl Range {
     }
 }
 
-/// Determines the names that get a series of their own: those with the largest counts.
+/// Determines the names with the largest counts. Each of these names gets its own series.
 pub(super) struct Ranking<'q> {
     query: &'q StatisticsQuery,
     weights: BTreeMap<String, u64>,
@@ -84,7 +86,7 @@ impl<'q> Ranking<'q> {
         }
     }
 
-    /// Returns the names.
+    /// Returns the names that get their own series.
     pub(super) fn names(self) -> BTreeSet<String> {
         let mut all: Vec<_> = self.weights.into_iter().filter(|(name, _)| name != REST).collect();
         all.sort_by_key(|(_, weight)| Reverse(*weight));
@@ -96,7 +98,7 @@ impl<'q> Ranking<'q> {
 pub(super) struct ReportBuilder<'q> {
     query: &'q StatisticsQuery,
     prices: &'q ModelPrices,
-    /// The names with a series of their own.
+    /// The names that get their own series.
     names: BTreeSet<String>,
     series: BTreeMap<String, StatisticsSeries>,
     is_complete: bool,
@@ -139,7 +141,7 @@ impl<'q> ReportBuilder<'q> {
     pub(super) fn build(self, range: Range) -> StatisticsReport {
         let series = self.series.into_iter().map(|(name, series)| StatisticsSeries {
             is_other: name == REST,
-            // Of the names, only that of no tenant is empty.
+            // The only empty name is the tenant name of runs without a tenant.
             name: Some(name).filter(|name| !name.is_empty() && name != REST),
             ..series
         });
@@ -171,7 +173,7 @@ fn name_of_calls<'k>(query: &StatisticsQuery, key: &'k ModelKey) -> Option<&'k s
     }
 }
 
-/// Returns the conditions of a query with the values of a row.
+/// Returns each condition of a query together with the value of the row.
 fn conditions<'k>(query: &'k StatisticsQuery, key: &'k RunKey) -> [(Option<&'k str>, &'k str); 2] {
     let app = query.app.as_ref().map(AppName::as_str);
     [(app, key.app.as_str()), (query.tenant.as_deref(), key.tenant.as_str())]
@@ -182,7 +184,7 @@ fn selects(query: &StatisticsQuery, key: &RunKey) -> bool {
     conditions(query, key).iter().all(|(wanted, found)| wanted.is_none_or(|it| it == *found))
 }
 
-/// Returns true if a row adds up counts of which the query may select some.
+/// Returns true if a row merges rows some of which the query may select.
 fn hides_selected(query: &StatisticsQuery, key: &RunKey) -> bool {
     let can_match = |wanted: &str, found: &str| wanted == found || found == REST;
     let mut all = conditions(query, key).into_iter();
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_grouped() {
+    fn counts_are_grouped_into_series() {
         for (group, expected) in [
             (None, vec![(None, 6, 6)]),
             (Some(StatisticsGroup::App), vec![(Some("asset"), 4, 4), (Some("travel"), 2, 2)]),
@@ -308,7 +310,7 @@ mod tests {
         let asset = StatisticsQuery { app, ..tenant("acme") };
         assert_eq!(summary(&report(&asset, &sample())), [(None, 3, 3)]);
 
-        // Rows that were added up may have some of the runs.
+        // The merged rows may contain some of the selected runs.
         let folded = |app: &str| [sample(), vec![(0, bucket(app, REST, 7, "gpt"))]].concat();
         for (rest, is_complete) in [("asset", false), (REST, false), ("travel", true)] {
             let report = report(&asset, &folded(rest));
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_bounded() {
+    fn number_of_intervals_is_bounded() {
         let of = |step, from_ms, to_ms| {
             let query = StatisticsQuery { step, from_ms, to_ms, ..StatisticsQuery::default() };
             let range = Range::of(&query, 90_000_000).map(|it| (it.from_ms, it.to_ms));

@@ -1,12 +1,12 @@
-//! Counts by key, in a bounded number of rows.
+//! A bounded number of rows, each with a key and counts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The key of a row.
 pub(super) trait Key: Clone + Ord {
-    /// Returns the key of the less specific row to which the counts of this row can be added;
-    /// `None` for the least specific key.
+    /// Returns the key of the less specific row into which this row can be merged; `None` for the
+    /// least specific key.
     fn parent(&self) -> Option<Self>;
 }
 
@@ -15,11 +15,11 @@ pub(super) trait Counts: Default {
     /// Adds other counts to these.
     fn add(&mut self, other: &Self);
 
-    /// Returns how much the row matters. The rows that matter least are folded first.
+    /// Returns how much the row matters. The rows that matter least are merged first.
     fn weight(&self) -> u64;
 }
 
-/// Counts by key.
+/// Rows of counts by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rows<K, C>(BTreeMap<K, C>);
 
@@ -46,9 +46,9 @@ impl<K: Key, C: Counts> Rows<K, C> {
         self.0.iter()
     }
 
-    /// Adds rows to less specific ones until at most `most` rows, or one, are left. The most specific
-    /// rows are added first, and of these the ones with the smallest weights. All counts are
-    /// preserved.
+    /// Merges rows into less specific rows until at most `most` rows, or one row, are left. The
+    /// most specific rows are merged first, and among these the rows with the smallest weights. The
+    /// sum of all counts does not change.
     pub(super) fn fold_to(&mut self, most: usize) {
         let most = most.max(1);
         while self.0.len() > most {
@@ -67,7 +67,7 @@ impl<K: Key, C: Counts> Rows<K, C> {
     }
 }
 
-/// Returns how often a row with this key can be added to a less specific one.
+/// Returns how many times a row with this key can be merged into a less specific row.
 fn depth<K: Key>(key: &K) -> usize {
     std::iter::successors(key.parent(), Key::parent).count()
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn specific_and_small_rows_are_folded_first() {
+    fn specific_and_small_rows_are_merged_first() {
         let all = [((1, 1), 9), ((1, 2), 1), ((1, 3), 2), ((2, 1), 3)];
         let mut folded = rows(&all);
         folded.fold_to(3);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_rows_is_folded() {
+    fn any_number_of_rows_is_merged_to_the_limit() {
         let all: Vec<_> = (1..=5_000_u32).map(|n| ((n % 70 + 1, n), u64::from(n))).collect();
         let total: u64 = all.iter().map(|(_, count)| count).sum();
         for most in [1, 5, 69, 256, 4_999] {

@@ -1,4 +1,4 @@
-//! What a run adds to statistics.
+//! The counts that a run adds to statistics.
 
 use wattle_graph::call::CallKind;
 use wattle_graph::event::{Called, EventKind, TaskFault};
@@ -9,7 +9,7 @@ use crate::run_log::RunLog;
 use crate::statistics::bucket::Bucket;
 use crate::statistics::counts::{ModelCounts, ModelKey, REST, RunCounts, RunKey};
 
-/// Counts a run whose log was not read.
+/// Returns the counts of a run whose log was not read.
 pub(super) fn of_summary(note: &RunSummary) -> Bucket {
     let mut counts = RunCounts::of_run(note.status, note.failure.as_ref());
     if let Some(failure) = &note.failure {
@@ -20,15 +20,15 @@ pub(super) fn of_summary(note: &RunSummary) -> Bucket {
     bucket
 }
 
-/// Counts a run, its model calls and the limits that it reached. `models` returns the models that
-/// the operator configured for a route.
+/// Returns the counts of a run, its model calls and the limits that it reached. `models` returns
+/// the models that the operator configured for a route.
 pub(super) fn of_run(record: &RunLog, models: &dyn Fn(&str) -> Vec<String>) -> Bucket {
     let RunLog { note, events, .. } = record;
     let mut counts = RunCounts::of_run(note.status, note.failure.as_ref());
     let mut bucket = Bucket::default();
     for event in events {
         match &event.kind {
-            // A reused result was counted in the run that received it.
+            // The run that received a reused result already counted the result.
             EventKind::Called(called) if called.reused.is_none() => {
                 if let Err(failure) = &called.result {
                     counts.count_limit(failure);
@@ -41,7 +41,8 @@ pub(super) fn of_run(record: &RunLog, models: &dyn Fn(&str) -> Vec<String>) -> B
             _ => {}
         }
     }
-    // The failure of a run is often that of a call or of a task, which is counted above.
+    // The failure of a run is often the failure of one of its calls or tasks, which is already
+    // counted.
     if let Some(failure) = note.failure.as_ref().filter(|_| counts.limits.is_empty()) {
         counts.count_limit(failure);
     }
@@ -53,7 +54,7 @@ pub(super) fn of_run(record: &RunLog, models: &dyn Fn(&str) -> Vec<String>) -> B
     bucket
 }
 
-/// Returns the time of the last event of a run; `None` if it was not read.
+/// Returns the time of the last event of a run; `None` if that event was not read.
 pub(super) fn ended_ms(record: &RunLog) -> Option<i64> {
     record.events.last().filter(|_| !record.truncated).map(|event| event.at_ms)
 }

@@ -1,4 +1,4 @@
-//! Values of labels that guests, tenants, models and services choose.
+//! Tests of metric labels whose values guests, tenants, models and services choose.
 
 use serde_json::{Value, json};
 use wattle_telemetry::TelemetryConfig;
@@ -18,7 +18,7 @@ fn failure(code: &str) -> Value {
     json!({ "Err": { "code": code, "message": "it failed" } })
 }
 
-/// Returns the metrics of a run whose calls have `count` codes, models and routes.
+/// Returns the metrics of a run whose calls have `count` different codes, models and routes.
 async fn metrics(count: u32) -> String {
     let mut log = Vec::new();
     for n in 0..count {
@@ -41,7 +41,7 @@ async fn metrics(count: u32) -> String {
 }
 
 #[tokio::test]
-async fn unknown_codes_models_and_routes_add_no_series() {
+async fn codes_of_guests_and_unconfigured_models_and_routes_add_no_series() {
     let (one, many) = (metrics(1).await, metrics(1_000).await);
     assert_eq!(many.lines().count(), one.lines().count(), "{many}");
     for line in [

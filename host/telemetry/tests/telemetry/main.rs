@@ -1,4 +1,4 @@
-//! Traces, metrics and statistics of runs in a store.
+//! Tests of the traces, metrics and statistics of runs in a store.
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 

@@ -1,4 +1,4 @@
-//! Export to services that are unavailable, slow, or reject requests.
+//! Tests of the export to services that are unavailable, slow, or reject requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn rejected_key_is_not_retried() {
 }
 
 #[tokio::test]
-async fn outage_fills_only_a_bounded_queue() {
+async fn outage_drops_spans_beyond_the_queue() {
     let standin = standin().await;
     standin.fault(fault(Fault::Hang, None));
     let log = log();
@@ -70,7 +70,7 @@ async fn outage_fills_only_a_bounded_queue() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_without_a_url() {
+async fn no_spans_are_sent_without_a_url() {
     let standin = standin().await;
     let log = log();
     let text = tell(&wattle_telemetry::TelemetryConfig::default(), &log, note(log.len())).await;

@@ -1,4 +1,4 @@
-//! Spans and metrics of a run.
+//! Tests of the spans and metrics of a run.
 
 use serde_json::{Value, json};
 use wattle_graph::event::RunStatus;
@@ -99,7 +99,7 @@ async fn reused_completions_are_not_counted_again() {
 }
 
 #[tokio::test]
-async fn equal_logs_give_equal_spans() {
+async fn equal_logs_have_equal_spans() {
     let standin = standin().await;
     let log = log();
     for _ in 0..2 {
@@ -111,7 +111,7 @@ async fn equal_logs_give_equal_spans() {
 }
 
 #[tokio::test]
-async fn content_can_be_omitted() {
+async fn spans_can_omit_inputs_and_outputs() {
     let standin = standin().await;
     let log = log();
     let mut config = config(&standin, "sk-test");

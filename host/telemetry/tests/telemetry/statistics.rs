@@ -1,4 +1,4 @@
-//! Statistics of runs in a memory that hosts share.
+//! Tests of the statistics of runs, in a long-term memory that hosts share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use wattle_telemetry::{RunStatistics, Telemetry, TelemetryConfig};
 
 use crate::support::{NoModel, called, log, note, store};
 
-/// Time of the host when the runs of these tests end, milliseconds since 1970.
+/// Time of the host when the runs of these tests end, in milliseconds since 1970.
 const NOW_MS: i64 = 5_000;
 
 fn memory() -> Arc<dyn Memory> {
     Arc::new(VolatileMemory::new())
 }
 
-/// Returns the statistics of another host, or of the same one after a restart.
+/// Returns the statistics of another host, or of the same host after a restart.
 fn host(memory: &Arc<dyn Memory>) -> RunStatistics {
     host_at(memory, &ManualClock::at_ms(NOW_MS))
 }
@@ -41,7 +41,7 @@ fn host_at(memory: &Arc<dyn Memory>, clock: &ManualClock) -> RunStatistics {
     RunStatistics::new(memory.clone(), Arc::new(clock.clone()), prices)
 }
 
-/// Records runs with the same log, and stops.
+/// Records runs with the same log, writes the counts, and stops the statistics.
 async fn record(statistics: &RunStatistics, log: &[Value], notes: Vec<RunSummary>) {
     let config = TelemetryConfig { otlp: None, content: false };
     let (store, model) = (store(log).await, Arc::new(NoModel));
@@ -62,7 +62,7 @@ async fn total(statistics: &RunStatistics, query: &StatisticsQuery) -> Statistic
     report.series.into_iter().next().map(|series| series.total).unwrap_or_default()
 }
 
-/// Returns the number of completed runs by minutes, by hours and by days.
+/// Returns the number of completed runs in the minutes, the hours and the days.
 async fn completed(statistics: &RunStatistics) -> [u64; 3] {
     let mut counts = [0; 3];
     for (count, step) in counts.iter_mut().zip(StatisticsStep::ALL) {
@@ -108,7 +108,7 @@ async fn failures_and_limits_are_counted_by_name() {
         ..note(log.len())
     };
     let statistics = host(&memory());
-    // A thread that was deleted meanwhile.
+    // The thread of this run was deleted before its log was read.
     let gone = RunSummary { thread: ThreadId::new("gone").unwrap(), ..failed.clone() };
     record(&statistics, &log, vec![failed, gone]).await;
     let counts = total(&statistics, &query(StatisticsStep::Hour)).await;
@@ -131,14 +131,14 @@ async fn hosts_and_restarts_add_to_the_same_buckets() {
     }
 }
 
-/// Reads the buckets of a step.
+/// Returns the documents of the buckets of a step.
 async fn documents(memory: &Arc<dyn Memory>, step: StatisticsStep) -> Vec<Value> {
     let namespace = ["statistics".to_owned(), step.name().to_owned()];
     let items = memory.list(&MemoryScope::Host(None), &namespace, "", 100, NOW_MS).await.unwrap();
     items.into_iter().map(|item| item.value).collect()
 }
 
-/// Fails the first writes, before or after the memory has executed them.
+/// A hook that fails the first writes, before or after the memory has executed them.
 struct FailingWrites {
     before: AtomicUsize,
     after: AtomicUsize,
@@ -165,7 +165,7 @@ impl Hook for FailingWrites {
 }
 
 #[tokio::test]
-async fn failed_write_is_repeated_and_counts_once() {
+async fn failed_write_is_repeated_and_counted_once() {
     for (before, after) in [(1, 0), (0, 1), (2, 1)] {
         let name = format!("{before} before, {after} after");
         let [before, after] = [before, after].map(AtomicUsize::new);

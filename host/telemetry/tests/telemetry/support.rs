@@ -1,4 +1,4 @@
-//! A log as JSON, a store that contains it, and a service that receives its spans.
+//! A log as JSON, a store that contains the log, and a stand-in that receives its spans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use wattle_telemetry::{OtlpConfig, Telemetry, TelemetryConfig};
 /// Path at which the stand-in receives traces.
 pub(crate) const TRACES: &str = "/api/public/otel/v1/traces";
 
-/// Number of polls and the delay between them, while a test waits for a worker.
+/// Maximum number of polls while a test waits for a worker, and the delay between them.
 const LOOKS: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -30,14 +30,15 @@ pub(crate) async fn standin() -> Handle {
     Server::start(Config::default()).await.unwrap()
 }
 
-/// Returns settings for the stand-in with this secret key.
+/// Returns settings for the stand-in, with the given secret key.
 pub(crate) fn config(standin: &Handle, secret: &str) -> TelemetryConfig {
     let otlp = OtlpConfig::new(&format!("{}/api/public/otel", standin.base_url)).unwrap();
     let otlp = otlp.with_keys("pk-test", &SecretString::from(secret));
     TelemetryConfig { otlp: Some(otlp), content: true }
 }
 
-/// Creates a store with one thread that has these events. Adds their sequence number, time and run.
+/// Creates a store with one thread that has these events. Sets their sequence numbers, times and
+/// runs.
 pub(crate) async fn store(events: &[Value]) -> Arc<dyn Store> {
     let store = InMemoryStore::new();
     let events = events.iter().zip(1_u64..).map(|(event, seq)| {
@@ -80,7 +81,8 @@ fn record() -> ThreadRecord {
     }
 }
 
-/// Returns the notification of the end of the run.
+/// Returns the notification about the end of the run. `last_seq` is the sequence number of its last
+/// event.
 pub(crate) fn note(last_seq: usize) -> RunSummary {
     let record = record();
     RunSummary {
@@ -96,8 +98,8 @@ pub(crate) fn note(last_seq: usize) -> RunSummary {
     }
 }
 
-/// Starts telemetry, notifies it of the end of a run, and waits until everything is sent. Returns
-/// the metrics.
+/// Starts telemetry, notifies it about the end of a run, and waits until all spans are sent.
+/// Returns the metrics.
 pub(crate) async fn tell(config: &TelemetryConfig, events: &[Value], note: RunSummary) -> String {
     let telemetry = Telemetry::start(config, store(events).await, Arc::new(NoModel), None).unwrap();
     telemetry.run_started(&note.app, &note.graph);
@@ -112,7 +114,7 @@ pub(crate) fn spans(standin: &Handle) -> Vec<Value> {
     standin.requests().iter().filter_map(of).flatten().collect()
 }
 
-/// Returns the span with this name.
+/// Returns the span with the given name.
 pub(crate) fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
     let names: Vec<&Value> = spans.iter().map(|span| &span["name"]).collect();
     spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {names:?}"))
@@ -136,7 +138,8 @@ pub(crate) fn metric(text: &str, name: &str) -> i64 {
     line.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// A model port that has every route and fails every call. The operator configured `chat`.
+/// A model port that has every route and fails every call. The operator configured only the route
+/// `chat`.
 pub(crate) struct NoModel;
 
 #[async_trait]
@@ -197,8 +200,8 @@ pub(crate) fn called(
     })
 }
 
-/// Returns the log of a run with one node, which calls a model, then a tool that itself calls a
-/// model, then an HTTP service that is unavailable, and emits one custom event.
+/// Returns the log of a run with one node. The node calls a model, then a tool that itself calls a
+/// model, then an HTTP service that is unavailable. Finally the node emits a custom event.
 pub(crate) fn log() -> Vec<Value> {
     let messages = json!([{ "role": "user", "parts": [{ "text": "hello" }] }]);
     let completion = json!({ "Ok": {
