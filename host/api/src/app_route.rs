@@ -46,8 +46,7 @@ pub async fn by_name(
     respond(found, parts, &path, request).await
 }
 
-/// Serves every path that the native API does not define, from the app whose mount contains the
-/// path.
+/// Serves a path that the native API does not define, from the app whose mount contains the path.
 pub async fn by_mount(State(parts): State<AppParts>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let apps = parts.streams.engine.catalog().apps();
@@ -60,7 +59,7 @@ pub async fn by_mount(State(parts): State<AppParts>, request: Request) -> Respon
     }
 }
 
-/// Returns the problem of a path that no mounted app has.
+/// Creates the problem for a path that no mounted app serves.
 fn missing_at(engine: &Engine, path: &str) -> Problem {
     let catalog = engine.catalog();
     let mounts = catalog.loading_mounts();
@@ -71,7 +70,7 @@ fn missing_at(engine: &Engine, path: &str) -> Problem {
     }
 }
 
-/// Serves every path from one app, on a listen address of the app's own.
+/// Serves every path of the app's own listen address from this app.
 pub async fn by_address(State(parts): State<AppParts>, app: AppName, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let found = apps::find(&parts.streams.engine, app.as_str());
@@ -120,7 +119,7 @@ async fn handle(
     let request_parts =
         RequestParts { method: method.clone(), headers: request.headers().clone(), tenant };
     // A handler continues after its client has disconnected. Until the handler ends, the request
-    // counts as open, and the request body as in memory.
+    // counts as open, and its body counts against the memory limit of request bodies.
     let (permit, body) =
         (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
     let caller = permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
@@ -138,8 +137,7 @@ async fn handle(
     };
     let (app, streams) = (app.clone(), parts.streams.clone());
     let stopping = streams.stopping.clone();
-    // If the client disconnects first, `run` drops the response, and with it the stream of a
-    // run.
+    // If the client disconnects first, `detached::run` drops the response and the run stream in it.
     let work = async move {
         let _held = (permit, body);
         let response = streams.engine.handle_web(&app, request, principal, caller).await;
@@ -181,7 +179,7 @@ fn after_segments(path: &str, segments: usize) -> &str {
     start.map_or("/", |start| &path[start..])
 }
 
-/// Responds to a path that an address without apps does not have.
+/// Responds to an unknown path on an address that serves no apps.
 pub(crate) async fn missing(uri: Uri) -> Problem {
     no_route(uri.path()).with_instance(uri.path())
 }
@@ -199,14 +197,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_path_leads_to_the_description_of_all_endpoints() {
+    fn problem_of_an_unknown_path_names_the_openapi_document() {
         let detail = no_route("/x").0.detail;
         assert!(detail.contains("the host and of its apps"), "{detail}");
         assert!(!detail.contains("/api/v1/apps"), "{detail}");
     }
 
     #[test]
-    fn app_prefix_is_removed() {
+    fn path_prefix_of_an_app_is_removed() {
         assert_eq!(after_segments("/apps/asset/api/x", 2), "/api/x");
         assert_eq!(after_segments("/apps/asset/", 2), "/");
         assert_eq!(after_segments("/apps/asset", 2), "/");

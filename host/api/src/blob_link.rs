@@ -1,7 +1,7 @@
 //! Blobs under paths that the host signed, for `<img>` and other requests that cannot send a key.
 //!
-//! A signed path cannot be guessed, so its holder may read the blob without a key. A request that
-//! names a tenant must name the tenant of the link.
+//! A signed path cannot be guessed, so a client that has the path may read the blob without a key.
+//! A request that names a tenant must name the tenant of the link.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::problem::{Problem, ProblemDocument};
 /// Path of signed blob links. Every listen address of the host serves it.
 pub const ROUTE: &str = "/blobs/{tenant}/{name}";
 
-/// Reads a blob through a signed link, whole or one byte range. No key is needed.
+/// Reads a whole blob or one byte range through a signed link. No key is needed.
 #[utoipa::path(get, path = "/blobs/{tenant}/{name}", tag = "host",
     params(
         ("tenant" = String, Path, description = "tenant of the link, or `~` for none"),
@@ -41,8 +41,8 @@ pub async fn get_linked_blob(
 ) -> Result<Response, Problem> {
     let ports = engine.ports();
     let linked = ports.links.verify(&tenant, &name).ok_or_else(missing)?;
-    // An unknown or forbidden tenant gets the response of a missing blob, which does not reveal the
-    // tenant of the link.
+    // A request with an unknown or forbidden tenant gets the response of a missing blob, which does
+    // not reveal the tenant of the link.
     let named =
         tenant_scope::named_tenant(&config, &headers, &extensions).map_err(|_| missing())?;
     if named.is_some() && named != linked.tenant {
@@ -51,7 +51,7 @@ pub async fn get_linked_blob(
     blob_response::respond(ports.blobs.clone(), linked.blob, &headers).await
 }
 
-/// Returns true if a request reads a blob through a signed link. The signature is checked later.
+/// Returns true if a request reads a blob through a signed link. The handler checks the signature.
 pub(crate) fn is_link(method: &Method, path: &str) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     let is_pair = |rest: &str| {

@@ -77,28 +77,30 @@ fn is_json(media_type: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// A complete body. It counts against the limit of its caller until the handler has returned.
+/// A complete request body. Its bytes count against the limit of its caller until the handler has
+/// returned.
 pub struct ReceivedBody {
     bytes: Bytes,
     /// Maximum memory of the parsed values, in bytes.
     max_values_bytes: u64,
     reservation: Option<BodyReservation>,
-    /// Caller for which the parsing counts.
+    /// Caller that the work of parsing counts for.
     caller: CallerId,
 }
 
 impl ReceivedBody {
-    /// Returns the bytes.
+    /// Returns the bytes of the body.
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// Parses JSON. Afterwards, the values count against the limit of the caller instead of the
+    /// Parses JSON. After parsing, the values count against the limit of the caller in place of the
     /// bytes. `parse` gets the bytes and the budget for the values.
     ///
     /// # Errors
     ///
-    /// Those of `parse`; `unavailable` if the bodies of all requests exceed the limit of the host.
+    /// The errors of `parse`; `unavailable` if the bodies of all requests exceed the limit of the
+    /// host.
     pub async fn parse<T, E: From<Problem>>(
         self,
         parse: impl FnOnce(&[u8], &JsonBudget) -> Result<T, E>,
@@ -161,7 +163,8 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, 
 }
 
 fn read_error(error: &axum::Error) -> Problem {
-    // The iteration begins at the source, because the borrow of `error` is too short for an item.
+    // The iteration begins at `source()`, because the borrow of `error` is too short for an item of
+    // the iterator.
     let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
     let timeout = causes.find_map(|cause| cause.downcast_ref::<std::io::Error>());
     match timeout.filter(|cause| cause.kind() == ErrorKind::TimedOut) {
@@ -198,7 +201,7 @@ fn too_large(limit_bytes: usize, is_key_limit: bool) -> Problem {
 ///
 /// # Errors
 ///
-/// As for [`parse_within`].
+/// The errors of [`parse_within`].
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     parse_within(bytes, &JsonBudget::default())
 }

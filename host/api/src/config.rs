@@ -19,7 +19,7 @@ pub const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Access to the API: accepted hosts, origins and keys, and limits of requests.
 #[derive(Clone, Debug)]
 pub struct ApiConfig {
-    /// Accepted names in the `Host` header, in addition to `localhost` and literal addresses.
+    /// Accepted names in the `Host` header, in addition to `localhost` and IP address literals.
     pub hosts: BTreeSet<String>,
     /// Origins of browser pages that can send requests. Empty by default, which disables CORS.
     pub origins: BTreeSet<String>,
@@ -27,8 +27,8 @@ pub struct ApiConfig {
     /// exists, neither configured nor created, every caller is accepted. This is secure on a
     /// loopback address only.
     pub keys: BTreeSet<Digest>,
-    /// True to require a key even if no key exists. It is set for an address that other machines
-    /// can reach, because the last key can be revoked while the host runs.
+    /// True to require a key even if no key exists. The host sets this field for an address that
+    /// other machines can reach, because the last key can be revoked while the host runs.
     pub requires_key: bool,
     /// Limits of the number and rate of requests.
     pub limits: Limits,
@@ -39,11 +39,11 @@ pub struct ApiConfig {
     /// Tenants by the digests of their accepted keys. A request with such a key belongs to the
     /// tenant.
     pub tenant_keys: BTreeMap<Digest, String>,
-    /// Header that contains the tenant of a request. A proxy sets the header. With the header,
-    /// threads belong to tenants. With `None` (the default), the header is ignored.
+    /// Header that contains the tenant of a request. A proxy sets the header. If the header is
+    /// configured, threads belong to tenants. With `None` (the default), the header is ignored.
     pub tenant_header: Option<HeaderName>,
-    /// Tenant of requests that name none by key or header. With `None`, such a request is rejected
-    /// if `tenant_header` is set, and has no tenant otherwise.
+    /// Tenant of requests that name no tenant by key or header. With `None`, such a request is
+    /// rejected if `tenant_header` is set, and has no tenant otherwise.
     pub default_tenant: Option<String>,
     /// Header that contains the user of a request, whom events record. With `None` (the default),
     /// the header is ignored.

@@ -1,7 +1,7 @@
 //! JSON bodies of requests and responses.
 //!
-//! They are separate from the types of the engine, so that these can change without a change of the
-//! API.
+//! These types are separate from the types of the engine, so that the engine can change without a
+//! change of the API.
 
 pub mod access;
 pub mod app;
@@ -78,8 +78,8 @@ pub struct RecoveryDocument {
 }
 
 impl RecoveryDocument {
-    /// Returns the progress of a recovery; `None` if it is complete, and no run is set aside or
-    /// waits.
+    /// Returns the progress of a recovery. Returns `None` if the recovery is complete and no run is
+    /// set aside or waits.
     pub(crate) fn new(recovery: Recovery) -> Option<Self> {
         let Recovery { is_complete, found, recovered, set_aside, waiting } = recovery;
         let is_done = is_complete && set_aside == 0 && waiting == 0;
@@ -92,8 +92,8 @@ impl RecoveryDocument {
 pub struct LoadingDocument {
     /// Number of apps and plugins.
     pub total: usize,
-    /// Names of apps, at most 100. Requests for an app that was not loaded before are rejected with
-    /// 503 until then.
+    /// Names of apps, at most 100. Requests for an app that was never loaded before are rejected
+    /// with 503 until the app is loaded.
     pub apps: Vec<String>,
     /// Names of standalone plugins, at most 100.
     pub plugins: Vec<String>,

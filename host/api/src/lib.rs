@@ -84,8 +84,8 @@ pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
     let (further, described) = further.split_for_parts();
     let (native, access) = native_router(&state, described);
     let access = Arc::new(access);
-    // The listeners read the access, too. All routers of a state have the same control plane, so
-    // the access of the first one holds for all listeners.
+    // The listeners also read the access. All routers of a state have the same control plane, so
+    // the access of the first router is valid for all listeners.
     let _ = state.access.set(access.clone());
     let guards = |format| {
         let guard = GuardState::new(state.admission.clone(), format, access.clone());
@@ -101,8 +101,8 @@ pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
 }
 
 /// Returns the router of the studio's own address: the API with further routes, and the studio, but
-/// neither endpoints nor pages of apps. Pages of apps have another origin then, so they can read
-/// nothing of the studio.
+/// neither endpoints nor pages of apps. Pages of apps then have another origin and cannot read
+/// anything of the studio.
 pub fn studio_router(state: ApiState, further: OpenApiRouter) -> Router {
     let served = ServedParts { apps: false, ..state.served };
     router_with(ApiState { served, ..state }, further)
@@ -136,7 +136,7 @@ fn native_router(state: &ApiState, further: OpenApi) -> (Router<ApiState>, Acces
     (router.method_not_allowed_fallback(problem::method_not_allowed), access)
 }
 
-/// Adds the endpoints and pages of apps, and what is at `/` if no app serves it.
+/// Adds the endpoints and pages of apps. The fallback serves `/` and the paths of mounted apps.
 fn with_apps(router: Router<ApiState>) -> Router<ApiState> {
     router
         .route("/apps/{app}", any(app_route::by_name))

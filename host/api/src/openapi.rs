@@ -51,8 +51,8 @@ const COMMON_ERRORS: CommonErrors = CommonErrors {
     with_body: &[400, 413, 415, 422],
 };
 
-/// Error responses of a group of operations. An operation has those of its parts: path, query and
-/// body.
+/// Error responses of a group of operations. An operation has the statuses of its parts: path,
+/// query and body.
 #[derive(Clone, Copy, Debug)]
 pub struct CommonErrors {
     /// Name of the schema of the error body.
@@ -154,7 +154,7 @@ pub fn add_common_errors(document: &mut OpenApi, errors: &CommonErrors) {
     }
 }
 
-/// Adds the schema of a type and the schemas that it refers to. For types whose schema utoipa
+/// Adds the schema of a type and the schemas that it refers to. Used for types whose schema utoipa
 /// cannot derive.
 pub fn push_schemas<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     schemas.push((T::name().into_owned(), T::schema()));

@@ -1,6 +1,7 @@
 //! Responses with the files of a page: encodings, caching and security headers.
 //!
-//! The pages of apps and the studio share them and differ in the Content Security Policy.
+//! The pages of apps and the studio share these responses. Only the Content Security Policies
+//! differ.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -10,7 +11,7 @@ use wattle_run::page::{IMMUTABLE_PREFIX, IndexDocument, PageFile};
 
 use crate::response::SharedBytes;
 
-/// One year, the maximum that RFC 9111 suggests. A file with a new content has a new name.
+/// One year, the maximum that RFC 9111 suggests. Changed content has another file name.
 const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 /// Browsers cache the file and revalidate it with its `etag` before each use.

@@ -15,8 +15,8 @@ use crate::problem::Problem;
 /// most of the previous ones.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Marks a response whose bytes are in memory anyway, such as a file of a page. Stored in the
-/// extensions of the response.
+/// Marks a response whose bytes are in memory independent of the response, such as a file of a
+/// page. Stored in the extensions of the response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedBytes;
 
@@ -64,11 +64,11 @@ impl<T: Serialize> IntoResponse for Json<T> {
 ///
 /// # Errors
 ///
-/// Those of the document. The text is then incomplete.
+/// The errors of the serializer. The text is then incomplete.
 pub fn write_json(text: &mut Vec<u8>, document: &impl Serialize) -> serde_json::Result<()> {
     let start = text.len();
     match serde_json::to_writer(LimitedWriter::new(&mut *text, SHORT_JSON_BYTES), document) {
-        // The writer has no other error.
+        // The writer returns an I/O error only at its length limit.
         Err(error) if error.is_io() => {
             text.truncate(start);
             block_in_place(|| serde_json::to_writer(text, document))

@@ -22,7 +22,7 @@ async fn health() -> Json<Health> {
     Json(Health {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        // The empty id keeps CLI commands from taking this host for the server of its data folder
+        // With an empty id, CLI commands do not use this host as the server of its data folder
         // before the store is open.
         instance: String::new(),
         recovery: None,

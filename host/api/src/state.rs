@@ -114,7 +114,7 @@ impl ApiState {
     ///
     /// # Errors
     ///
-    /// Those of the memory that stores the keys.
+    /// The errors of the memory that stores the keys.
     pub async fn has_active_keys(&self) -> Result<bool, Failure> {
         let ports = self.engine.ports();
         let keys = self.keyring.keys(ports).await?;

@@ -1,9 +1,9 @@
 //! The studio: the user interface of the host, as static files for browsers.
 //!
-//! The studio is below `/studio/`. Each path below it that names no file returns the index
+//! The studio is below `/studio/`. Each path below `/studio/` that names no file returns the index
 //! document, because the studio resolves its own links in the browser. The files contain nothing of
-//! the host, and a browser sends no key when it loads them, so they need none. The studio reads all
-//! data through the API, with the key of the person who uses it.
+//! the host. A browser sends no key when it loads the files, so requests for files need no key. The
+//! studio reads all data through the API, with the key of the person who uses it.
 
 pub(crate) mod root;
 
@@ -74,8 +74,9 @@ impl Studio {
         let Some(files) = self.files().await else { return not_built() };
         match files.file(name) {
             Some((name, file)) => file_response(name, file, request, CONTENT_SECURITY_POLICY),
-            // A page of an older version asks for its own files. HTML in the place of a script
-            // would fail without a reason.
+            // A page of an older studio version requests the files of that version. If the response
+            // were the index document in place of a script, the page would fail without a clear
+            // reason.
             None if name.starts_with(IMMUTABLE_PREFIX) => missing_file(requested, name),
             None => index_response(&files.index, &base(requested, path), CONTENT_SECURITY_POLICY),
         }

@@ -11,7 +11,7 @@ use wattle_run::tail::range::EventRange;
 ///
 /// # Errors
 ///
-/// Those of the engine.
+/// The errors of the engine.
 pub(crate) async fn read(engine: &Engine, thread: &ThreadId) -> Result<Trace, Failure> {
     let mut tracer = Tracer::default();
     let mut events = EventRange::new(engine.ports().store.as_ref(), thread, 0, u64::MAX);

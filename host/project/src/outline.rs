@@ -20,7 +20,7 @@ use crate::trace::PrincipalTrace;
 pub struct EventOutline {
     /// Sequence number of the event in the log of the thread.
     pub seq: u64,
-    /// Milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub at_ms: i64,
     /// Run of the event.
     pub run: String,

@@ -50,7 +50,7 @@ pub(crate) fn resolve<'a, 'p>(
     fallback
 }
 
-/// Returns the app that is being loaded and mounted above a path.
+/// Returns the app whose mount contains a path and which is still being loaded.
 pub(crate) fn loading<'m>(mounts: &'m [(AppName, String)], path: &str) -> Option<&'m AppName> {
     let mut above = mounts.iter().filter(|(_, mount)| inner_path(mount, path).is_some());
     above.next().map(|(app, _)| app)
@@ -105,7 +105,7 @@ fn claimed_routes(app: &App) -> impl Iterator<Item = (String, String)> {
     routes.chain(pages.map(|path| (Method::GET.to_string(), path)))
 }
 
-/// Returns the conflict between an app and the host on the app's own listen address.
+/// Returns an error if the host serves a route of an app itself on the app's own listen address.
 pub fn app_address_conflict(app: &App) -> Option<Error> {
     let mut claimed = claimed_routes(app);
     let conflict = claimed.find(|(_, path)| pattern::overlap(RESERVED_ON_APP_ADDRESS, path));
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_prefixes_of_whole_segments() {
+    fn mounts_match_whole_path_segments() {
         assert_eq!(inner_path("/", "/api/x"), Some("/api/x"));
         assert_eq!(inner_path("/asset", "/asset/api"), Some("/api"));
         assert_eq!(inner_path("/asset", "/assets/api"), None);

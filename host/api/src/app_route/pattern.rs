@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn overlap_finds_common_paths() {
+    fn patterns_with_a_common_path_overlap() {
         assert!(overlap("/a/{x}", "/a/b"));
         assert!(overlap("/a/{x}", "/{y}/b"));
         assert!(overlap("/a/{*rest}", "/a/b/c"));

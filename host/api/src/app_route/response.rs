@@ -32,7 +32,7 @@ const RESERVED_HEADERS: &[&str] =
 /// The parts of a request that the response depends on.
 pub(super) struct RequestParts {
     pub(super) method: Method,
-    /// Headers of the request, with the credentials that the guest does not see.
+    /// Headers of the request, including the credentials, which the guest does not receive.
     pub(super) headers: HeaderMap,
     /// Tenant of the request.
     pub(super) tenant: Option<String>,
@@ -54,7 +54,7 @@ pub(super) async fn respond(
         }
         WebBody::HandOff(hand_off) => stream(parts, app, request, hand_off).await?,
     };
-    // A blob response keeps the status of a range (206) or of "not modified" (304).
+    // A blob response keeps the status 206 of a range and the status 304 ("not modified").
     if response.status() == StatusCode::OK {
         *response.status_mut() = status(guest_response.status)?;
     }

@@ -73,7 +73,7 @@ pub struct GraphDocument {
     pub definition: Value,
     /// The graph with its subgraphs as a Mermaid flow chart.
     pub mermaid: String,
-    /// Nodes by name, with what their plugins say about them.
+    /// Nodes by name, with the descriptions and schemas that their plugins give.
     #[serde(default)]
     #[schema(required = true)]
     pub nodes: BTreeMap<String, GraphNodeDocument>,

@@ -35,7 +35,7 @@ pub struct KeyDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_ms: Option<i64>,
     /// Id of the created key with which this key was created. That key may be revoked by now.
-    /// Absent if no created key was used.
+    /// Absent if this key was not created with a created key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
 }

@@ -42,7 +42,8 @@ pub struct LogItemDocument;
 
 impl PartialSchema for LogItemDocument {
     fn schema() -> RefOr<Schema> {
-        // Not `oneOf`: an event has the fields of its outline, so both match some events.
+        // `oneOf` does not fit, because an event has the fields of its outline, so some events
+        // match both schemas.
         AnyOfBuilder::new()
             .description(Some(
                 "An outline if the request has `outline=true`, else the event in full.",
@@ -60,13 +61,13 @@ impl ToSchema for LogItemDocument {
     }
 }
 
-/// An event. `type` decides about the other fields, which the description of the event stream
-/// lists.
+/// An event. `type` determines the other fields. The description of the event stream lists the
+/// fields of each type.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EventDocument {
     /// Sequence number of the event in the log of the thread.
     pub seq: u64,
-    /// Milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub at_ms: i64,
     /// Run of the event.
     pub run: String,

@@ -35,13 +35,13 @@ pub enum ChangeDocument {
         /// The channel.
         channel: String,
     },
-    /// The options replace a value.
+    /// The request replaces the value of a channel.
     ValueSet {
         /// The channel.
         channel: String,
     },
-    /// A node that runs next starts from the beginning. What it has done since the last checkpoint
-    /// is discarded.
+    /// A node that runs next starts from the beginning. The work of the node since the last
+    /// checkpoint is discarded.
     TaskRestarted {
         /// The node.
         node: String,
@@ -57,7 +57,7 @@ pub enum ObstacleDocument {
         /// The channel.
         channel: String,
     },
-    /// A value does not fit its channel in the new graph.
+    /// A value is not valid for its channel in the new graph.
     ValueInvalid {
         /// The channel.
         channel: String,
@@ -83,8 +83,9 @@ pub struct SealDocument {
     pub sealed_after: u64,
     /// Sequence number of the newest event.
     pub last_seq: u64,
-    /// Seal of the newest batch; `null` for a thread without seals. A copy that is kept elsewhere
-    /// reveals a later change of the history, even if all seals were changed with it.
+    /// Seal of the newest batch; `null` for a thread without seals. A comparison with a copy of
+    /// this seal that is kept elsewhere reveals a later change of the history, even if all seals
+    /// were changed with it.
     pub seal: Option<String>,
 }
 

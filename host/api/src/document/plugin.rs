@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use wattle_run::grant::Grants;
 use wattle_run::ports::sandbox::{PluginInfo, RefusedFunction};
 
-/// A plugin, as an app uses it.
+/// A plugin, with its grants in one app.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PluginDocument {
     /// Name of the plugin.
@@ -21,7 +21,7 @@ pub struct PluginDocument {
     /// Version of the `wattle:plugin` interface for which the plugin was built. Empty for a typed
     /// component, whose functions are tools.
     pub contract: String,
-    /// Exported interfaces, and exported functions of a typed component.
+    /// Exported interfaces. A typed component also lists its exported functions.
     pub exports: Vec<String>,
     /// Imported interfaces.
     pub imports: Vec<String>,

@@ -19,7 +19,7 @@ pub struct StatisticsDocument {
     pub to_ms: i64,
     /// The series with the largest counts first. Empty if nothing is counted.
     pub series: Vec<StatisticsSeriesDocument>,
-    /// False if some of the selected counts are not known by name, because an interval had too many
+    /// False if the report may lack some of the selected counts, because an interval had too many
     /// names of apps and tenants.
     pub is_complete: bool,
 }
@@ -31,8 +31,7 @@ pub struct StatisticsSeriesDocument {
     /// the remaining names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// True for the series that adds up the names without a series of their own. Models of tenants
-    /// are among them.
+    /// True for the series that adds up all remaining names, which include the models of tenants.
     pub is_other: bool,
     /// Counts of all intervals together.
     pub total: StatisticsCountsDocument,
@@ -68,8 +67,8 @@ pub struct StatisticsCountsDocument {
     pub input_tokens: u64,
     /// Tokens of completions.
     pub output_tokens: u64,
-    /// Cost of the tokens of models with a price, in the currency of the prices. Absent if no model
-    /// has one.
+    /// Cost of the tokens of models with a price, in the currency of the prices. Absent if none of
+    /// the models has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Tokens of models without a price.
@@ -92,7 +91,8 @@ pub struct EndedRunsDocument {
 /// Runs whose duration is in one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DurationDocument {
-    /// Upper bound of the range in milliseconds, a power of two. The lower bound is half of it.
+    /// Upper bound of the range in milliseconds, a power of two. The lower bound is half of the
+    /// upper bound.
     pub up_to_ms: u64,
     /// Number of runs.
     pub runs: u64,

@@ -30,12 +30,12 @@ pub struct ThreadSummary {
     /// `idle`, `running`, `interrupted` or `error`.
     #[schema(value_type = String)]
     pub status: ThreadStatus,
-    /// True if the last run was cancelled before the end of the graph, so that a run without an
-    /// input continues it.
+    /// True if the last run was cancelled before the end of the graph. A run without an input then
+    /// continues the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// Failure of the newest run. In a list, its message is cut to 200 characters and its details
-    /// are left out.
+    /// Failure of the newest run. A list truncates the message of the failure to 200 characters and
+    /// omits the details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureDocument>,
     /// Tenant of the thread; absent if it has none.
@@ -94,7 +94,7 @@ pub struct ThreadCountsDocument {
     pub total: u64,
     /// Number of threads by status.
     pub by_status: StatusCountsDocument,
-    /// False if more threads may match: they were not examined.
+    /// False if more threads may match, because not all threads were examined.
     pub is_complete: bool,
 }
 
@@ -135,7 +135,7 @@ pub struct CheckpointDocument {
     /// Origin of the checkpoint: `input`, `loop` (a superstep), `update` (an edit) or `fork`.
     #[schema(value_type = String)]
     pub source: CheckpointSource,
-    /// Run that wrote the checkpoint. An edit has an id that no run has.
+    /// Run that wrote the checkpoint; for an edit, an id that no run has.
     pub run: String,
     /// Digest of the graph and components that wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,8 +17,8 @@ pub struct EditsDocument {
     /// in the middle of its work, or keep its state between invocations.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Checkpoint to edit; the current checkpoint by default. An earlier checkpoint can be edited
-    /// in the root graph only; in a subgraph only the newest one.
+    /// Checkpoint to edit; the current checkpoint by default. In the root graph, an earlier
+    /// checkpoint can also be edited. In a subgraph, only the newest checkpoint can be edited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
     /// Edits. Each inner list is one superstep. Either all edits are applied or none.

@@ -72,8 +72,8 @@ impl RouteScope {
     }
 }
 
-/// Marks a request that needs no key because of what serves it, whatever its path. Stored in the
-/// extensions of the request before the guards.
+/// Marks a request for `/` that needs no key, because the studio serves `/` and no app does. The
+/// mark is inserted into the extensions of the request before the guards run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeedsNoKey;
 
@@ -136,7 +136,7 @@ impl Access {
         let default = RouteAccess { scope: RouteScope::default_for(method), share: Share::Other };
         let RouteAccess { scope, share } = self.find(method, uri.path()).unwrap_or(default);
         let is_upgrade = headers.contains_key(header::UPGRADE);
-        // After an upgrade, the connection can carry any command.
+        // After an upgrade, the client can send any command.
         let can_change = is_read(method)
             && (is_upgrade || cancels_on_disconnect(uri.query().unwrap_or_default()));
         let min_scope = if can_change { KeyScope::Write } else { KeyScope::Read };
@@ -149,7 +149,8 @@ impl Access {
         }
     }
 
-    /// Returns true if a request counts against the control share: health, or the control plane.
+    /// Returns true if a request counts against the control share: a request for health, or of the
+    /// control plane.
     pub fn is_control(&self, method: &Method, path: &str) -> bool {
         self.find(method, path).is_some_and(|access| access.share == Share::Control)
     }

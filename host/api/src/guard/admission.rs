@@ -33,8 +33,8 @@ use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
 use crate::traffic::Traffic;
 
-/// Admits requests. Holds the parts of the API that the guards read, and the state that they keep
-/// between requests.
+/// Admits requests. Contains the parts of the API that the guards read, and the state that the
+/// guards keep between requests.
 pub(crate) struct Admission {
     config: Arc<ApiConfig>,
     engine: Engine,
@@ -130,7 +130,7 @@ impl Admission {
         Ok(Admitted { permit: Some(permit), reservations: Some((body, response)) })
     }
 
-    /// Returns the key of a request. Returns `None` if the request has none and needs none.
+    /// Returns the key of a request. Returns `None` if the request has no key and needs no key.
     async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -158,8 +158,8 @@ impl Admission {
         let ports = self.engine.ports();
         let keys = match self.keyring.keys(ports).await {
             Ok(keys) => keys,
-            // A host without keys accepts requests without a key. A handler that needs the memory
-            // reports the failure itself.
+            // A host without keys accepts requests without a key. If the memory is unavailable, a
+            // handler that needs the memory reports the failure itself.
             Err(_) if self.keyring.had_no_keys() && !request_key::requires_key(config) => {
                 return Ok(None);
             }
@@ -220,7 +220,7 @@ impl Admitted {
 }
 
 /// Body limit of the API key in bytes, in the extensions of the request. WebSocket handlers apply
-/// it to each message.
+/// this limit to each message.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimit(pub usize);
 
@@ -233,7 +233,8 @@ fn check_scope(key: &AuthenticatedKey, needed: KeyScope) -> Result<(), Rejection
     Err(Problem::new(code::DENIED, detail).with_details(details).into())
 }
 
-/// Creates the problem of a request without a valid key. A client asks its user for a key.
+/// Creates the problem of a request without a valid key. A client that receives this problem asks
+/// its user for a key.
 fn key_needed(detail: impl Into<String>) -> Problem {
     let details = serde_json::json!({ "missing": "key" });
     Problem::new(api_code::UNAUTHORIZED, detail).with_details(details)

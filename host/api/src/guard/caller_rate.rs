@@ -29,7 +29,7 @@ impl CallerIdentity {
 }
 
 /// The rate limit that a request counted against, in the extensions of the request. WebSocket
-/// handlers count each command against it.
+/// handlers count each command against this limit.
 #[derive(Clone)]
 pub struct CallerRateLimit {
     limiters: Arc<RateLimiters>,

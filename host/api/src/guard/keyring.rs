@@ -2,7 +2,7 @@
 //!
 //! The key records are in the host's own memory, which all hosts of a database share. A host reads
 //! all records together, at most every few seconds, and only while requests arrive. A request with
-//! an unknown key therefore causes no read of its own, and the host knows whether any key exists.
+//! an unknown key therefore causes no additional read, and the host knows whether any key exists.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,7 +73,7 @@ pub(crate) struct Revocation<'r> {
     pub(crate) id: &'r str,
     /// Restricts the revocation to keys of this tenant; `None` permits all keys.
     pub(crate) tenant: Option<&'r str>,
-    /// True to revoke the descendants of the key, too.
+    /// True to also revoke the descendants of the key.
     pub(crate) with_descendants: bool,
     /// True to permit the revocation of the last active key.
     pub(crate) allow_last: bool,
@@ -114,13 +114,14 @@ impl Keyring {
     ///
     /// # Errors
     ///
-    /// Those of the memory.
+    /// The errors of the memory.
     pub(crate) async fn keys(&self, ports: &Ports) -> Result<Arc<KeySet>, Failure> {
         if let Some(keys) = self.cached(ports) {
             return Ok(keys);
         }
         let _guard = self.update_lock.lock().await;
-        // While this request waited for the lock, another one may have read the keys, or failed to.
+        // While this request waited for the lock, another request may have read the keys, or failed
+        // to read them.
         if let Some(keys) = self.cached(ports) {
             return Ok(keys);
         }
@@ -139,7 +140,7 @@ impl Keyring {
         (age_ns < KEY_RELOAD_RETRY_MS * 1_000_000).then(|| failure.clone())
     }
 
-    /// Returns true if the last snapshot contains no key, whatever its age.
+    /// Returns true if the last snapshot contains no key. The age of the snapshot does not matter.
     pub(crate) fn had_no_keys(&self) -> bool {
         lock(&self.cache).as_ref().is_some_and(|(_, keys)| keys.is_empty())
     }
@@ -264,8 +265,8 @@ impl Keyring {
         keys.is_ok_and(|keys| !keys.is_active(digest, ports.clock.now_ms()))
     }
 
-    /// Waits until a key is revoked or expires. Notices a revocation by this host immediately, and
-    /// any other within [`KEY_CACHE_TTL_MS`].
+    /// Waits until a key is revoked or expires. Detects a revocation by this host immediately, and
+    /// a revocation by another host or an expiry within [`KEY_CACHE_TTL_MS`].
     pub(crate) async fn revoked(&self, ports: &Ports, digest: &Digest) {
         loop {
             // Register before the check, so that no revocation between the two is missed.
@@ -281,7 +282,7 @@ impl Keyring {
     ///
     /// # Errors
     ///
-    /// Those of the memory.
+    /// The errors of the memory.
     pub(crate) async fn list(
         &self,
         ports: &Ports,
@@ -347,7 +348,7 @@ fn check_may_create(keys: &KeySet, creator: Option<&KeyRecord>) -> Result<(), Fa
             creator.id
         ));
     }
-    // The limit does not apply to keys without a tenant, which are the operator's.
+    // The limit does not apply to keys without a tenant, because they belong to the operator.
     let Some(tenant) = creator.tenant.as_deref() else { return Ok(()) };
     let of_tenant = |key: &&Arc<KeyRecord>| key.tenant.as_deref() == Some(tenant);
     if keys.values().filter(of_tenant).count() >= MAX_TENANT_KEYS {

@@ -70,7 +70,8 @@ pub const BODY_VALUES_FACTOR: u64 = 4;
 /// reads nothing keeps its responses in memory until the connection is closed.
 pub const DEFAULT_RESPONSE_BYTES: usize = 256 << 20;
 
-/// Minimum value of [`Limits::response_bytes`]. Below it, a few open requests would take all of it.
+/// Minimum value of [`Limits::response_bytes`]. With a lower value, a few open requests would
+/// reserve all of these bytes.
 pub const MIN_RESPONSE_BYTES: u64 = 1 << 20;
 
 /// Minimum number of responses with a state of the maximum size that fit in memory together.
@@ -124,7 +125,8 @@ impl Default for Limits {
 /// Returns the problem for a host limit that was reached. `what` names the limited resource.
 pub fn limit_reached(what: &str) -> Problem {
     let detail = format!(
-        "the host has reached its limit of {what}; retry after {RETRY_AFTER_SECONDS} s, or end some"
+        "the host has reached its limit of {what}; retry after {RETRY_AFTER_SECONDS} s, or end \
+         some connections or requests"
     );
     Problem::new(code::UNAVAILABLE, detail).with_retry_after(RETRY_AFTER_SECONDS)
 }

@@ -28,7 +28,7 @@ pub(crate) struct OpenRequests {
     max_per_caller: usize,
     /// All open requests except control-plane requests, which `control` counts.
     all: Pool<CallerId>,
-    /// Streams and waits, which `all` counts as well.
+    /// Streams and waits, which `all` also counts.
     lasting: Pool<CallerId>,
     control: Pool<CallerId>,
 }
@@ -105,7 +105,7 @@ pub(super) fn too_many_open(why: Full, traffic: &Traffic) -> Problem {
         Full::Host => limit_reached("open requests"),
         Full::Caller => {
             let detail = "this caller has too many open requests, including streams and waits; \
-                          end some";
+                          end some of them";
             let details = json!({ "retry_after_ms": RETRY_AFTER_SECONDS * 1_000 });
             Problem::new(code::RATE_LIMITED, detail)
                 .with_details(details)
@@ -120,14 +120,14 @@ impl RequestPermit {
         self.0.caller
     }
 
-    /// Counts a request of the control plane as another request from now on. A handler calls this
-    /// if the request asks for more work than the control plane has room for, so that the control
-    /// plane has room for others meanwhile.
+    /// From now on, counts a control-plane request against the limits of other requests. A handler
+    /// calls this method if the request needs much work, so that the control plane has room for
+    /// other requests in the meantime.
     ///
     /// # Errors
     ///
     /// `rate-limited` or `unavailable` if the caller or the host has reached its limit of other
-    /// requests. `traffic` counts the rejection, and the request counts as before.
+    /// requests. `traffic` counts the rejection, and the request remains a control-plane request.
     pub fn leave_control(&self, traffic: &Traffic) -> Result<(), Problem> {
         let PermitInner { caller, share, requests, .. } = &*self.0;
         let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn request_that_leaves_the_control_plane_counts_as_another_one() {
+    fn request_that_leaves_the_control_plane_counts_as_other_request() {
         let (requests, traffic) = (requests(1, 100), Traffic::default());
         let other = acquire(&requests, "a", Share::Other).unwrap();
         let control: Vec<_> = (0..MAX_CONTROL_REQUESTS)

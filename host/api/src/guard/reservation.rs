@@ -47,8 +47,7 @@ impl BodyReservation {
         Self(Arc::new(BodyReservationInner { pool, caller, traffic, bytes: AtomicUsize::new(0) }))
     }
 
-    /// Adds bytes to the reservation. Returns false, and adds none, if the limit does not permit
-    /// them.
+    /// Adds bytes to the reservation. If this exceeds the limit, adds no bytes and returns false.
     pub(crate) fn try_grow(&self, bytes: usize) -> bool {
         let BodyReservationInner { pool, caller, traffic, bytes: reserved } = &*self.0;
         let is_reserved = pool.take(caller, bytes, usize::MAX).is_ok();
@@ -60,8 +59,8 @@ impl BodyReservation {
         is_reserved
     }
 
-    /// Replaces the bytes of the reservation. Returns false, and holds none, if the limit does not
-    /// permit them.
+    /// Changes the size of the reservation. If this exceeds the limit, releases all bytes and
+    /// returns false.
     pub(crate) fn try_resize(&self, bytes: usize) -> bool {
         self.release();
         self.try_grow(bytes)
@@ -108,7 +107,7 @@ struct ResponseReservationInner {
     caller: CallerId,
     is_control: bool,
     traffic: Arc<Traffic>,
-    /// Bytes in addition to the reserve.
+    /// Bytes in addition to [`RESPONSE_RESERVE_BYTES`].
     bytes: AtomicUsize,
 }
 
@@ -139,7 +138,7 @@ impl ResponsePool {
 
 impl ResponseReservation {
     /// Grows the reservation to the number of bytes that the response has so far. Returns false if
-    /// the limit does not permit them.
+    /// this exceeds the limit.
     pub fn try_grow_to(&self, bytes: usize) -> bool {
         let ResponseReservationInner { pool, caller, traffic, bytes: reserved, .. } = &*self.0;
         let needed = bytes.saturating_sub(RESPONSE_RESERVE_BYTES);
@@ -158,8 +157,8 @@ impl ResponseReservation {
     ///
     /// # Errors
     ///
-    /// `unavailable` if the limit does not permit the response at the moment; `limit` if it never
-    /// does, or if the request must not be repeated.
+    /// `unavailable` if the limit does not permit the response at the moment; `limit` if the limit
+    /// never permits the response, or if the request must not be repeated.
     pub(super) fn hold_until_sent(
         self,
         response: Response,
@@ -173,7 +172,7 @@ impl ResponseReservation {
             return Err(self.0.too_large_problem(bytes as usize, is_safe));
         }
         let (mut parts, body) = response.into_parts();
-        // The chunked body has no length of its own.
+        // The length of a body in chunks is unknown to the server, so the header gives the length.
         parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| bytes.into());
         Ok(Response::from_parts(parts, in_chunks(body, self)))
     }
@@ -186,7 +185,7 @@ impl fmt::Debug for ResponseReservation {
 }
 
 impl ResponseReservationInner {
-    /// Returns the problem for a response that does not fit.
+    /// Creates the problem for a response that exceeds the limit.
     fn too_large_problem(&self, bytes: usize, is_safe: bool) -> Problem {
         let max_bytes = self.pool.max_bytes.div_ceil(2);
         let hint = if bytes > max_bytes {
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_of_all_bodies_fits_several_large_ones() {
+    fn limit_of_all_bodies_permits_several_large_bodies() {
         assert_eq!(total_body_bytes(16 << 20), 256 << 20);
         assert_eq!(total_body_bytes(1 << 30), 4 << 30);
     }

@@ -11,10 +11,10 @@ const MAX_TENANT_CHARS: usize = 64;
 ///
 /// # Errors
 ///
-/// `invalid` if it is not.
+/// `invalid` if the name is not valid.
 pub fn check_tenant(name: &str) -> Result<(), Problem> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    // As a path segment, such as in links to blobs, `.` and `..` have another meaning.
+    // In a path segment, such as in links to blobs, `.` and `..` have another meaning.
     let is_dots = [".", ".."].contains(&name);
     let is_valid = !name.is_empty() && name.len() <= MAX_TENANT_CHARS && !is_dots;
     if is_valid && name.chars().all(is_plain) {

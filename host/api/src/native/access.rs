@@ -16,8 +16,8 @@ use crate::guard::user::User;
 use crate::native::tenant_scope::RequestRole;
 use crate::state::ServedParts;
 
-/// Describes the access of the request: its key, scope, tenant and user. A client offers what the
-/// scope permits.
+/// Describes the access of the request: its key, scope, tenant and user. Clients offer their users
+/// only what the scope permits.
 #[utoipa::path(get, path = "/api/v1/access",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "control" }))), tag = "host",
     responses((status = 200, body = AccessDocument)))]

@@ -54,8 +54,8 @@ pub struct AgUiOptions {
 
 /// Runs a graph for an AG-UI client, on a new or an existing thread, and streams the run as events
 /// of the protocol. The run starts with the new messages of the client, or answers the pending
-/// interrupts of the thread. Without either it continues past a breakpoint, or executes failed
-/// tasks again.
+/// interrupts of the thread. Without new messages and answers, the run continues past a breakpoint,
+/// or executes failed tasks again.
 #[utoipa::path(post, path = "/api/v1/apps/{app}/graphs/{graph}/ag-ui",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "runs",
     params(
@@ -81,7 +81,7 @@ pub async fn run_ag_ui(
     let graph = apps::find_graph(&app, &graph)?.clone();
     let request = AgUiRequest { app, graph, scope, principal, options, input };
     let stopping = parts.stopping.clone();
-    // If the client disconnects first, `run` drops the stream once the run has started.
+    // If the client disconnects first, `detached::run` drops the stream after the run has started.
     let work = async move { request.run(&parts).await };
     let panicked =
         || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn message_channel_is_the_only_one_or_has_the_name() {
+    fn message_channel_is_the_only_one_or_is_named_messages() {
         let channel = |names: &[&str]| {
             let define = |name: &&str| format!("channels.{name} = {{ reducer = \"messages\" }}\n");
             let graph = graph(&names.iter().map(define).collect::<String>());
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn state_is_the_input_of_the_first_run() {
+    fn client_state_is_the_input_of_the_first_run() {
         let input = |state: Value| {
             let messages = ChannelName::new("messages").unwrap();
             first_input(&state, Some((messages, json!(["new"]))))
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_properties_are_no_context() {
+    fn empty_forwarded_props_are_no_run_context() {
         assert_eq!(run_context(json!({})), Value::Null);
         assert_eq!(run_context(json!({ "language": "en" })), json!({ "language": "en" }));
         assert_eq!(run_context(json!("en")), json!("en"));

@@ -17,7 +17,7 @@ use crate::native::threads::{invalid_id, invalid_query};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 
-/// Lists the loaded apps. `GET /api/v1/ready` lists those that are still being loaded.
+/// Lists the loaded apps. `GET /api/v1/ready` lists the apps that are still being loaded.
 #[utoipa::path(get, path = "/api/v1/apps", tag = "apps",
     responses((status = 200, body = Vec<AppDocument>)))]
 pub async fn list_apps(State(engine): State<Engine>) -> Json<Vec<AppDocument>> {
@@ -48,8 +48,8 @@ pub struct GraphFilter {
 }
 
 /// Describes a graph: its definition, its nodes with the schemas of their functions, and a Mermaid
-/// flow chart. An archived version is loaded first; a response with 503 says that this takes longer
-/// than a request waits.
+/// flow chart. The host first loads an archived version. If loading takes longer than a request may
+/// wait, the status is 503.
 #[utoipa::path(get, path = "/api/v1/apps/{app}/graphs/{graph}", tag = "apps",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
     params(
@@ -80,8 +80,9 @@ pub async fn get_graph(
     Ok(Json(GraphDocument::new(&app, &graph_version)))
 }
 
-/// Lists the versions of a graph that this host can show: the one that new runs use, older ones in
-/// memory, and archived ones. Older versions are kept for the threads that are pinned to them.
+/// Lists the versions of a graph that this host can show: the version that new runs use, older
+/// versions in memory, and archived versions. Older versions are kept for the threads that are
+/// pinned to them.
 #[utoipa::path(get, path = "/api/v1/apps/{app}/graphs/{graph}/versions", tag = "apps",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
     params(
@@ -106,8 +107,8 @@ pub async fn list_graph_versions(
     Ok(Json(known.into_iter().map(Into::into).collect()))
 }
 
-/// Returns a version of a graph, and loads it if it is archived. The app may have been removed
-/// since.
+/// Returns a version of a graph, and loads the version if it is archived. The app of an archived
+/// version may have been removed.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ use crate::blob_response;
 use crate::native::tenant_scope::TenantScope;
 use crate::problem::{Problem, ProblemDocument};
 
-/// Reads a blob, whole or one byte range. Only for the operator if there are tenants, because a
+/// Reads a whole blob or one byte range. Only for the operator if there are tenants, because a
 /// digest does not identify a tenant.
 #[utoipa::path(get, path = "/api/v1/blobs/{digest}", tag = "host",
     params(
@@ -37,7 +37,7 @@ pub async fn get_blob(
     blob_response::respond(engine.ports().blobs.clone(), blob, &headers).await
 }
 
-/// Reads a blob that the log or a state of a thread refers to, whole or one byte range.
+/// Reads a whole blob or one byte range. The log or a state of the thread must refer to the blob.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/blobs/{digest}", tag = "threads",
     params(
         ("thread" = String, Path, description = "id of a thread"),

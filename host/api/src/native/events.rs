@@ -131,7 +131,7 @@ pub async fn resolve_run(
 ///
 /// # Errors
 ///
-/// `invalid` if it is not a number.
+/// `invalid` if the header is not a number.
 pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());

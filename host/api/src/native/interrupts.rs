@@ -27,8 +27,8 @@ pub struct InterruptFilter {
     /// Only threads of this graph.
     #[param(value_type = Option<String>)]
     graph: Option<GraphName>,
-    /// Only threads of this tenant; `*` for those of all tenants. For the operator; other requests
-    /// can name their own tenant only.
+    /// Only threads of this tenant; `*` selects the threads of all tenants. Only the operator can
+    /// name another tenant than the tenant of the request.
     tenant: Option<String>,
     /// Maximum number of threads, up to 50, which is the default. A thread may have several
     /// interrupts.
@@ -38,8 +38,8 @@ pub struct InterruptFilter {
 }
 
 /// Lists the pending interrupts of all interrupted threads: threads with the newest update first,
-/// and the interrupts of a thread oldest first. A page may be short or even empty and have a
-/// `next_cursor`. Answer with `POST /api/v1/threads/{thread}/resume`.
+/// and the interrupts of a thread oldest first. A page with a `next_cursor` may be short or empty.
+/// Answer with `POST /api/v1/threads/{thread}/resume`.
 #[utoipa::path(get, path = "/api/v1/interrupts",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
     tag = "threads",

@@ -15,9 +15,9 @@ use crate::problem::Problem;
 /// name.
 const ALL_TENANTS: &str = "*";
 
-/// The access of a request to a list: the items of its tenant, or, for the operator, those of any
-/// tenant that its parameter `tenant` names. The operator names all tenants explicitly, so that a
-/// proxy that forgets the tenant of a request gets no list of all.
+/// The access of a request to a list: the items of the tenant of the request. The operator can name
+/// any tenant in the parameter `tenant`, and must name `*` for all tenants. If a proxy omits the
+/// tenant of a request, the response is therefore never a list of all tenants.
 #[derive(Clone, Debug)]
 pub struct ListScope {
     role: RequestRole,
@@ -46,8 +46,8 @@ impl ListScope {
     /// # Errors
     ///
     /// `denied` if the request belongs to another tenant than the named one, `invalid` for an
-    /// invalid name, `unauthorized` if neither parameter nor request name a tenant that the
-    /// configuration requires.
+    /// invalid name, `unauthorized` if the configuration requires a tenant and neither the
+    /// parameter nor the request names one.
     pub fn tenant(self, named: Option<&str>) -> Result<Option<String>, Problem> {
         let Self { role, own } = self;
         let Some(named) = named else { return own.map(|scope| scope.tenant) };

@@ -27,7 +27,7 @@ pub struct LogFilter {
     /// Only events after this sequence number.
     after: u64,
     /// Maximum number of events that are read, up to 500, which is the default. Events that `run`
-    /// and `types` leave out count as well.
+    /// and `types` omit also count.
     limit: Option<usize>,
     /// Only events of this run. The first page begins at the first event of the run.
     run: Option<String>,
@@ -53,7 +53,8 @@ pub async fn get_log(
     let Query(filter) = filter.map_err(invalid_query)?;
     let view = EventView::new(filter.types.as_deref(), filter.outline)?;
     let run = filter.run.map(RunId::new).transpose().map_err(invalid_id)?;
-    // Events that become durable after this read are after `last_seq`, or on the page.
+    // Events that become durable after this read have a number above `last_seq`, or are on the
+    // page.
     let ThreadHead { record, last_seq, .. } = scope.thread_head(&engine, &id).await?;
     let before_run = match &run {
         Some(run) => resolve_run(&engine, &record, Some(run.clone())).await?.1,
@@ -70,8 +71,8 @@ pub async fn get_log(
     Ok(Json(LogPage { items: items(events, &view), next_after, last_seq }))
 }
 
-/// Returns events in the form of a view. The size of each value is measured for an outline, which
-/// takes as long as writing the events in full.
+/// Returns events in the form of a view. An outline needs the size of each value, and measuring the
+/// sizes takes as long as writing the events in full.
 fn items(events: Vec<Event>, view: &EventView) -> LogItems {
     if view.is_outline() {
         let outlines = || events.iter().map(EventOutline::from).collect();

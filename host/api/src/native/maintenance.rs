@@ -74,7 +74,8 @@ pub struct CopiedDocument {
     pub thread_id: String,
 }
 
-/// Copies a thread with its history. Pending interrupts are pending in the copy as well.
+/// Copies a thread with its history. Interrupts that are pending in the thread are also pending in
+/// the copy.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/copy", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = CopyDocument,

@@ -86,7 +86,7 @@ pub async fn delete_memory_item(
 }
 
 /// Searches the long-term memory. With `query`, documents with the most matching words come first;
-/// without it, the most recently updated ones.
+/// without `query`, the most recently updated documents come first.
 #[utoipa::path(post, path = "/api/v1/memory/search",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))), tag = "memory",
     params(("tenant" = Option<String>, Query, description = "tenant of the memory; operator only")),

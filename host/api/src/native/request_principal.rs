@@ -37,7 +37,7 @@ where
 ///
 /// # Errors
 ///
-/// Those of [`resolve_tenant`].
+/// The errors of [`resolve_tenant`].
 pub(crate) fn request_principal(
     config: &ApiConfig,
     headers: &HeaderMap,

@@ -245,7 +245,7 @@ pub async fn drain_run(
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
     let record = scope.run(&engine, &run).await?;
     if record.thread.as_str() != thread {
-        let hint = format!("it belongs to another thread than `{thread}`");
+        let hint = format!("thread `{thread}` has no such run");
         return Err(Problem::not_found("run", &run, &hint));
     }
     let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };

@@ -23,7 +23,8 @@ use crate::response::Json;
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct StatisticsParams {
-    /// Time in the first interval, in milliseconds since 1970. 60 intervals by default.
+    /// Time in the first interval, in milliseconds since 1970. By default, the report has 60
+    /// intervals.
     from_ms: Option<i64>,
     /// Time in the last interval, in milliseconds since 1970; now by default.
     to_ms: Option<i64>,
@@ -31,15 +32,15 @@ pub struct StatisticsParams {
     /// a day, hours for 30 days, days for two years.
     #[param(value_type = Option<String>)]
     step: StatisticsStep,
-    /// One series for each `app`, `model` or `tenant`; by default, one of everything. `tenant` is
-    /// for the operator.
+    /// One series for each `app`, `model` or `tenant`; by default, one series of all counts. Only
+    /// the operator can use `tenant`.
     #[param(value_type = Option<String>)]
     by: Option<StatisticsGroup>,
     /// Only runs of this app.
     #[param(value_type = Option<String>)]
     app: Option<AppName>,
-    /// Only runs of this tenant; `*` for those of all tenants. For the operator; other requests can
-    /// name their own tenant only.
+    /// Only runs of this tenant; `*` selects the runs of all tenants. Only the operator can name
+    /// another tenant than the tenant of the request.
     tenant: Option<String>,
 }
 

@@ -122,7 +122,7 @@ where
 }
 
 /// Creates the problem for a request that only the operator may send. `tenant` is empty if the
-/// request names none and its key is not an operator key.
+/// request names no tenant and its key is not an operator key.
 pub fn operator_only_problem(what: &str, tenant: &str) -> Problem {
     let reason = if tenant.is_empty() {
         "but the key is not an operator key".to_owned()
@@ -140,7 +140,7 @@ pub fn operator_only_problem(what: &str, tenant: &str) -> Problem {
 ///
 /// # Errors
 ///
-/// `denied` and `invalid` as in [`resolve_tenant`].
+/// `denied` and `invalid` under the conditions of [`resolve_tenant`].
 pub fn named_tenant(
     config: &ApiConfig,
     headers: &HeaderMap,

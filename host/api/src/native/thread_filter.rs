@@ -37,8 +37,8 @@ pub struct ThreadConditions {
     /// Only threads with this status: `idle`, `running`, `interrupted` or `error`.
     #[param(value_type = Option<String>)]
     status: Option<ThreadStatus>,
-    /// Only threads of this tenant; `*` for those of all tenants. For the operator; other requests
-    /// can name their own tenant only.
+    /// Only threads of this tenant; `*` selects the threads of all tenants. Only the operator can
+    /// name another tenant than the tenant of the request.
     tenant: Option<String>,
     /// Only threads whose newest run failed with this code.
     failure: Option<String>,
@@ -65,7 +65,8 @@ pub struct ThreadConditions {
 pub struct PageParams {
     /// Maximum number of threads, up to 500; 50 by default.
     pub(crate) limit: Option<usize>,
-    /// Number of threads to skip. Only with `app`, `status` and `tenant`; prefer `cursor`.
+    /// Number of threads to skip. Works only with the conditions `app`, `status` and `tenant`;
+    /// prefer `cursor`.
     pub(crate) offset: usize,
     /// The `next_cursor` of the page before.
     pub(crate) cursor: Option<String>,
@@ -75,7 +76,7 @@ pub struct PageParams {
 ///
 /// # Errors
 ///
-/// `invalid` for an unknown parameter, or for one without a valid value.
+/// `invalid` for an unknown parameter, or for a parameter with an invalid value.
 pub(crate) fn parse_list(query: Option<&str>) -> Result<(ThreadConditions, PageParams), Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let (page, conditions): (Vec<_>, Vec<_>) =
@@ -96,8 +97,8 @@ impl ThreadConditions {
     ///
     /// # Errors
     ///
-    /// Those of [`ListScope::tenant`]; `invalid` if a text is too long, or if `metadata` is not a
-    /// JSON object.
+    /// The errors of [`ListScope::tenant`]; `invalid` if a text is too long, or if `metadata` is
+    /// not a JSON object.
     pub(crate) fn into_search(self, scope: ListScope) -> Result<ThreadSearch, Problem> {
         check_length("text", self.text.as_deref())?;
         check_length("failure", self.failure.as_deref())?;
@@ -125,7 +126,8 @@ impl PageParams {
     ///
     /// # Errors
     ///
-    /// `invalid` if the cursor is none of this API, or comes together with an offset.
+    /// `invalid` if no list of this API returns such a cursor, or if the request also has an
+    /// offset.
     pub(crate) fn of(&self, search: ThreadSearch) -> Result<ThreadSearch, Problem> {
         if self.offset > 0 && self.cursor.is_some() {
             return Err(invalid("`offset` and `cursor` exclude each other; send only `cursor`"));
@@ -139,8 +141,8 @@ impl PageParams {
     }
 }
 
-/// Returns the query of a page that begins at an offset; `None` if the search has conditions with
-/// which no list counts threads.
+/// Returns the query of a page that begins at an offset. Returns `None` if the search has a cursor
+/// or a condition that a list by offset does not support.
 pub(crate) fn offset_query(search: &ThreadSearch, offset: usize) -> Option<ThreadQuery> {
     let ThreadSearch { app, status, tenant, limit, .. } = search;
     let is_plain = !search.compares_records()
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn offset_needs_plain_conditions() {
+    fn offset_works_only_with_app_status_and_tenant() {
         let all = ThreadSearch::default;
         assert!(
             offset_query(&ThreadSearch { status: Some(ThreadStatus::Idle), ..all() }, 3).is_some()

@@ -20,9 +20,9 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::traffic::Traffic;
 
-/// Lists threads, newest update first. A page may be short or even empty and have a `next_cursor`:
+/// Lists threads, newest update first. A page with a `next_cursor` may be short or empty, because
 /// one request examines at most 20,000 threads. A request with a condition other than `app`,
-/// `status`, `tenant` and the time of the update does not count as one of the control plane.
+/// `status`, `tenant` and the time of the update does not count as a control-plane request.
 #[utoipa::path(get, path = "/api/v1/threads",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "control" }))),
     tag = "threads",
@@ -53,8 +53,8 @@ pub async fn list_threads(
     Ok(Json(page))
 }
 
-/// Counts threads by status. `is_complete` is false if a `text` or `metadata` would need more than
-/// 20,000 threads to be examined; the numbers are then too low.
+/// Counts threads by status. `is_complete` is false if the conditions `text` or `metadata` require
+/// that more than 20,000 threads are examined; the numbers are then too low.
 #[utoipa::path(get, path = "/api/v1/thread-counts",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
     tag = "threads",

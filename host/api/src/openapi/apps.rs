@@ -28,7 +28,7 @@ static METHODS: [Method; 8] = [
     Method::TRACE,
 ];
 
-/// Key of the response for all statuses without one of their own.
+/// Key of the response for all statuses that have no separate response.
 const DEFAULT: &str = "default";
 
 /// Maximum size of the endpoints of all apps, in bytes, as text or as values in memory. Each app
@@ -40,12 +40,12 @@ const MAX_BYTES: u64 = 32 << 20;
 const APP_POINTERS: [&str; 2] = ["/paths", "/components/schemas"];
 
 /// Adds the endpoints of apps to a document, as their plugins describe them. An app has a tag, and
-/// its name precedes the names of its schemas. If the endpoints of an app do not fit, its tag says
-/// so.
+/// its name precedes the names of its schemas. If the endpoints of an app exceed the size limit,
+/// the document omits these endpoints, and the tag of the app says so.
 ///
 /// # Errors
 ///
-/// Those of the serializer.
+/// The errors of the serializer.
 pub(super) fn add(document: &mut Value, apps: &[Arc<App>]) -> serde_json::Result<()> {
     add_routes(document, apps.iter().map(|app| (&**app, routes(app))))
 }
@@ -168,7 +168,8 @@ fn rename_references(described: &mut EndpointDescription, app: &App) {
 }
 
 /// Returns the name of an app's schema in the document of the host. OpenAPI allows only some of the
-/// characters of an app's name, so the others, and `.` and `_`, are numbers between `_`.
+/// characters of an app's name. All other characters, and `.` and `_`, become their code points in
+/// hexadecimal between two `_`.
 fn schema_name(app: &App, name: &str) -> String {
     let mut prefix = String::new();
     for c in app.name.as_str().chars() {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn apps_that_do_not_fit_are_named() {
+    fn tags_name_the_apps_whose_endpoints_are_omitted() {
         let named = |name: &str| App::empty(AppName::new(name).unwrap());
         let route = |bytes: u64| {
             let description = "x".repeat(usize::try_from(bytes).unwrap());
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn description_is_completed() {
+    fn missing_parts_of_a_description_are_added() {
         let operation = complete_operation(Operation::default(), "/items/{id}/{*rest}");
         let names: Vec<&str> = operation.parameters.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["id", "rest"]);

@@ -16,8 +16,8 @@ use super::apps;
 use crate::problem::Problem;
 use crate::response::SharedBytes;
 
-/// The OpenAPI document of the host and the endpoints of apps. It is serialized once for the apps
-/// that are loaded, and all responses share the text.
+/// The OpenAPI document of the host and the endpoints of apps. The document is serialized once for
+/// the loaded apps, and all responses share the text.
 pub(crate) struct ServedDocument {
     /// The document of the host.
     host: Value,
@@ -68,7 +68,7 @@ impl ServedDocument {
         if let Some(cached) = cache.as_ref().filter(|cached| cached.is_of(apps)) {
             return Ok(cached.text.clone());
         }
-        // The work counts for no caller, because all callers use the text.
+        // The work counts for no caller, because all callers share the text.
         let serialize = || {
             let mut document = self.host.clone();
             apps::add(&mut document, apps)?;

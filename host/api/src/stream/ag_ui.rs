@@ -24,7 +24,8 @@ pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) 
     respond_with(parts, request, events)
 }
 
-/// Responds with the stream of one run in a given projection, to which no event was applied.
+/// Responds with the stream of one run. `events` is the projection of the stream before its first
+/// event.
 pub fn respond_with(parts: &StreamParts, request: TailRequest, events: AgUiProjection) -> Response {
     let ports = parts.engine.ports();
     let encoder = AgUiEncoder {

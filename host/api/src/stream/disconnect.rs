@@ -26,7 +26,7 @@ pub struct RunClients(Arc<Mutex<RunClientsInner>>);
 struct RunClientsInner {
     runs: HashMap<RunId, ConnectedClients>,
     /// Number of the client that connected last, to any run. Numbers are never reused: a grace
-    /// period that began for one client must not end the run of a later one.
+    /// period that began for one client must not cancel the run of a later client.
     last_client: u64,
 }
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_grace_period_does_not_abandon_a_new_entry() {
+    fn earlier_grace_period_does_not_cancel_the_run_of_a_later_client() {
         let clients = RunClients::default();
         clients.connect(&run(), Some(GRACE));
         let (_, old) = clients.disconnect(&run(), false).unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_and_uncancellable_runs_are_removed() {
+    fn ended_runs_and_runs_without_a_grace_period_are_removed() {
         let clients = RunClients::default();
         for (cancel_after, is_over) in [(Some(GRACE), true), (None, false)] {
             clients.connect(&run(), cancel_after);

@@ -1,4 +1,4 @@
-//! How a client reads a log: which types of events it gets, and whether as outlines.
+//! The view of a client on a log: which types of events the client gets, and whether as outlines.
 
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::code;
@@ -42,7 +42,7 @@ impl EventView {
     ///
     /// # Errors
     ///
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn json(&self, event: &Event) -> serde_json::Result<String> {
         if self.is_outline {
             serde_json::to_string(&EventOutline::from(event))
@@ -56,7 +56,7 @@ fn find_type(name: &str) -> Result<&'static str, Problem> {
     let name = name.trim();
     EventKind::NAMES.iter().copied().find(|known| *known == name).ok_or_else(|| {
         let known = EventKind::NAMES.join(", ");
-        let detail = format!("`types` names `{name}`, which is no type of event; use {known}");
+        let detail = format!("`types` has the unknown event type `{name}`; known types: {known}");
         Problem::new(code::INVALID, detail)
     })
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_type_is_refused_with_the_known_ones() {
+    fn error_for_an_unknown_type_lists_the_known_types() {
         for types in ["called,other", "", "called,", "Called"] {
             let problem = EventView::new(Some(types), false).unwrap_err();
             assert_eq!(problem.code, code::INVALID, "{types}");

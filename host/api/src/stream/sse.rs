@@ -45,7 +45,7 @@ impl EventMessages {
                 ClientTailItem::Event(event) if self.view.includes(&event.kind) => {
                     break (event_message(&event, &self.view), false);
                 }
-                // A log of events that the view leaves out must not keep the connection silent.
+                // If the view omits many events, the client still gets heartbeats.
                 ClientTailItem::Event(_) if self.sent_at.elapsed() < HEARTBEAT_INTERVAL => {}
                 ClientTailItem::Event(_) | ClientTailItem::Heartbeat => {
                     break (HEARTBEAT_COMMENT, false);
@@ -69,7 +69,7 @@ fn error_message(failure: Failure) -> Bytes {
 /// Formats an event. JSON text has no line breaks, so the message needs only one `data` line.
 fn event_message(event: &Event, view: &EventView) -> Bytes {
     let data = view.json(event).unwrap_or_else(|error| {
-        // Not reachable, because events are read from JSON. The message would show the client that
+        // Not reachable, because events are read from JSON. The message would tell the client that
         // an event is missing.
         serde_json::json!({ "seq": event.seq, "type": "unreadable", "message": error.to_string() })
             .to_string()

@@ -1,8 +1,8 @@
 //! `/` of the main address: the studio, unless a mounted app serves it.
 //!
-//! The decision is made once, before the guards, and stays with the request. If it were made again
-//! after the guards, an app that is loaded in between would serve a request that the guards have
-//! admitted without a key.
+//! The decision is made once, before the guards, and is stored in the request. If the decision were
+//! made again after the guards, an app that is loaded in between would serve a request that the
+//! guards have admitted without a key.
 
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -38,8 +38,8 @@ fn is_free_root(engine: &Engine, method: &Method, path: &str) -> bool {
     mount::resolve(&apps, method, path).is_none() && mount::loading(&mounts, path).is_none()
 }
 
-/// Serves a marked request from the studio, and every other one from the app whose mount contains
-/// its path.
+/// Serves a marked request from the studio, and any other request from the app whose mount contains
+/// the path of the request.
 pub(crate) async fn serve(
     State(studio): State<Option<Studio>>,
     State(parts): State<AppParts>,
