@@ -108,7 +108,7 @@ pub fn base() -> OpenApi {
     ApiDoc::openapi()
 }
 
-/// Merges the OpenAPI document of the native endpoints with that of further routes.
+/// Merges the OpenAPI document of the native endpoints with the document of further routes.
 pub(crate) fn merge(mut native: OpenApi, further: OpenApi) -> OpenApi {
     add_common_errors(&mut native, &COMMON_ERRORS);
     let components = native.components.get_or_insert_with(Components::new);

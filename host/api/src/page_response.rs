@@ -18,7 +18,7 @@ const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "no-cache";
 
 /// Returns the base of relative URLs: the root of the page, relative to the requested path. A
-/// relative base works behind a proxy that adds a path prefix, too.
+/// relative base also works behind a proxy that adds a path prefix.
 pub(crate) fn base(requested: &str, path: &str) -> String {
     if !requested.ends_with(path) {
         // Without the trailing `/` of the page's root, a browser resolves relative URLs against the

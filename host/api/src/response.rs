@@ -12,7 +12,7 @@ use wattle_run::blocking::{SHORT_JSON_BYTES, block_in_place};
 use crate::problem::Problem;
 
 /// Size of the chunks of a response in bytes. A connection requests the next chunk when it has sent
-/// most of the previous ones.
+/// most of the previous chunks.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Marks a response whose bytes are in memory independent of the response, such as a file of a

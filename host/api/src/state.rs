@@ -146,7 +146,7 @@ impl ApiState {
         Self { studio, ..self }
     }
 
-    /// Sets whether the further routes are those of the Agent Server API.
+    /// Sets whether the further routes of the router are the Agent Server API.
     pub fn with_agent_server(self, agent_server: bool) -> Self {
         Self { served: ServedParts { agent_server, ..self.served }, ..self }
     }
@@ -217,7 +217,7 @@ impl StandalonePlugins {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inserts a plugin, or replaces the one with its name.
+    /// Inserts a plugin, or replaces the plugin with the same name.
     pub fn insert(&self, plugin: Arc<dyn Plugin>) {
         self.lock().insert(plugin.info().name.clone(), plugin);
     }

@@ -24,8 +24,9 @@ const PATH: &str = "/studio";
 /// proxy that adds a path prefix.
 const BASE_AT_ROOT: &str = "./studio/";
 
-/// The Content Security Policy of the studio. It is stricter than that of pages of apps: the studio
-/// has no frames. Images and media can come from `blob:`, because a request with a key loads them.
+/// The Content Security Policy of the studio. It is stricter than the policy of pages of apps: the
+/// studio has no frames. Images and media can come from `blob:`, because a request with a key loads
+/// them.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' blob: data:; media-src blob:; font-src 'self'; \
                       connect-src 'self'; worker-src 'self'; base-uri 'self'; form-action 'none'; \

@@ -51,7 +51,7 @@ impl CutReason {
     }
 }
 
-/// Counts of connections and of closed or rejected ones.
+/// Counts of open connections, and of closed connections and rejected requests.
 #[derive(Debug, Default)]
 pub struct Traffic {
     connections: AtomicI64,

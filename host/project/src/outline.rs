@@ -385,7 +385,7 @@ pub struct WriteOutline {
     pub channel: String,
     /// Size of the value as JSON, in bytes.
     pub bytes: u64,
-    /// True if the value replaces that of the channel, without the reducer.
+    /// True if the value replaces the value of the channel, without the reducer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub overwrite: bool,
 }
@@ -426,7 +426,8 @@ pub enum DeltaOutline {
         /// The added text.
         text: String,
     },
-    /// A tool call. The first delta names the tool, further ones continue its arguments.
+    /// A tool call. The first delta names the tool, and further deltas continue the arguments of
+    /// the call.
     ToolCall {
         /// Index of the tool call in the completion, from 0.
         index: u32,

@@ -1,4 +1,4 @@
-//! Event logs for tests: fixed and generated ones.
+//! Fixed and generated event logs for tests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -55,7 +55,8 @@ pub(crate) fn interrupt_raised(task: &TaskId, name: &str, call: u32) -> Interrup
     }
 }
 
-/// Returns a task by its number. Even numbers belong to the node `agent`, odd ones to `tools`.
+/// Returns a task by its number. Tasks with even numbers belong to the node `agent`, tasks with odd
+/// numbers to `tools`.
 fn task(number: usize) -> (TaskId, &'static str) {
     let name = if number.is_multiple_of(2) { "agent" } else { "tools" };
     (TaskId::new(format!("task-{number}")).unwrap(), name)

@@ -211,7 +211,8 @@ pub struct CallTrace {
     /// Output tokens of the model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Sequence number of the journal entry of a cancelled run, whose result was reused.
+    /// Sequence number of the journal entry whose result was reused. A cancelled run had received
+    /// the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<u64>,
     /// Error message of a failed call.

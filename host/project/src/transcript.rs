@@ -5,8 +5,8 @@
 //! exactly one end, every delta has a start, and every tool result has a call. This also holds
 //! after a crash in the middle of a stream.
 //!
-//! A turn is one model call of a node, or several concurrent ones. Model calls of tools and calls
-//! for structured output are not part of the transcript.
+//! A turn is one model call of a node, or several concurrent model calls. Model calls of tools and
+//! calls for structured output are not part of the transcript.
 //! part of the transcript.
 
 mod calls;
@@ -223,7 +223,7 @@ impl Transcript {
         }
     }
 
-    /// Reads a tool message. If the host rejected the call before it reached its tool, this message
+    /// Reads a tool message. For a call that was rejected before it reached its tool, this message
     /// is the only result.
     fn apply_tool_message(&mut self, message: MessageView<'_>) {
         let Some(id) = message.tool_call_id() else { return };

@@ -25,7 +25,7 @@ use crate::stream::parts::StreamParts;
 use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
 /// Headers that a guest must not set, because the HTTP server controls the framing of the
-/// connection. Headers that begin with `access-control-` are reserved as well.
+/// connection. Headers that begin with `access-control-` are also reserved.
 const RESERVED_HEADERS: &[&str] =
     &["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 

@@ -6,7 +6,7 @@
 //!
 //! The adapter covers structs that are deserialized directly. Values that serde buffers first
 //! (`untagged`, `flatten`, `tag`) and the content of enum variants bypass the adapter and accept
-//! arrays. Such types need a `Deserialize` of their own if they must reject arrays.
+//! arrays. Such types need a separate `Deserialize` if they must reject arrays.
 
 use std::fmt;
 

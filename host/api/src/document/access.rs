@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 use crate::guard::scope::KeyScope;
 
-/// The access of a request, and what its client needs to know about the host.
+/// The access of a request, and the properties of the host that a client needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AccessDocument {
     /// True if requests need an API key.
     pub needs_key: bool,
-    /// Scope of the request: that of its key, or `admin` on a host without keys.
+    /// Scope of the request: the scope of its key, or `admin` on a host without keys.
     pub scope: KeyScope,
     /// Key of the request; absent for a request without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]

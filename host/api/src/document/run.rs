@@ -38,7 +38,7 @@ pub struct StartDocument {
     /// Run context, which every node receives.
     #[serde(default)]
     pub context: Value,
-    /// Metadata to merge into that of the thread. The merged metadata has at most 64 KiB.
+    /// Metadata to merge into the metadata of the thread. The merged metadata has at most 64 KiB.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
     /// Graph settings that this run overrides.

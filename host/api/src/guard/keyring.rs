@@ -177,7 +177,7 @@ impl Keyring {
     /// # Errors
     ///
     /// `invalid`, `limit` if there are too many keys or the key has too many ancestors, `denied` if
-    /// the creator was revoked meanwhile, and errors of the memory.
+    /// the creator was revoked after the request was admitted, and errors of the memory.
     pub(crate) async fn create(
         &self,
         ports: &Ports,
@@ -198,8 +198,8 @@ impl Keyring {
         let value = serde_json::to_value(&record)
             .map_err(|error| Failure::internal(format!("the key cannot be written: {error}")))?;
         put_item(ports, KEYS_NAMESPACE, &record.id, value, None).await?;
-        // Another host may have revoked the creator meanwhile. Either this read no longer finds the
-        // creator, or the next read of that host finds the new key.
+        // Another host may have revoked the creator since the check. Either this read no longer
+        // finds the creator, or the next read of that host finds the new key.
         if let Err(failure) = check_not_revoked(self.reload(ports).await?.as_ref(), creator) {
             self.delete_keys(ports, std::slice::from_ref(&record.id)).await?;
             return Err(failure);
@@ -209,7 +209,7 @@ impl Keyring {
 
     /// Revokes a key, and its descendants with `with_descendants`. After the function returns, this
     /// host no longer accepts these keys. Returns `None` if no key was found. With
-    /// `with_descendants`, the descendants of a key that was revoked earlier are found, too.
+    /// `with_descendants`, the descendants of a key that was revoked earlier are also found.
     ///
     /// # Errors
     ///
@@ -231,9 +231,9 @@ impl Keyring {
             return Err(last_key_failure(revocation.tenant));
         }
         let mut keys = self.delete_keys(ports, &revoked.revoked).await?;
-        // Another host may have created descendants meanwhile. Each round revokes the keys that the
-        // keys of the previous round created. The maximum number of ancestors therefore limits the
-        // number of rounds.
+        // Another host may have created descendants after the keys were read. Each round revokes
+        // the keys that the keys of the previous round created. The maximum number of ancestors
+        // therefore limits the number of rounds.
         for _ in 0..MAX_KEY_ANCESTORS {
             let more = select(&keys, revocation, now_ms).revoked;
             if more.is_empty() {
@@ -246,7 +246,7 @@ impl Keyring {
         Ok(Some(revoked))
     }
 
-    /// Deletes keys and reads the remaining ones. The caller must hold the lock `update_lock`.
+    /// Deletes keys and reads the remaining keys. The caller must hold the lock `update_lock`.
     async fn delete_keys(&self, ports: &Ports, ids: &[String]) -> Result<Arc<KeySet>, Failure> {
         // Invalidate the cache first: if the deletion is aborted, no request uses the stale cache.
         *lock(&self.cache) = None;

@@ -87,7 +87,7 @@ pub const RESPONSE_RESERVE_BYTES: usize = 16 << 10;
 /// an open request ends.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
 
-/// Number of tracked callers above which the rate limiter removes idle ones.
+/// Number of tracked callers above which the rate limiter removes idle callers.
 pub const MAX_TRACKED_CALLERS: usize = 10_000;
 
 /// Maximum number of bytes of a user name: an e-mail address has at most 254, and events store the

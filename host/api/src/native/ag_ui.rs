@@ -211,8 +211,8 @@ fn run_kind(
     })
 }
 
-/// Returns the message channel: the only channel with the reducer `messages`. Of several such
-/// channels, returns the one with the name `messages`.
+/// Returns the message channel: the only channel with the reducer `messages`. If the graph has
+/// several such channels, returns the channel with the name `messages`.
 fn message_channel(graph: &Graph) -> Option<&ChannelName> {
     let reducer = ReducerDef::BuiltIn(BuiltInReducer::Messages);
     let channels = graph.definition().channels.iter();

@@ -5,9 +5,9 @@
 //! in `[tenants]` of the configuration cannot create keys, because the created keys would stay
 //! valid after the operator removes the configured one.
 //!
-//! A revoked key can have descendants, the keys that it created. After a rotation they stay valid;
-//! after a leak they must be revoked, too. A request must ask for this; otherwise the response
-//! lists the descendants that remain.
+//! A revoked key can have descendants, the keys that it created. After a rotation, the descendants
+//! stay valid. After a leak, they must also be revoked, and the request must ask for this.
+//! Otherwise, the response lists the descendants that remain.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ pub(crate) async fn create_key(
     Ok((StatusCode::CREATED, Json(CreatedKeyDocument { known, key })))
 }
 
-/// Lists the created keys, oldest first, including expired ones.
+/// Lists the created keys, oldest first, including expired keys.
 #[utoipa::path(get, path = "/api/v1/keys",
     extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "keys",
     responses(

@@ -35,7 +35,7 @@ fn check_operator(role: RequestRole) -> Result<(), Problem> {
     Err(operator_only_problem("the store", &tenant))
 }
 
-/// Verifies all stored data, and lists what is damaged. Only for the operator.
+/// Verifies all stored data, and lists all damage. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/store/verify",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(

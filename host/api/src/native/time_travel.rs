@@ -41,7 +41,7 @@ const AS_COPY: &str = "__copy__";
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryFilter {
-    /// Only checkpoints older than the one with this number.
+    /// Only checkpoints older than the checkpoint with this number.
     before: Option<u64>,
     /// Maximum number of checkpoints, up to 500; 50 by default. A page is shorter if its
     /// checkpoints would exceed 32 MiB; only an empty page marks the end of the history.

@@ -1,7 +1,7 @@
 //! Counts the clients of a run, and cancels the run when the last one disconnects.
 //!
 //! A user interface stops a completion by closing its connection, and an app can request that the
-//! run is cancelled in this case. A page reload closes the connection, too, so the run is cancelled
+//! run is cancelled in this case. A page reload also closes the connection, so the run is cancelled
 //! only if no client reconnects within a grace period.
 
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ impl RunClients {
         grace
     }
 
-    /// Removes the run if no client has connected since the one with the number `last_client`.
+    /// Removes the run if no client has connected since the client with the number `last_client`.
     /// Returns true in this case.
     fn remove_if_abandoned(&self, run: &RunId, last_client: u64) -> bool {
         let mut inner = self.lock();

@@ -219,7 +219,8 @@ pub fn tool_call_ids(messages: &[Value]) -> BTreeSet<String> {
 ///
 /// # Errors
 ///
-/// [`InputError`] if the entries conflict with the pending interrupts.
+/// [`InputError`] if two entries are for the same interrupt, if an answer is for an interrupt that
+/// is not pending, if a pending interrupt has no entry, or if an interrupt cannot be cancelled.
 pub fn answers(
     entries: &[ResumeEntry],
     pending: &[Pending<'_>],

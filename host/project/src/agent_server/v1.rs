@@ -207,8 +207,8 @@ impl V1 {
         self.checkpoints.retain(|nested, _| !nested.is_nested_in(&event.namespace));
         self.start_checkpoints.remove(&event.namespace);
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
-            // Server-sent events after this checkpoint must not contain the state before it. Modes
-            // that show only messages do not need a state.
+            // Later server-sent events must not contain the state before this checkpoint. In the
+            // other modes, no server-sent event contains a state.
             if self.shows_state() {
                 self.checkpoints.remove(&event.namespace);
             }
@@ -290,8 +290,8 @@ impl V1 {
         }
     }
 
-    /// Marks the reopened interrupts as pending, and removes the interrupts that the run raised
-    /// after they were answered.
+    /// Marks the reopened interrupts as pending, and removes the other interrupts that this run
+    /// raised in the same tasks.
     fn reopen(&mut self, run: &RunId, reopened: &Reopened) {
         let is_again = |question: &RaisedInterrupt| reopened.interrupts.contains(&question.id);
         let again = self.interrupts.iter().filter(|question| is_again(question));
@@ -333,7 +333,7 @@ impl Projection for V1 {
                 let is_first = !self.has_started && event.namespace.is_root();
                 let goes_on = goes_on(started.reason);
                 let shows = self.shows_state() || self.has(Mode::Updates);
-                // The state at the start tells which messages are not new.
+                // The state at the start contains the messages that are not new.
                 (is_first && (self.speaks() || (goes_on && shows))).then_some(NeededState::Start)
             }
             EventKind::Checkpointed(made) => {

@@ -53,10 +53,10 @@ impl StreamEvent {
     }
 }
 
-/// The projection of one thread. It takes the events of the thread in order. The first event is the
-/// first one of the thread, or the first one after a run that has completed: no later event of the
-/// stream depends on what was before. In the second case the ids of earlier messages are unknown.
-/// This changes nothing, because only messages that are streamed have events.
+/// The projection of one thread. It takes the events of the thread in order, from the first event
+/// of the thread or from the first event after a run that has completed: no later event of the
+/// stream depends on what was before. After a completed run, the ids of earlier messages are
+/// unknown. They are not needed, because only messages that are streamed have events.
 #[derive(Clone, Debug)]
 pub struct V2 {
     subscription: Subscription,
@@ -131,7 +131,7 @@ impl V2 {
         }
     }
 
-    /// Sends the events of a log event, except those of messages and tool calls.
+    /// Sends the events of a log event, except the events of messages and tool calls.
     fn show(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         match &event.kind {
             EventKind::RunStarted(started) if goes_on(started.reason) => {

@@ -53,7 +53,7 @@ struct Log<'l> {
 }
 
 impl Log<'_> {
-    /// Checks all projections. The log must end with the end of a run.
+    /// Checks all projections. The log must be a whole run, or end with a whole run.
     fn check(&self) {
         let run = &self.events[self.events.len() - 1].run;
         self.check_one(true, || AiSdkProjection::new([]), drop);

@@ -103,7 +103,7 @@ fn unfolded(value: &Value, content: &Value) -> Value {
     }
 }
 
-/// Returns the text that a reference stands for; `None` if `fields` is not a reference.
+/// Returns the URL or the data to which a reference refers; `None` if `fields` is not a reference.
 fn marked<'c>(fields: &Map<String, Value>, content: &'c Value) -> Option<&'c str> {
     if let Some(place) = fields.get(ADDRESS) {
         return at(place, content);

@@ -149,7 +149,8 @@ impl V1 {
     }
 
     fn tool_ended(&mut self, event: &Event, called: &Called) {
-        // A call that a fork carries over ended in the run that made the call.
+        // The events of a call that a fork carries over are in the stream of the run that made the
+        // call.
         let is_own = called.scope.is_empty() && called.reused.is_none();
         if called.kind() != Some(CallKind::CallTool) || !is_own {
             return;

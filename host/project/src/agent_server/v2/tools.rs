@@ -43,8 +43,8 @@ struct PendingToolCall {
     namespace: Namespace,
     /// Run that started or continued the call.
     run: RunId,
-    /// Whether no task continues the call: its task has ended, or a new run has started and the
-    /// task has not.
+    /// Whether no task continues the call: its task has ended, or a new run has not started the
+    /// task again.
     is_abandoned: bool,
 }
 

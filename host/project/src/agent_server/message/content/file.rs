@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::encoded;
 
-/// Types of blocks that contain an image, whatever their media type is.
+/// Types of blocks that contain an image, independent of their media type.
 const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
 
 /// Names of the field with the media type of a file.
@@ -186,7 +186,8 @@ fn picture(source: FileSource<'_>, media_type: Option<String>) -> Result<Value, 
     Ok(json!({ "image": { "source": { "url": url }, "media_type": media_type } }))
 }
 
-/// Returns the text of a file. A file name precedes the text on a line of its own.
+/// Returns the text of a file. If the file has a name, the name precedes the text on a separate
+/// line.
 fn text(
     block: &Map<String, Value>,
     source: FileSource<'_>,
