@@ -1,8 +1,9 @@
 // An app with its graphs.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, ApiError, Button, Panel } from "@wattle/page";
+import { Alert, Button, Panel } from "@wattle/page";
 import type { App } from "../api/apps.ts";
 import { api, ok } from "../api/client.ts";
+import { isMissing } from "../api/missing.ts";
 import { Facts } from "../part/facts.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { graphRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
@@ -24,7 +25,6 @@ export default function AppPage() {
     queryFn: () => ok(api.GET("/api/v1/apps/{app}", { params: { path: { app } } })),
     refetchInterval: INTERVAL_MS,
   });
-  const isMissing = error instanceof ApiError && error.status === 404;
   return (
     <div className={styles.app}>
       <h2>
@@ -32,11 +32,11 @@ export default function AppPage() {
       </h2>
       {error !== null && (
         <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-          {isMissing ? TEXTS.notFound : error.message}
+          {isMissing(error) ? TEXTS.notFound : error.message}
         </Alert>
       )}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
-      {data !== undefined && !isMissing && <Parts app={data} />}
+      {data !== undefined && !isMissing(error) && <Parts app={data} />}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 // A graph of an app: its picture, and the differences between two of its versions.
-import { Alert, ApiError, Button, SelectField } from "@wattle/page";
+import { Alert, Button, SelectField } from "@wattle/page";
 import { useMemo, useState } from "react";
+import { isMissing } from "../api/missing.ts";
 import { Text, visible } from "../part/text.tsx";
 import { appRoute, graphRoute, RouteLink, useGo, useParam, useSearchOf } from "../router/links.tsx";
 import { type Check, name } from "../router/search.ts";
@@ -125,8 +126,7 @@ function Body({ app, graph }: Names) {
 
 /** A failure with a button for another attempt. */
 export function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  const isMissing = error instanceof ApiError && error.status === 404;
-  const text = isMissing ? TEXTS.notFound : error.message;
+  const text = isMissing(error) ? TEXTS.notFound : error.message;
   return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
 }
 

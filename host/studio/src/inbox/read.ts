@@ -1,9 +1,9 @@
 // Reads and answers interrupts.
-import { ApiError } from "@wattle/page";
 import { tenantHeaders } from "../access/key.ts";
 import type { Access } from "../access/scope.ts";
 import { tenantOfList } from "../access/tenant.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { orMissing } from "../api/missing.ts";
 import type { Order, Page } from "../api/pages.ts";
 import { type InboxFilter, keyOf } from "./filter.ts";
 import type { InboxItem } from "./item.ts";
@@ -65,16 +65,6 @@ async function readThread(
   const params = { path: { thread } };
   const headers = tenantHeaders(tenant);
   return orMissing(ok(api.GET("/api/v1/threads/{thread}", { params, headers })));
-}
-
-/** Returns a document; `undefined` if the host has no such thread. */
-async function orMissing<T>(read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return undefined;
-    throw error;
-  }
 }
 
 /** Answers an interrupt. The run continues in the background. */

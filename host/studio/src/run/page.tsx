@@ -1,10 +1,11 @@
 // A run: its facts, and one of its views, such as its timeline.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, ApiError, Button } from "@wattle/page";
+import { Alert, Button } from "@wattle/page";
 import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import type { RunPlace } from "../api/log.ts";
+import { isMissing } from "../api/missing.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
@@ -88,8 +89,7 @@ function Views({ place, current }: { place: RunPlace; current: (typeof VIEWS)[nu
 }
 
 function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  const isMissing = error instanceof ApiError && error.status === 404;
-  const text = isMissing ? TEXTS.notFound : error.message;
+  const text = isMissing(error) ? TEXTS.notFound : error.message;
   return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
 }
 

@@ -1,7 +1,8 @@
 // A checkpoint: its facts, what differs from another one, and the state.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, ApiError, Button } from "@wattle/page";
+import { Alert, Button } from "@wattle/page";
 import { type ReactNode, useMemo } from "react";
+import { isMissing } from "../api/missing.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonDiff } from "../part/json-diff/json-diff.tsx";
@@ -47,10 +48,6 @@ function useCheckpoint(place: GraphPlace, checkpoint: string | undefined) {
     enabled: checkpoint !== undefined,
     gcTime: KEPT_MS,
   });
-}
-
-function isMissing(error: Error): boolean {
-  return error instanceof ApiError && error.status === 404;
 }
 
 interface PartsProps {

@@ -1,8 +1,9 @@
 // A thread: its facts, metadata and state, its runs and checkpoints, and its log.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, ApiError, Button, Panel } from "@wattle/page";
+import { Alert, Button, Panel } from "@wattle/page";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { isMissing } from "../api/missing.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
@@ -55,11 +56,6 @@ export default function ThreadPage() {
 function readThread(thread: string, tenant: string | undefined): Promise<Thread> {
   const params = { path: { thread } };
   return ok(api.GET("/api/v1/threads/{thread}", { params, headers: tenantHeaders(tenant) }));
-}
-
-/** Returns true if the host has no such thread, or hides it from this tenant. */
-function isMissing(error: Error | null): boolean {
-  return error instanceof ApiError && error.status === 404;
 }
 
 function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {

@@ -1,6 +1,7 @@
 // What is known of one of two runs as a whole.
-import { Alert, ApiError, Button } from "@wattle/page";
+import { Alert, Button } from "@wattle/page";
 import type { RunPlace } from "../api/log.ts";
+import { isMissing } from "../api/missing.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
@@ -54,8 +55,7 @@ export function RunHead({ side, place, store, state }: RunHeadProps) {
 }
 
 function textOf(error: Error): string {
-  const isMissing = error instanceof ApiError && error.status === 404;
-  return isMissing ? COMPARE.notFound : error.message;
+  return isMissing(error) ? COMPARE.notFound : error.message;
 }
 
 function factsOf(timeline: Timeline): Fact[] {
