@@ -1,8 +1,9 @@
 // The access of the studio, which is shown once the host says who is asking, and the login before.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Alert, Button, Shell } from "@wattle/page";
+import { Shell } from "@wattle/page";
 import { createContext, type ReactNode, useContext, useEffect, useSyncExternalStore } from "react";
 import { api, ok } from "../api/client.ts";
+import { Failure } from "../shell/failure.tsx";
 import { askKey, credentials, noteTenantHeader, watchCredentials } from "./key.ts";
 import { Login } from "./login.tsx";
 import { type Access, may, type Need } from "./scope.ts";
@@ -50,9 +51,7 @@ export function AccessGate({ children }: { children: ReactNode }) {
       {error === null ? (
         <p role="status">{TEXTS.reading}</p>
       ) : (
-        <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-          {error.message}
-        </Alert>
+        <Failure error={error} onRetry={() => void refetch()} />
       )}
     </Shell>
   );

@@ -3,7 +3,6 @@
 export const TEXTS = {
   studio: "Wattle studio",
   reading: "Connecting to the host…",
-  retry: "Retry",
   loginTab: "Log in – Wattle studio",
   login: "Log in",
   keyNeeded: "This host needs an API key.",

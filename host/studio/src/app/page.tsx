@@ -1,12 +1,13 @@
 // An app with its graphs.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, Panel } from "@wattle/page";
+import { Panel } from "@wattle/page";
 import type { App } from "../api/apps.ts";
 import { api, ok } from "../api/client.ts";
 import { isMissing } from "../api/missing.ts";
 import { Facts } from "../part/facts.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { graphRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./app.module.css";
 import { TEXTS } from "./texts.ts";
@@ -31,9 +32,7 @@ export default function AppPage() {
         <Text>{app}</Text>
       </h2>
       {error !== null && (
-        <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-          {isMissing(error) ? TEXTS.notFound : error.message}
-        </Alert>
+        <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />
       )}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
       {data !== undefined && !isMissing(error) && <Parts app={data} />}

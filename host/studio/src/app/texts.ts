@@ -3,7 +3,6 @@
 export const TEXTS = {
   title: (app: string) => `App ${app}`,
   reading: "Reading the app…",
-  retry: "Retry",
   notFound: "The host has no such app.",
   facts: "Facts",
   version: "Version",

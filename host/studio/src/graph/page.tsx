@@ -1,10 +1,10 @@
 // A graph of an app: its picture, and the differences between two of its versions.
-import { Alert, Button, SelectField } from "@wattle/page";
+import { SelectField } from "@wattle/page";
 import { useMemo, useState } from "react";
-import { isMissing } from "../api/missing.ts";
 import { Text, visible } from "../part/text.tsx";
 import { appRoute, graphRoute, RouteLink, useGo, useParam, useSearchOf } from "../router/links.tsx";
 import { type Check, name } from "../router/search.ts";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { type Comparison, compare } from "./compare.ts";
 import type { GraphDocument } from "./definition.ts";
@@ -102,7 +102,7 @@ function Body({ app, graph }: Names) {
   const go = useGo();
   if (failure !== null) {
     const retry = () => void Promise.all([refetch(), other.refetch()]);
-    return <Failure error={failure} onRetry={retry} />;
+    return <Failure error={failure} notFound={TEXTS.notFound} onRetry={retry} />;
   }
   if (data === undefined || (against !== undefined && other.data === undefined)) {
     return <p role="status">{TEXTS.reading}</p>;
@@ -122,12 +122,6 @@ function Body({ app, graph }: Names) {
       <GraphView scene={scene} states={NO_STATES} opening={{ open, setOpen }} {...shared} />
     </>
   );
-}
-
-/** A failure with a button for another attempt. */
-export function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  const text = isMissing(error) ? TEXTS.notFound : error.message;
-  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
 }
 
 interface ComparedProps {

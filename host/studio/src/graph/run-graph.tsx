@@ -5,7 +5,8 @@ import { tenantHeaders } from "../access/key.ts";
 import { api, ok } from "../api/client.ts";
 import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
 import type { RunViewProps } from "../run/store.ts";
-import { Failure, itemPath } from "./page.tsx";
+import { Failure } from "../shell/failure.tsx";
+import { itemPath } from "./page.tsx";
 import { useGraphs, useVersions } from "./read.ts";
 import { pathsAround, sceneOf } from "./scene.ts";
 import { TEXTS } from "./texts.ts";
@@ -37,7 +38,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   const failure = app.error ?? versions.error ?? error;
   if (failure !== null) {
     const retry = () => void Promise.all([app.refetch(), versions.refetch(), refetch()]);
-    return <Failure error={failure} onRetry={retry} />;
+    return <Failure error={failure} notFound={TEXTS.notFound} onRetry={retry} />;
   }
   if (graph === undefined) return <p role="status">{TEXTS.noGraph}</p>;
   if (data === undefined) return <p role="status">{TEXTS.reading}</p>;

@@ -12,7 +12,6 @@ export const TEXTS = {
   picture: (graph: string) => `Nodes of the graph ${graph}`,
   back: (app: string) => `App ${app}`,
   reading: "Reading the graph…",
-  retry: "Retry",
   notFound: "The host has no such graph, or no such version of it.",
   version: "Version",
   current: (version: string) => `${version} (current)`,

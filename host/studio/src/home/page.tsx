@@ -1,6 +1,6 @@
 // The home view: the host, its apps, and what could not be loaded.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, Panel } from "@wattle/page";
+import { Panel } from "@wattle/page";
 import { Guarded, useAccess } from "../access/access.tsx";
 import { type App, useApps } from "../api/apps.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
@@ -10,6 +10,7 @@ import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { hostPath } from "../router/base.ts";
 import { appRoute, RouteLink, threadsRoute } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./home.module.css";
 import { TEXTS } from "./texts.ts";
@@ -37,7 +38,7 @@ function Host() {
   return (
     <Panel title={TEXTS.host}>
       {error !== null && (
-        <Failure text={`${TEXTS.healthUnread}: ${error.message}`} onRetry={() => void refetch()} />
+        <Failure error={error} what={TEXTS.healthUnread} onRetry={() => void refetch()} />
       )}
       <Facts
         facts={[
@@ -65,7 +66,7 @@ function Apps() {
   const { data, error, refetch } = useApps();
   return (
     <Panel title={TEXTS.apps}>
-      {error !== null && <Failure text={error.message} onRetry={() => void refetch()} />}
+      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
       {data?.length === 0 && <p>{TEXTS.noApps}</p>}
       {data !== undefined && data.length > 0 && (
@@ -128,7 +129,7 @@ function Problems() {
   });
   return (
     <Panel title={TEXTS.problems}>
-      {error !== null && <Failure text={error.message} onRetry={() => void refetch()} />}
+      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
       {data?.length === 0 && <p>{TEXTS.noProblems}</p>}
       <ul className={styles.problems} aria-label={TEXTS.problems}>
         {data?.map(({ path, at_ms, message }) => (
@@ -145,9 +146,4 @@ function Problems() {
       </ul>
     </Panel>
   );
-}
-
-/** A failure with a button for another attempt. */
-function Failure({ text, onRetry }: { text: string; onRetry: () => void }) {
-  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
 }

@@ -21,5 +21,4 @@ export const TEXTS = {
   unbuilt: "The page is not built",
   problems: "Files and folders that were not loaded",
   noProblems: "Everything was loaded.",
-  retry: "Retry",
 };

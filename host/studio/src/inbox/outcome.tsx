@@ -5,6 +5,7 @@ import type { Schemas } from "../api/client.ts";
 import { Facts } from "../part/facts.tsx";
 import { visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
+import { Failure } from "../shell/failure.tsx";
 import styles from "./inbox.module.css";
 import { Document } from "./payload.tsx";
 import { type Given, type Outcome, type Place, readOutcome } from "./read.ts";
@@ -27,11 +28,7 @@ export function OutcomeView({ place, title, onNext }: OutcomeProps) {
   return (
     <section className={styles.outcome} aria-label={TEXTS.question}>
       {title !== undefined && <h3 className={styles.heading}>{title}</h3>}
-      {error !== null && (
-        <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-          {error.message}
-        </Alert>
-      )}
+      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
       {error === null && data === undefined && <p role="status">{TEXTS.checking}</p>}
       {data !== undefined && <Told outcome={data} />}
       {onNext !== undefined && (

@@ -7,6 +7,7 @@ import { missingIn } from "../access/unauthorized.ts";
 import { type List, usePagedList } from "../api/pages.ts";
 import type { Draft } from "../part/schema-form/draft.ts";
 import { inboxRoute, RouteLink, useGo, useSearchOf } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { useTitle } from "../shell/title.ts";
 import { FILTER, type InboxFilter, keyIn, keyOf, withItem } from "./filter.ts";
@@ -38,7 +39,7 @@ export default function InboxPage() {
       <h2 className="w-hidden">{TEXTS.title}</h2>
       <div className={styles.side}>
         <InboxFilters filter={filter} />
-        {list.error !== null && <Failure error={list.error} onRetry={list.retry} />}
+        {list.error !== null && <InboxFailure error={list.error} onRetry={list.retry} />}
         {list.error === null && rows === undefined && <p role="status">{TEXTS.reading}</p>}
         {rows?.length === 0 && list.isComplete && <None filter={filter} />}
         {rows !== undefined && rows.length > 0 && (
@@ -138,11 +139,12 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
   };
 }
 
-function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  if (missingIn(error)?.what === "tenant") {
+/** A failed reading, or what an operator enters first. */
+function InboxFailure(props: { error: Error; onRetry: () => void }) {
+  if (missingIn(props.error)?.what === "tenant") {
     return <Alert kind="warning">{TEXTS.tenantNeeded}</Alert>;
   }
-  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{error.message}</Alert>;
+  return <Failure {...props} />;
 }
 
 function None({ filter: { app, tenant } }: { filter: InboxFilter }) {
@@ -229,6 +231,6 @@ function Elsewhere({ place, inbox }: Omit<OpenProps, "item">) {
     return <OutcomeView place={place} title={title} onNext={inbox.onNext} />;
   }
   if (data !== undefined) return <Open item={data} place={place} inbox={inbox} />;
-  if (error !== null) return <Failure error={error} onRetry={() => void refetch()} />;
+  if (error !== null) return <InboxFailure error={error} onRetry={() => void refetch()} />;
   return <p role="status">{TEXTS.reading}</p>;
 }

@@ -11,7 +11,6 @@ export const TEXTS = {
   reading: "Reading the pending questions…",
   none: "No question is pending.",
   noneMatch: "No pending question matches the filters.",
-  retry: "Retry",
   tenantNeeded: "Enter the tenant whose questions you want to see.",
   list: "Pending questions",
   pending: (count: number, isComplete: boolean) =>

@@ -1,12 +1,12 @@
 // An event in full, which is read when it is shown, and the documents in it.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button } from "@wattle/page";
 import type { ReactNode } from "react";
 import { type LogEvent, type RunPlace, readEvent } from "../api/log.ts";
 import { bytesText } from "../part/amount.ts";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Failure } from "../shell/failure.tsx";
 import styles from "./run.module.css";
-import { PANEL, TEXTS } from "./texts.ts";
+import { PANEL } from "./texts.ts";
 
 /** Time for which an event that is not shown any more is kept, in milliseconds. It may be large. */
 const KEPT_MS = 60_000;
@@ -30,8 +30,7 @@ export function ReadEvent({ place, seq, children }: ReadEventProps) {
   if (data === null) return <p>{PANEL.gone}</p>;
   if (data !== undefined) return children(data);
   if (error === null) return <p role="status">{PANEL.readingEvent}</p>;
-  const retry = <Button onClick={() => void refetch()}>{TEXTS.retry}</Button>;
-  return <Alert actions={retry}>{error.message}</Alert>;
+  return <Failure error={error} onRetry={() => void refetch()} />;
 }
 
 interface DocumentProps {

@@ -1,11 +1,10 @@
 // A run: its facts, and one of its views, such as its timeline.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button } from "@wattle/page";
+import { Alert } from "@wattle/page";
 import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import type { RunPlace } from "../api/log.ts";
-import { isMissing } from "../api/missing.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
@@ -13,6 +12,7 @@ import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { RouteLink, runViewRoute, threadRoute, useParam, useSearchOf } from "../router/links.tsx";
 import { name, oneOf } from "../router/search.ts";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./run.module.css";
 import { RunStore } from "./store.ts";
@@ -59,7 +59,9 @@ function RunView({ place }: { place: RunPlace }) {
           <Text>{TEXTS.title(run)}</Text>
         </h2>
       </div>
-      {state.error !== undefined && <Failure error={state.error} onRetry={() => store.start()} />}
+      {state.error !== undefined && (
+        <Failure error={state.error} notFound={TEXTS.notFound} onRetry={() => store.start()} />
+      )}
       <Summary place={place} timeline={timeline} />
       <p role="status">{TEXTS.phases[state.phase]}</p>
       <Views place={place} current={View} />
@@ -86,11 +88,6 @@ function Views({ place, current }: { place: RunPlace; current: (typeof VIEWS)[nu
       ))}
     </nav>
   );
-}
-
-function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  const text = isMissing(error) ? TEXTS.notFound : error.message;
-  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
 }
 
 /** What is known of the run as a whole. */

@@ -4,7 +4,6 @@ import { countText } from "../part/amount.ts";
 export const TEXTS = {
   title: (run: string) => `Run ${run}`,
   back: (thread: string) => `Thread ${thread}`,
-  retry: "Retry",
   notFound: "There is no such run, or it belongs to another thread or tenant.",
   failure: "The run failed",
   phases: {

@@ -1,6 +1,5 @@
 // A checkpoint: its facts, what differs from another one, and the state.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button } from "@wattle/page";
 import { type ReactNode, useMemo } from "react";
 import { isMissing } from "../api/missing.ts";
 import { Blobs } from "../part/blob/blob.tsx";
@@ -10,6 +9,7 @@ import { JsonTree } from "../part/json-tree.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { checkpointRoute, RouteLink, runViewRoute } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { diffState } from "./diff.ts";
 import { type Checkpoint, type GraphPlace, readCheckpoint } from "./read.ts";
 import styles from "./state.module.css";
@@ -33,10 +33,7 @@ export function CheckpointView({ place, checkpoint, against }: CheckpointViewPro
   const { data, error, refetch } = useCheckpoint(place, checkpoint);
   if (data !== undefined) return <Parts place={place} document={data} against={against} />;
   if (error === null) return <p role="status">{TEXTS.reading}</p>;
-  const text = isMissing(error) ? TEXTS.notFound : error.message;
-  return (
-    <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>{text}</Alert>
-  );
+  return <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />;
 }
 
 /** Reads a checkpoint; nothing without its number. */

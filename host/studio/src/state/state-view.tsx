@@ -1,5 +1,5 @@
 // The state of a run, step by step: the checkpoints that it made, and one of them.
-import { Alert, Button, SelectField } from "@wattle/page";
+import { SelectField } from "@wattle/page";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { usePagedList } from "../api/pages.ts";
@@ -10,6 +10,7 @@ import { Time } from "../part/time.tsx";
 import { type Column, VirtualList } from "../part/virtual-list.tsx";
 import { checkpointRoute, RouteLink, runViewRoute, useGo, useSearchOf } from "../router/links.tsx";
 import { namespace, wholeNumber } from "../router/search.ts";
+import { Failure } from "../shell/failure.tsx";
 import { CheckpointView } from "./checkpoint.tsx";
 import { type Checkpoint, type GraphPlace, NEWEST, readHistory } from "./read.ts";
 import styles from "./state.module.css";
@@ -81,9 +82,7 @@ function Steps({ place, namespace, isOver }: StepsProps) {
   useFocusAfter(rowLink(id));
   return (
     <>
-      {error !== null && (
-        <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>{error.message}</Alert>
-      )}
+      {error !== null && <Failure error={error} onRetry={retry} />}
       {rows?.length === 0 && isComplete && <p>{TEXTS.noCheckpoints}</p>}
       <Split
         label={checkpoint === undefined ? TEXTS.checkpoint : TEXTS.title(checkpoint)}

@@ -7,7 +7,6 @@ export const TEXTS = {
   content: "Difference and state",
   reading: "Reading the checkpoint…",
   notFound: "There is no such checkpoint, or it was pruned, or it belongs to another tenant.",
-  retry: "Retry",
   checkpoint: "Checkpoint",
   checkpoints: "Checkpoints of the run",
   noCheckpoints: "The run has no checkpoints in this graph.",

@@ -1,9 +1,10 @@
 // The checkpoints of a thread's root graph, newest first.
-import { Alert, Button, Panel } from "@wattle/page";
+import { Button, Panel } from "@wattle/page";
 import { usePagedList } from "../api/pages.ts";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { checkpointRoute, RouteLink } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { NEWEST, readHistory } from "../state/read.ts";
 import { TEXTS as STATE } from "../state/texts.ts";
 import { TEXTS } from "./texts.ts";
@@ -26,9 +27,7 @@ export function History({ thread, tenant }: HistoryProps) {
   );
   return (
     <Panel title={TEXTS.history}>
-      {error !== null && (
-        <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>{error.message}</Alert>
-      )}
+      {error !== null && <Failure error={error} onRetry={retry} />}
       {rows?.length === 0 && <p>{TEXTS.noHistory}</p>}
       <ul className={styles.items} aria-label={TEXTS.historyList}>
         {rows?.map(({ id, source, step, changed, at_ms }) => (

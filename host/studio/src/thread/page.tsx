@@ -1,6 +1,6 @@
 // A thread: its facts, metadata and state, its runs and checkpoints, and its log.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, Panel } from "@wattle/page";
+import { Alert, Panel } from "@wattle/page";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { isMissing } from "../api/missing.ts";
@@ -12,6 +12,7 @@ import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { RouteLink, threadsRoute, useParam, useSearchOf } from "../router/links.tsx";
 import { name } from "../router/search.ts";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { History } from "./history.tsx";
 import { Log } from "./log.tsx";
@@ -44,7 +45,9 @@ export default function ThreadPage() {
       <h2>
         <Text>{thread}</Text>
       </h2>
-      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
+      {error !== null && (
+        <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />
+      )}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
       {data !== undefined && !isMissing(error) && (
         <Parts key={JSON.stringify([thread, tenant])} thread={data} tenant={tenant} />
@@ -56,11 +59,6 @@ export default function ThreadPage() {
 function readThread(thread: string, tenant: string | undefined): Promise<Thread> {
   const params = { path: { thread } };
   return ok(api.GET("/api/v1/threads/{thread}", { params, headers: tenantHeaders(tenant) }));
-}
-
-function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  const text = isMissing(error) ? TEXTS.notFound : error.message;
-  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{text}</Alert>;
 }
 
 function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined }) {

@@ -1,5 +1,5 @@
 // The runs of a thread, newest first.
-import { Alert, Button, Panel } from "@wattle/page";
+import { Button, Panel } from "@wattle/page";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { type Order, type Page, usePagedList } from "../api/pages.ts";
@@ -7,6 +7,7 @@ import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { TEXTS } from "./texts.ts";
 import styles from "./thread.module.css";
 
@@ -30,9 +31,7 @@ export function Runs({ thread, tenant }: RunsProps) {
   );
   return (
     <Panel title={TEXTS.runs}>
-      {error !== null && (
-        <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>{error.message}</Alert>
-      )}
+      {error !== null && <Failure error={error} onRetry={retry} />}
       {rows?.length === 0 && <p>{TEXTS.noRuns}</p>}
       <ul className={styles.items} aria-label={TEXTS.runsList}>
         {rows?.map((run) => (

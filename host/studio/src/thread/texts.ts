@@ -5,7 +5,6 @@ export const TEXTS = {
   reading: "Reading the thread…",
   notFound: "There is no such thread, or it belongs to another tenant.",
   back: "All threads",
-  retry: "Retry",
   facts: "Facts",
   status: "Status",
   app: "App",

@@ -1,10 +1,11 @@
 // The list of threads of the host, newest update first.
-import { Alert, Button } from "@wattle/page";
+import { Button } from "@wattle/page";
 import { useEffect, useEffectEvent } from "react";
 import { useAccess } from "../access/access.tsx";
 import type { List } from "../api/pages.ts";
 import { VirtualList } from "../part/virtual-list.tsx";
 import { RouteLink, threadsRoute, useSearchOf } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { useChanged } from "./changed.ts";
 import { columnsOf } from "./columns.tsx";
@@ -33,9 +34,7 @@ function Threads({ query }: { query: ThreadQuery }) {
   const changed = useChanged(rows, ORDER);
   return (
     <>
-      {error !== null && (
-        <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>{error.message}</Alert>
-      )}
+      {error !== null && <Failure error={error} onRetry={retry} />}
       {error === null && rows === undefined && <p role="status">{TEXTS.reading}</p>}
       {rows?.length === 0 && isComplete && <None query={query} />}
       {rows !== undefined && rows.length > 0 && (

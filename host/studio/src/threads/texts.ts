@@ -44,7 +44,6 @@ export const TEXTS = {
   searching: "Searching older threads…",
   stopped: "Not all older threads were searched.",
   further: "Search further",
-  retry: "Retry",
   list: "Threads, newest update first",
   thread: "Thread",
   appAndGraph: "App and graph",

@@ -1,7 +1,6 @@
 // What is known of one of two runs as a whole.
-import { Alert, Button } from "@wattle/page";
+import { Alert } from "@wattle/page";
 import type { RunPlace } from "../api/log.ts";
-import { isMissing } from "../api/missing.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
@@ -10,6 +9,7 @@ import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
 import type { RunState, RunStore } from "../run/store.ts";
 import { TEXTS } from "../run/texts.ts";
 import type { Timeline } from "../run/timeline.ts";
+import { Failure } from "../shell/failure.tsx";
 import { COMPARE } from "./texts.ts";
 import styles from "./travel.module.css";
 
@@ -46,16 +46,10 @@ export function RunHead({ side, place, store, state }: RunHeadProps) {
         </Alert>
       )}
       {state.error !== undefined && (
-        <Alert actions={<Button onClick={() => store.start()}>{COMPARE.retry}</Button>}>
-          {textOf(state.error)}
-        </Alert>
+        <Failure error={state.error} notFound={COMPARE.notFound} onRetry={() => store.start()} />
       )}
     </section>
   );
-}
-
-function textOf(error: Error): string {
-  return isMissing(error) ? COMPARE.notFound : error.message;
 }
 
 function factsOf(timeline: Timeline): Fact[] {

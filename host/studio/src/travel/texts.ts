@@ -31,7 +31,6 @@ export const COMPARE = {
   sides: { left: "Left run", right: "Right run" },
   run: (run: string) => `Run ${run}`,
   thread: (thread: string) => `Thread ${thread}`,
-  retry: "Retry",
   notFound: "There is no such run, or it belongs to another thread or tenant.",
   reading: "Reading the logs…",
   failed: "The run failed",

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Alert, Button, saveFile, useOnce } from "@wattle/page";
 import { useEffect, useState } from "react";
+import { Failure } from "../../shell/failure.tsx";
 import { visible } from "../text.tsx";
 import styles from "./blob.module.css";
 import { type BlobContent, type BlobPlace, blobName, readContent, readFile } from "./content.ts";
@@ -79,8 +80,7 @@ function Content({ place }: { place: BlobPlace }) {
   });
   if (data !== undefined) return <Shown content={data} name={blobName(digest)} />;
   if (error === null) return <p role="status">{TEXTS.reading}</p>;
-  const retry = <Button onClick={() => void refetch()}>{TEXTS.retry}</Button>;
-  return <Alert actions={retry}>{error.message}</Alert>;
+  return <Failure error={error} onRetry={() => void refetch()} />;
 }
 
 function Shown({ content, name }: { content: BlobContent; name: string }) {

@@ -7,7 +7,6 @@ export const TEXTS = {
   hide: (name: string) => `Hide blob ${name}`,
   download: (name: string) => `Download blob ${name}`,
   reading: "Reading the blob…",
-  retry: "Retry",
   file: (mediaType: string) =>
     `The studio does not show this content${mediaType === "" ? "" : ` (${mediaType})`}. Download it.`,
   broken: "The content is not an image that the browser can show. Download it.",

@@ -1,0 +1,21 @@
+// What is shown in place of what could not be read.
+import { Alert, Button } from "@wattle/page";
+import { isMissing } from "../api/missing.ts";
+import { visible } from "../part/text.tsx";
+import { TEXTS } from "./texts.ts";
+
+interface FailureProps {
+  error: Error;
+  /** What could not be read, if there is more than one such thing in the view. */
+  what?: string;
+  /** What is said if the host does not have it; by default what the host says. */
+  notFound?: string;
+  onRetry: () => void;
+}
+
+/** A failed reading, with a button for another attempt. */
+export function Failure({ error, what, notFound, onRetry }: FailureProps) {
+  const reason = isMissing(error) ? (notFound ?? error.message) : error.message;
+  const text = what === undefined ? reason : `${what}: ${reason}`;
+  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{visible(text)}</Alert>;
+}
