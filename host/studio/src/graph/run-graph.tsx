@@ -1,8 +1,6 @@
 // The graph of a run, whose nodes show the states of their tasks.
-import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { tenantHeaders } from "../access/key.ts";
-import { api, ok } from "../api/client.ts";
+import { useAppOf } from "../api/thread.ts";
 import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
 import type { RunViewProps } from "../run/store.ts";
 import { Failure } from "../shell/failure.tsx";
@@ -24,12 +22,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   const { node } = useSearchOf(SEARCH);
   const go = useGo();
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(pathsAround(node ?? "")));
-  const app = useQuery({
-    queryKey: ["app-of", thread, tenant],
-    queryFn: () => readApp(thread, tenant),
-    // A thread stays with its app.
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  const app = useAppOf(thread, tenant);
   const versions = useVersions(app.data, graph);
   const known = versions.data?.find(({ version }) => version === digest);
   const isReady = app.data !== undefined && graph !== undefined && versions.data !== undefined;
@@ -60,11 +53,4 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
       />
     </>
   );
-}
-
-async function readApp(thread: string, tenant: string | undefined): Promise<string> {
-  const params = { path: { thread } };
-  const headers = tenantHeaders(tenant);
-  const { app } = await ok(api.GET("/api/v1/threads/{thread}", { params, headers }));
-  return app;
 }

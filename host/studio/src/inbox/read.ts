@@ -5,6 +5,7 @@ import { tenantOfList } from "../access/tenant.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { orMissing } from "../api/missing.ts";
 import type { Order, Page } from "../api/pages.ts";
+import { readThread } from "../api/thread.ts";
 import { type InboxFilter, keyOf } from "./filter.ts";
 import type { InboxItem } from "./item.ts";
 
@@ -50,21 +51,12 @@ export async function readItem({
   interrupt,
   tenant,
 }: Place): Promise<InboxItem | undefined> {
-  const found = await readThread(thread, tenant);
+  const found = await orMissing(readThread(thread, tenant));
   const pending = found?.interrupts.find(({ id }) => id === interrupt);
   if (found === undefined || pending === undefined) return undefined;
   const { thread_id, app, graph, updated_ms } = found;
   const item = { thread, thread_id, app, graph, updated_ms, interrupt: pending };
   return tenant === undefined ? item : { ...item, tenant };
-}
-
-async function readThread(
-  thread: string,
-  tenant: string | undefined,
-): Promise<Schemas["ThreadDocument"] | undefined> {
-  const params = { path: { thread } };
-  const headers = tenantHeaders(tenant);
-  return orMissing(ok(api.GET("/api/v1/threads/{thread}", { params, headers })));
 }
 
 /** Answers an interrupt. The run continues in the background. */

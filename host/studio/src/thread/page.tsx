@@ -1,9 +1,7 @@
 // A thread: its facts, metadata and state, its runs and checkpoints, and its log.
-import { useQuery } from "@tanstack/react-query";
 import { Alert, Panel } from "@wattle/page";
-import { tenantHeaders } from "../access/key.ts";
-import { api, ok, type Schemas } from "../api/client.ts";
 import { isMissing } from "../api/missing.ts";
+import { type Thread, useThread } from "../api/thread.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
@@ -20,23 +18,14 @@ import { Runs } from "./runs.tsx";
 import { TEXTS } from "./texts.ts";
 import styles from "./thread.module.css";
 
-type Thread = Schemas["ThreadDocument"];
-
 /** The search parameters of the view. */
 const SEARCH = { tenant: name };
-
-/** Interval at which a visible tab reads the thread, in milliseconds. */
-const INTERVAL_MS = 2_000;
 
 export default function ThreadPage() {
   const thread = useParam("thread");
   const { tenant } = useSearchOf(SEARCH);
   useTitle(TEXTS.title(visible(thread)));
-  const { data, error, refetch } = useQuery({
-    queryKey: ["thread", thread, tenant],
-    queryFn: () => readThread(thread, tenant),
-    refetchInterval: INTERVAL_MS,
-  });
+  const { data, error, refetch } = useThread(thread, tenant);
   return (
     <div className={styles.thread}>
       <p>
@@ -54,11 +43,6 @@ export default function ThreadPage() {
       )}
     </div>
   );
-}
-
-function readThread(thread: string, tenant: string | undefined): Promise<Thread> {
-  const params = { path: { thread } };
-  return ok(api.GET("/api/v1/threads/{thread}", { params, headers: tenantHeaders(tenant) }));
 }
 
 function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined }) {
