@@ -3,6 +3,7 @@ import { Button } from "@wattle/page";
 import { type ReactNode, useMemo, useRef, useState } from "react";
 import { Split } from "../part/split.tsx";
 import { visible } from "../part/text.tsx";
+import { toggled } from "../part/toggled.ts";
 import type { Comparison, Mark } from "./compare.ts";
 import styles from "./graph.module.css";
 import { type Box, layout, MOST_ITEMS, sizeOf } from "./layout.ts";
@@ -104,12 +105,6 @@ function clamped(zoom: number): number {
 
 function titleOf({ item: { kind, name } }: Box): string {
   return name === "" ? PANEL.kinds[kind] : visible(name);
-}
-
-function toggled(paths: ReadonlySet<string>, path: string): ReadonlySet<string> {
-  const next = new Set(paths);
-  if (!next.delete(path)) next.add(path);
-  return next;
 }
 
 /** Opens the nested graphs of all nodes that are shown, or closes all. */

@@ -4,6 +4,7 @@ import { useMemo, useState } from "react";
 import { rowLink, useFocusAfter } from "../part/focus-after.ts";
 import { Split } from "../part/split.tsx";
 import { visible } from "../part/text.tsx";
+import { toggled } from "../part/toggled.ts";
 import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
 import { wholeNumber } from "../router/search.ts";
 import { nameOf } from "./names.ts";
@@ -76,10 +77,4 @@ function indexOf(rows: readonly Row[], path: readonly string[]): number {
 function parentsIn(timeline: Timeline): ReadonlySet<string> {
   const rows = timeline.rows().filter(({ childCount }) => childCount > 0);
   return new Set(rows.map(({ id }) => id));
-}
-
-function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(ids);
-  if (!next.delete(id)) next.add(id);
-  return next;
 }
