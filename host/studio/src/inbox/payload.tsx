@@ -2,6 +2,7 @@
 // or an MCP server.
 import { Button } from "@wattle/page";
 import { useState } from "react";
+import { cut } from "../part/cut.ts";
 import { visible } from "../part/text.tsx";
 import styles from "./inbox.module.css";
 import { TEXTS } from "./texts.ts";
@@ -27,7 +28,7 @@ export function titleOf(payload: unknown, node: string): string {
   const tool = textIn(payload, "kind") === "tool_approval" ? textIn(payload, "tool") : undefined;
   const named = QUESTIONS.map((name) => textIn(payload, name)).find((text) => text !== undefined);
   const text = typeof payload === "string" && payload !== "" ? payload : (tool ?? named ?? node);
-  return visible(text.length > TITLE_CHARS ? `${text.slice(0, TITLE_CHARS)}…` : text);
+  return visible(cut(text, TITLE_CHARS));
 }
 
 /** A document as text, in which everything can be seen. It is cut until a user asks for all of it. */
@@ -39,7 +40,7 @@ export function Document({ label, value }: { label: string; value: unknown }) {
     <div className={styles.document}>
       {/* biome-ignore lint/a11y/useSemanticElements: a document, not a set of fields. */}
       <pre role="group" tabIndex={0} aria-label={label}>
-        {visible(isCut ? `${text.slice(0, SHOWN_CHARS)}…` : text)}
+        {visible(isWhole ? text : cut(text, SHOWN_CHARS))}
       </pre>
       {isCut && (
         <Button onClick={() => setWhole(true)}>

@@ -1,5 +1,6 @@
 // The lines of a log: what each event says, in short. Values of events are read when they are shown.
 import type { EventOutline } from "../api/log.ts";
+import { cut } from "../part/cut.ts";
 
 export interface LogLine {
   readonly seq: number;
@@ -18,15 +19,13 @@ const TEXT_CHARS = 200;
 export function lineOf(event: EventOutline): LogLine {
   const { seq, at_ms: atMs, type, namespace = "" } = event;
   const node = "node" in event ? event.node : "";
-  const text = textOf(event);
-  const isCut = text.length > TEXT_CHARS;
   return {
     seq,
     atMs,
     type,
     namespace,
     node,
-    text: isCut ? `${text.slice(0, TEXT_CHARS)}…` : text,
+    text: cut(textOf(event), TEXT_CHARS),
   };
 }
 

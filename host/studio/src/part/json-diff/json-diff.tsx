@@ -1,6 +1,7 @@
 // The difference of two JSON values, change by change.
 import { Button } from "@wattle/page";
 import { type ReactNode, useState } from "react";
+import { cut } from "../cut.ts";
 import { JsonTree } from "../json-tree.tsx";
 import { Text, visible } from "../text.tsx";
 import type { Change, Diff, Path } from "./diff.ts";
@@ -84,27 +85,23 @@ function Values({ change }: { change: Change }): ReactNode {
 
 function TextParts({ prefix, removed, added, suffix }: ReturnType<typeof textChange>) {
   const before = prefix.length > AROUND_CHARS ? `…${prefix.slice(-AROUND_CHARS)}` : prefix;
-  const after = suffix.length > AROUND_CHARS ? `${suffix.slice(0, AROUND_CHARS)}…` : suffix;
+  const after = cut(suffix, AROUND_CHARS);
   return (
     <p className={styles.text}>
       <Text>{before}</Text>
       {removed !== "" && (
         <del>
-          <Text>{cut(removed)}</Text>
+          <Text>{cut(removed, SHOWN_CHARS)}</Text>
         </del>
       )}
       {added !== "" && (
         <ins>
-          <Text>{cut(added)}</Text>
+          <Text>{cut(added, SHOWN_CHARS)}</Text>
         </ins>
       )}
       <Text>{after}</Text>
     </p>
   );
-}
-
-function cut(text: string): string {
-  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
 }
 
 /** Keys that need no quotes in a path. */

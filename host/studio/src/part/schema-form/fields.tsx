@@ -6,7 +6,7 @@ import { visible } from "../text.tsx";
 import type { Checked } from "./check.ts";
 import { type Draft, draftOf, isSame, NONE, NOT_CHOSEN, pathOf } from "./draft.ts";
 import type { ChoiceField, EnumField, Field, ListField, ObjectField } from "./field.ts";
-import { cut, labelOf, optionName, valueName } from "./label.ts";
+import { labelOf, optionName, shown, valueName } from "./label.ts";
 import { DESCRIPTION_CHARS, LIST_ITEMS, LISTED_VALUES, RADIO_BUTTONS } from "./limits.ts";
 import styles from "./schema-form.module.css";
 import { TEXTS } from "./texts.ts";
@@ -77,7 +77,7 @@ function Described({ field, children }: { field: Field; children: ReactNode }) {
     <div className={styles.field}>
       {children}
       {description !== undefined && description !== "" && (
-        <p className="w-note">{cut(description, DESCRIPTION_CHARS)}</p>
+        <p className="w-note">{shown(description, DESCRIPTION_CHARS)}</p>
       )}
     </div>
   );
@@ -103,7 +103,7 @@ function Group({ props, children }: GroupProps) {
     >
       <legend>{nameOf(props)}</legend>
       {description !== undefined && description !== "" && (
-        <p className="w-note">{cut(description, DESCRIPTION_CHARS)}</p>
+        <p className="w-note">{shown(description, DESCRIPTION_CHARS)}</p>
       )}
       {children}
       {error !== undefined && (
@@ -417,7 +417,7 @@ function TextPart(props: FieldProps<Field & { kind: "text" }>) {
   return (
     <Described field={field}>
       {isLong ? <TextField {...common} rows={2} /> : <TextField {...common} type={type} />}
-      {seen !== value && <p className="w-note">{TEXTS.hidden(cut(seen, DESCRIPTION_CHARS))}</p>}
+      {seen !== value && <p className="w-note">{TEXTS.hidden(shown(seen, DESCRIPTION_CHARS))}</p>}
     </Described>
   );
 }
