@@ -29,8 +29,8 @@ pub(crate) struct SearchFields {
 
 /// A failure of which only the code is decoded.
 #[derive(Debug, Deserialize)]
-struct FailureCode {
-    code: String,
+pub(crate) struct FailureCode {
+    pub(crate) code: String,
 }
 
 impl SearchFields {
@@ -162,11 +162,11 @@ impl BudgetLeft {
     /// Deducts a record with `bytes` bytes of JSON from the budget. Returns false if the budget is
     /// exhausted. The first record may have any size.
     fn take(&mut self, bytes: u64) -> bool {
-        let SearchBudget { threads, bytes: bytes_left } = &mut self.budget;
-        if !self.is_untouched && (*threads == 0 || *bytes_left < bytes) {
+        let SearchBudget { records, bytes: bytes_left } = &mut self.budget;
+        if !self.is_untouched && (*records == 0 || *bytes_left < bytes) {
             return false;
         }
-        *threads = threads.saturating_sub(1);
+        *records = records.saturating_sub(1);
         *bytes_left = bytes_left.saturating_sub(bytes);
         self.is_untouched = false;
         true
@@ -180,27 +180,69 @@ pub(crate) trait Examiner {
     fn examine(&mut self, thread: ThreadSummary, bytes: u64) -> bool;
 }
 
-/// The page of a search that is being read. Threads are examined in the order of the search.
+/// The items that a search has found, and the position up to which it has examined records. Records
+/// are examined in the order of the search.
+#[derive(Debug)]
+pub(crate) struct FoundPage<T, C> {
+    page: PageBuilder<T>,
+    budget: BudgetLeft,
+    /// Position of the record that was examined last.
+    last: Option<C>,
+    has_more: bool,
+}
+
+impl<T, C> FoundPage<T, C> {
+    /// Creates an empty page.
+    pub(crate) fn new(limit: usize, budget: SearchBudget) -> Self {
+        Self {
+            page: PageBuilder::new(limit, LIST_BYTES),
+            budget: BudgetLeft::new(budget),
+            last: None,
+            has_more: false,
+        }
+    }
+
+    /// Returns whether the next record, with `bytes` bytes of JSON, is examined. Otherwise the page
+    /// is complete.
+    pub(crate) fn admits(&mut self, bytes: u64) -> bool {
+        let admits = !self.page.is_full() && self.budget.take(bytes);
+        self.has_more |= !admits;
+        admits
+    }
+
+    /// Ends the examination of an admitted record. `found` is the item of a record that matches,
+    /// with its size in memory. Returns false if the page is complete without this record.
+    pub(crate) fn examined(&mut self, position: C, found: Option<(T, u64)>) -> bool {
+        if let Some((item, bytes)) = found {
+            if !self.page.fits(bytes) {
+                self.has_more = true;
+                return false;
+            }
+            self.page.push(item, bytes);
+        }
+        self.last = Some(position);
+        true
+    }
+
+    /// Returns the items, and the position after which the search continues.
+    pub(crate) fn finish(self) -> (Vec<T>, Option<C>) {
+        let next = self.last.filter(|_| self.has_more);
+        (self.page.into_items(), next)
+    }
+}
+
+/// The page of a search of threads that is being read.
 #[derive(Debug)]
 pub(crate) struct SearchPage {
     matcher: ThreadMatcher,
-    page: PageBuilder<ThreadSummary>,
-    budget: BudgetLeft,
-    /// Position of the thread that was examined last.
-    last: Option<ThreadCursor>,
-    has_more: bool,
+    found: FoundPage<ThreadSummary, ThreadCursor>,
 }
 
 impl SearchPage {
     /// Creates an empty page.
     pub(crate) fn new(search: &ThreadSearch) -> Self {
-        Self {
-            matcher: ThreadMatcher::of_page(search),
-            page: PageBuilder::new(search.limit, LIST_BYTES),
-            budget: BudgetLeft::new(search.budget),
-            last: None,
-            has_more: false,
-        }
+        let found = FoundPage::new(search.limit, search.budget);
+        Self { matcher: ThreadMatcher::of_page(search), found }
     }
 
     /// Returns whether the fields of a thread match, so that the thread must be examined.
@@ -211,28 +253,20 @@ impl SearchPage {
 
     /// Returns the page.
     pub(crate) fn finish(self) -> ThreadSearchPage {
-        let next = self.last.filter(|_| self.has_more);
-        ThreadSearchPage { items: self.page.into_items(), next }
+        let (items, next) = self.found.finish();
+        ThreadSearchPage { items, next }
     }
 }
 
 impl Examiner for SearchPage {
     fn examine(&mut self, thread: ThreadSummary, bytes: u64) -> bool {
-        if self.page.is_full() || !self.budget.take(bytes) {
-            self.has_more = true;
+        if !self.found.admits(bytes) {
             return false;
         }
         let position = ThreadCursor::from(&thread);
-        if self.matcher.matches(&thread) {
-            let bytes = thread.memory_bytes();
-            if !self.page.fits(bytes) {
-                self.has_more = true;
-                return false;
-            }
-            self.page.push(thread, bytes);
-        }
-        self.last = Some(position);
-        true
+        let bytes = thread.memory_bytes();
+        let found = self.matcher.matches(&thread).then_some((thread, bytes));
+        self.found.examined(position, found)
     }
 }
 

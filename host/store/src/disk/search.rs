@@ -54,7 +54,7 @@ fn selected(
     search: &ThreadSearch,
     page: &SearchPage,
 ) -> Result<Vec<ThreadCursor>, StoreError> {
-    let examined = search.budget.threads.max(1);
+    let examined = search.budget.records.max(1);
     let most = if search.reads_contents() { examined } else { examined.min(search.limit) };
     let mut first: BinaryHeap<ThreadCursor> = BinaryHeap::new();
     for entry in records.iter().map_err(redb_error(READ))? {

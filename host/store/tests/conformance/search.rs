@@ -196,8 +196,8 @@ pub(crate) async fn positions_stay_valid_while_threads_change(store: &dyn Store)
 
 pub(crate) async fn search_stops_at_its_budget(store: &dyn Store) {
     six_threads(store).await;
-    let rare = |threads, bytes| {
-        let budget = SearchBudget { threads, bytes };
+    let rare = |records, bytes| {
+        let budget = SearchBudget { records, bytes };
         ThreadSearch { budget, ..text("line a") }
     };
     let page = store.search_threads(&rare(4, u64::MAX)).await.unwrap();

@@ -85,19 +85,20 @@ impl ThreadSearch {
     }
 }
 
-/// Limits on the threads that one search examines. Threads that the other conditions exclude do not
-/// count. A search examines at least one thread, so that every reader makes progress.
+/// Limits on the records of threads or runs that one search examines. Records that the other
+/// conditions exclude do not count. A search examines at least one record, so that every reader
+/// makes progress.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBudget {
-    /// Maximum number of threads that are examined.
-    pub threads: usize,
-    /// Maximum size of the records of these threads as JSON, in bytes.
+    /// Maximum number of records that are examined.
+    pub records: usize,
+    /// Maximum size of these records as JSON, in bytes.
     pub bytes: u64,
 }
 
 impl Default for SearchBudget {
     fn default() -> Self {
-        Self { threads: SEARCH_THREADS, bytes: SEARCH_BYTES }
+        Self { records: SEARCH_THREADS, bytes: SEARCH_BYTES }
     }
 }
 
