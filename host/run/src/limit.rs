@@ -209,10 +209,10 @@ pub const ORPHANED_PAGE: usize = 256;
 /// over a network sends about as many bytes.
 pub const LIST_BYTES: u64 = 4 << 20;
 
-/// Maximum number of threads that one search or count examines after its indexed conditions. A
-/// client continues a search with the position in its result, so a search for a rare match takes
-/// several requests of bounded time.
-pub const SEARCH_THREADS: usize = 20_000;
+/// Maximum number of threads or runs that one search or count examines after its indexed
+/// conditions. A client continues a search with the position in its result, so a search for a rare
+/// match takes several requests of bounded time.
+pub const SEARCH_RECORDS: usize = 20_000;
 
 /// Maximum bytes of JSON of the records that one search or count examines. As many as a search of
 /// the long-term memory reads.

@@ -28,6 +28,7 @@ mod rebuild;
 mod reclaim;
 mod rewrite_job;
 mod rewriter;
+mod run_search;
 mod seal;
 mod search;
 mod snapshot;
@@ -56,9 +57,9 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     DamageReport, LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner,
-    OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary,
-    SealReport, Store, StoreError, ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch,
-    ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
+    OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSearch,
+    RunSearchPage, RunSummary, SealReport, Store, StoreError, ThreadCounts, ThreadHead,
+    ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
@@ -313,6 +314,11 @@ impl Store for RedbStore {
     async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
         let search = search.clone();
         self.0.read_blocking(move |snapshot| snapshot.count(&search)).await
+    }
+
+    async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
+        let search = search.clone();
+        self.0.read_blocking(move |snapshot| snapshot.search_runs(&search)).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -6,6 +6,7 @@
 
 mod frame;
 mod rewrite;
+mod run_search;
 mod search;
 mod state;
 mod thread;
@@ -24,8 +25,9 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadCounts, ThreadHead, ThreadQuery,
-    ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadStatus, ThreadSummary, Ticket,
+    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, ThreadCounts,
+    ThreadHead, ThreadQuery, ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadStatus,
+    ThreadSummary, Ticket,
 };
 
 use crate::codec::json_bytes;
@@ -187,6 +189,10 @@ impl Store for InMemoryStore {
 
     async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
         lock(&self.state).count(search)
+    }
+
+    async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
+        Ok(lock(&self.state).search_runs(search))
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

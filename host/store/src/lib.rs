@@ -17,7 +17,7 @@
 //! * [`memory`]: the long-term memory.
 //! * [`blob`]: content-addressed bytes; [`sweep`]: the deletion of blobs without a mention.
 //! * `validate`: the validation of batches; `query`: the filters of threads and checkpoints;
-//!   `search`: the conditions, pages and counts of searches.
+//!   `search` and `run_search`: the conditions, pages and counts of searches.
 //! * `retention_plan`: what a prune, a deletion of runs or a copy keeps; `delta_chain`: when a
 //!   growing list is stored as a full value.
 //! * `pending`: the pending runs of a store that one process opens.
@@ -50,6 +50,7 @@ pub mod postgres;
 mod query;
 mod recent_write;
 mod retention_plan;
+mod run_search;
 mod search;
 pub mod sweep;
 mod validate;

@@ -21,6 +21,7 @@ mod pinned_connection;
 mod prefetch;
 mod retry;
 mod rewrite;
+mod run_search;
 mod schema;
 mod seal;
 mod search;
@@ -45,8 +46,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSummary, SealReport, Store, StoreError, ThreadCounts, ThreadHead, ThreadQuery,
-    ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
+    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, ThreadCounts,
+    ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::recent_write::RecentWrite;
@@ -259,6 +260,10 @@ impl Store for PostgresStore {
 
     async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
         search::count(&self.0.database, search).await
+    }
+
+    async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
+        run_search::search(&self.0.database, search).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -14,8 +14,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSummary, SealReport, StoreError, ThreadCounts, ThreadHead, ThreadQuery,
-    ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
+    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, StoreError, ThreadCounts,
+    ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -232,6 +232,13 @@ impl<L: Layer> Store for Layered<L> {
         let counts = self.below().count_threads(search).await?;
         self.seen("count_threads", 1);
         Ok(counts)
+    }
+
+    async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
+        self.reading("search_runs").await?;
+        let found = self.below().search_runs(search).await?;
+        self.seen("search_runs", found.items.len());
+        Ok(found)
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

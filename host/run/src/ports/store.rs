@@ -14,6 +14,7 @@ mod options;
 mod outline;
 mod owner;
 mod run;
+mod run_search;
 mod search;
 mod stored_batch;
 mod thread_record;
@@ -48,6 +49,7 @@ pub use self::owner::{MentionPage, Owner, OwnerUsage};
 pub use self::run::{
     PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
 };
+pub use self::run_search::{FoundRun, RunCursor, RunSearch, RunSearchPage};
 pub use self::search::{SearchBudget, ThreadCounts, ThreadCursor, ThreadSearch, ThreadSearchPage};
 pub use self::stored_batch::{BatchPage, SealReport, StoredBatch, StoredValue};
 pub use self::thread_record::{
@@ -260,6 +262,11 @@ pub trait Store: Send + Sync {
 
     /// Counts the threads that match a search. The counts are too low if the budget of the search is exhausted.
     async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError>;
+
+    /// Searches the runs of all threads, newest request first. The page has at most
+    /// [`LIST_BYTES`](crate::limit::LIST_BYTES). The search ends early when its
+    /// [budget](RunSearch::budget) is exhausted.
+    async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError>;
 
     /// Returns the record of a run; `None` if the run does not exist.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;

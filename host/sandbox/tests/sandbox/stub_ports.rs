@@ -30,9 +30,9 @@ use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSummary, SealReport,
-    StoreError, ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage,
-    ThreadSummary, Ticket,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSearch, RunSearchPage,
+    RunSummary, SealReport, StoreError, ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch,
+    ThreadSearchPage, ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -429,6 +429,10 @@ impl Store for StubPorts {
 
     async fn count_threads(&self, _search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
         Ok(ThreadCounts::default())
+    }
+
+    async fn search_runs(&self, _search: &RunSearch) -> Result<RunSearchPage, StoreError> {
+        Ok(RunSearchPage::default())
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

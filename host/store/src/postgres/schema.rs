@@ -10,7 +10,7 @@ use crate::postgres::retry::sqlx_error;
 
 /// The migration with index `n` migrates the schema from format `n` to format `n + 1`. The first
 /// migration creates format 1.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/0001_threads.sql"),
     include_str!("migrations/0002_memory.sql"),
     include_str!("migrations/0003_leases.sql"),
@@ -18,6 +18,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/0005_hosts.sql"),
     include_str!("migrations/0006_callers.sql"),
     include_str!("migrations/0007_search.sql"),
+    include_str!("migrations/0008_run_search.sql"),
 ];
 
 /// The newest format.

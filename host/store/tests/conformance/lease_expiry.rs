@@ -77,7 +77,8 @@ async fn old_schema_has_leases_of_fifteen_seconds(server: &Server) {
     let thread = create(&old, "t").await;
     old.acquire_lease(&thread, &holder("old")).await.unwrap();
     let back = "DROP VIEW living;
-                DROP INDEX threads_running, threads_by_status, threads_by_tenant;
+                DROP INDEX threads_running, threads_by_status, threads_by_tenant,
+                    threads_by_number, runs_by_place;
                 ALTER TABLE holders DROP COLUMN lease_ms, DROP COLUMN version,
                     DROP COLUMN started_ms, DROP COLUMN runs, DROP COLUMN max_runs,
                     DROP COLUMN stopping;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use wattle_run::limit::SEARCH_THREADS;
+use wattle_run::limit::SEARCH_RECORDS;
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::load::Client;
 
@@ -184,7 +184,7 @@ struct Condition {
     /// Returns whether a thread fulfills the condition.
     matches: fn(&Fields) -> bool,
     /// True if the condition compares texts or metadata, so that a request examines at most
-    /// [`SEARCH_THREADS`] threads.
+    /// [`SEARCH_RECORDS`] threads.
     reads_contents: bool,
 }
 
@@ -260,7 +260,7 @@ const ABSENT_TEXT: &str = "text=no-such-text";
 impl Condition {
     /// Returns the request for the first page of matching threads.
     fn list(&self, threads: &[Fields]) -> Case {
-        let examined = if self.reads_contents { SEARCH_THREADS } else { usize::MAX };
+        let examined = if self.reads_contents { SEARCH_RECORDS } else { usize::MAX };
         let found = threads.iter().take(examined).filter(|thread| (self.matches)(thread));
         let items = found.take(PAGE_THREADS).count() as u64;
         Case::get(format!("threads: {}", self.name), list_path(&(self.query)()), items)
@@ -270,7 +270,7 @@ impl Condition {
     fn count(&self, threads: &[Fields]) -> Case {
         let found = threads.iter().filter(|thread| (self.matches)(thread)).count() as u64;
         // The store decides in which order it examines threads for a count.
-        let is_complete = !self.reads_contents || threads.len() <= SEARCH_THREADS;
+        let is_complete = !self.reads_contents || threads.len() <= SEARCH_RECORDS;
         let query = (self.query)();
         let path = format!("/api/v1/thread-counts?{}", query.trim_start_matches('&'));
         Case::get(format!("counts: {}", self.name), path, is_complete.then_some(found))

@@ -11,7 +11,7 @@ use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 
 use super::{ThreadStatus, ThreadSummary};
-use crate::limit::{SEARCH_BYTES, SEARCH_THREADS};
+use crate::limit::{SEARCH_BYTES, SEARCH_RECORDS};
 
 /// A search of threads, newest update first. All conditions must hold.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ pub struct SearchBudget {
 
 impl Default for SearchBudget {
     fn default() -> Self {
-        Self { records: SEARCH_THREADS, bytes: SEARCH_BYTES }
+        Self { records: SEARCH_RECORDS, bytes: SEARCH_BYTES }
     }
 }
 

@@ -1,0 +1,133 @@
+//! Searches of the runs of all threads in the file.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use redb::{ReadOnlyTable, ReadableTable as _};
+use serde::de::DeserializeOwned;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{
+    FoundRun, RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError,
+};
+
+use crate::codec::{named, packed, read, unpack, unpacked_bytes};
+use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot};
+use crate::disk::table::{RECORDS, RECORDS_NAME, RUNS, RUNS_NAME};
+use crate::error::{corrupt, redb_error};
+use crate::run_search::{RunFields, RunPage, RunThread};
+
+/// Number of threads of which a search remembers whether they match, so that the record of a thread
+/// with many runs is decoded once. A few hundred bytes each.
+const KNOWN_THREADS: usize = 16 * 1024;
+
+type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+impl Snapshot {
+    /// See [`Store::search_runs`](wattle_run::ports::Store::search_runs). The file has no index of
+    /// runs by time, so a search reads the selecting fields of all runs. It keeps the positions of
+    /// only as many runs as it may examine.
+    pub(crate) fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
+        let scan = RunScan {
+            runs: self.transaction.open_table(RUNS).map_err(redb_error(READ))?,
+            records: self.transaction.open_table(RECORDS).map_err(redb_error(READ))?,
+        };
+        let mut page = RunPage::new(search);
+        for position in scan.selected(search, &page)? {
+            let Some((run, bytes)) = scan.found(&position)? else { continue };
+            if !page.examine(position, run, bytes) {
+                break;
+            }
+        }
+        Ok(page.finish())
+    }
+}
+
+/// The tables that a search of runs reads.
+struct RunScan {
+    runs: Table,
+    records: Table,
+}
+
+impl RunScan {
+    /// Returns the first positions of runs whose fields and threads match a page, in the order of
+    /// the search: as many as the search may examine, and one more, which shows that the search
+    /// continues.
+    fn selected(&self, search: &RunSearch, page: &RunPage) -> Result<Vec<RunCursor>, StoreError> {
+        let examined = search.budget.records.max(1);
+        let most = if search.text.is_some() { examined } else { examined.min(search.limit) };
+        let mut known = HashMap::new();
+        let mut first: BinaryHeap<RunCursor> = BinaryHeap::new();
+        // Most ids increase with time. From the highest id on, the heap soon has the newest runs,
+        // and the threads of older runs are not read.
+        for entry in self.runs.iter().map_err(redb_error(READ))?.rev() {
+            let (key, stored) = entry.map_err(redb_error(READ))?;
+            let Some(run) = fields::<RunFields>(RUN, (RUNS_NAME, key.value()), stored.value())
+            else {
+                continue;
+            };
+            let position = run.cursor();
+            let is_beyond = first.len() > most && first.peek().is_some_and(|last| position > *last);
+            if is_beyond || !page.continues_at(&position) || !page.selects(&run) {
+                continue;
+            }
+            if !self.selects_thread(&run.thread, page, &mut known)? {
+                continue;
+            }
+            first.push(position);
+            if first.len() > most.saturating_add(1) {
+                first.pop();
+            }
+        }
+        Ok(first.into_sorted_vec())
+    }
+
+    /// Returns whether the thread of a run matches a page. A thread that is damaged or was set
+    /// aside does not, so that it does not hide the runs of others. `known` has the results for
+    /// the threads that were read before.
+    fn selects_thread(
+        &self,
+        id: &ThreadId,
+        page: &RunPage,
+        known: &mut HashMap<ThreadId, bool>,
+    ) -> Result<bool, StoreError> {
+        if let Some(selects) = known.get(id) {
+            return Ok(*selects);
+        }
+        let thread = self.thread(id)?;
+        let selects = thread.is_some_and(|(thread, _)| page.selects_thread(&thread));
+        if known.len() == KNOWN_THREADS {
+            known.clear();
+        }
+        known.insert(id.clone(), selects);
+        Ok(selects)
+    }
+
+    /// Reads a run with its thread, and the bytes of JSON of both. Returns `None` if the thread
+    /// cannot be read.
+    fn found(&self, position: &RunCursor) -> Result<Option<(FoundRun, u64)>, StoreError> {
+        let key = position.run.as_str().as_bytes();
+        let stored = self.runs.get(key).map_err(redb_error(READ))?;
+        let stored = stored.ok_or_else(|| corrupt(named(RUN, key), "it is missing"))?;
+        let record = packed(RUN, (RUNS_NAME, key), stored.value())?;
+        let run: RunSummary = unpack(RUN, record)?;
+        let Some((thread, bytes)) = self.thread(&run.thread)? else { return Ok(None) };
+        Ok(Some((thread.with(run), unpacked_bytes(record).saturating_add(bytes))))
+    }
+
+    /// Reads the thread of a run, and the bytes of JSON of its record.
+    fn thread(&self, id: &ThreadId) -> Result<Option<(RunThread, u64)>, StoreError> {
+        let key = id.as_str().as_bytes();
+        let stored = self.records.get(key).map_err(redb_error(READ))?;
+        let Some(stored) = stored else { return Ok(None) };
+        let thread = fields(RECORD, (RECORDS_NAME, key), stored.value());
+        // The record was read, so it is not truncated.
+        let bytes = packed(RECORD, (RECORDS_NAME, key), stored.value()).map_or(0, unpacked_bytes);
+        Ok(thread.map(|thread| (thread, bytes)))
+    }
+}
+
+/// Decodes the selecting fields of a stored record. Logs a damaged record, so that it does not hide
+/// the others.
+fn fields<T: DeserializeOwned>(what: &str, location: (&str, &[u8]), stored: &[u8]) -> Option<T> {
+    let fields = read(what, location, stored);
+    fields.inspect_err(|error| tracing::error!(%error, "damaged run is not listed")).ok()
+}

@@ -1,0 +1,101 @@
+//! Searches of the runs of all threads: the server selects by the columns of the threads, the host
+//! by the records. The order is that of the rows, which is the order of the requests.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use tokio::task::spawn_blocking;
+use wattle_graph::id::AppName;
+use wattle_run::limit::LIST_BYTES;
+use wattle_run::ports::store::{RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError};
+
+use crate::codec::{unpack, unpacked_bytes};
+use crate::error::{backend, corrupt};
+use crate::postgres::database::Database;
+use crate::postgres::history::{bytes, count, is_cut, size};
+use crate::run_search::{RunPage, RunThread};
+
+const OPERATION: &str = "search runs";
+
+/// Number of runs that one statement of a search reads, if the host compares their records.
+const SEARCH_ROWS: usize = 500;
+
+/// Selects the newest runs before the position `$3`, each with the record of its thread. The column
+/// `listed` is the number of runs within the limit `$1`. The server sends the first of them, and
+/// further ones as long as the total size of all sent records is at most `$2` bytes.
+const RUNS: &str = "
+    SELECT place, record, thread, listed FROM (
+        SELECT place, record, thread, count(*) OVER () AS listed, row_number() OVER page AS nth,
+            sum(octet_length(record) + octet_length(thread)) OVER page AS bytes
+        FROM (
+            SELECT runs.place, runs.record, threads.record AS thread
+            FROM runs JOIN threads ON threads.number = runs.thread
+            WHERE threads.record IS NOT NULL AND ($3::bigint IS NULL OR runs.place < $3)
+                AND ($4::text IS NULL OR threads.app = $4)
+                AND ($5::bytea IS NULL OR threads.tenant = $5)
+            ORDER BY runs.place DESC LIMIT $1) AS item
+        WINDOW page AS (ORDER BY place DESC)) AS item
+    WHERE bytes <= $2 OR nth = 1 ORDER BY nth";
+
+/// See [`Store::search_runs`](wattle_run::ports::Store::search_runs). Each statement sees the
+/// newest state, but no run is read twice, since no run changes its position.
+pub(super) async fn search(
+    database: &Database,
+    search: &RunSearch,
+) -> Result<RunSearchPage, StoreError> {
+    let most = if search.compares_records() {
+        SEARCH_ROWS
+    } else {
+        search.limit.saturating_add(1).min(SEARCH_ROWS)
+    };
+    let mut page = RunPage::new(search);
+    let mut position = search.after.as_ref().map(|after| after.position);
+    loop {
+        let found = rows_before(database, search, position, most).await?;
+        let is_end = found.len() < most && !is_cut(&found)?;
+        // Records take long to decode and to compare.
+        let examined = spawn_blocking(move || examine(page, &found)).await;
+        let (next, last) = examined.map_err(|error| backend(OPERATION, error))??;
+        page = next;
+        position = last;
+        if is_end || position.is_none() {
+            return Ok(page.finish());
+        }
+    }
+}
+
+/// Reads the rows of runs before a position; the newest ones without it.
+async fn rows_before(
+    database: &Database,
+    search: &RunSearch,
+    position: Option<i64>,
+    most: usize,
+) -> Result<Vec<PgRow>, StoreError> {
+    let list = || {
+        sqlx::query(RUNS)
+            .bind(count(most))
+            .bind(size(LIST_BYTES))
+            .bind(position)
+            .bind(search.app.as_ref().map(AppName::as_str))
+            .bind(search.tenant.as_ref().map(String::as_bytes))
+    };
+    database.rows(OPERATION, list).await
+}
+
+/// Examines rows in order. Returns the position of the last row; `None` if the page needs no
+/// further runs.
+fn examine(mut page: RunPage, rows: &[PgRow]) -> Result<(RunPage, Option<i64>), StoreError> {
+    let mut last = None;
+    for row in rows {
+        let (packed, packed_thread) = (bytes(row, "record")?, bytes(row, "thread")?);
+        let run: RunSummary = unpack("run", packed)?;
+        let thread: RunThread = unpack("thread", packed_thread)?;
+        let place: i64 = row.try_get("place").map_err(|error| corrupt("run", error))?;
+        last = Some(place);
+        let position = RunCursor { position: place, run: run.id.clone() };
+        let bytes = unpacked_bytes(packed).saturating_add(unpacked_bytes(packed_thread));
+        if !page.examine(position, thread.with(run), bytes) {
+            return Ok((page, None));
+        }
+    }
+    Ok((page, last))
+}
