@@ -30,6 +30,7 @@ mod postgres;
 mod postgres_faults;
 mod proxy;
 mod retention;
+mod run_search;
 mod seals;
 mod search;
 mod thread;
@@ -197,6 +198,14 @@ conformance! {
         pruning_a_thread_without_checkpoints_keeps_everything
         event_pages_skip_deleted_events
         blobs_of_deleted_data_are_not_mentioned;
+    run_search:
+        runs_are_found_by_each_field
+        found_run_has_the_fields_of_its_thread
+        run_text_search_ignores_case
+        run_search_continues_after_its_position
+        run_positions_stay_valid_while_runs_change
+        run_search_stops_at_its_budget
+        run_search_pages_are_bounded_in_bytes;
     search:
         threads_are_found_by_each_field
         text_search_ignores_case
