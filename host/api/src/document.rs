@@ -16,6 +16,7 @@ pub mod options;
 pub mod pending_call;
 pub mod plugin;
 pub mod run;
+pub mod run_summary;
 pub mod statistics;
 pub mod thread;
 pub mod time_travel;

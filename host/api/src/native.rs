@@ -22,6 +22,7 @@ pub mod open_calls;
 pub mod plugins;
 pub mod ready;
 pub mod request_principal;
+pub mod run_list;
 pub mod runs;
 pub mod statistics;
 pub mod store;
@@ -73,6 +74,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(ag_ui::run_ag_ui))
         .routes(routes!(runs::resume_thread))
         .routes(routes!(runs::list_runs))
+        .routes(routes!(run_list::list_all_runs))
         .routes(routes!(runs::get_run))
         .routes(routes!(runs::wait_run))
         .routes(routes!(runs::cancel_run))

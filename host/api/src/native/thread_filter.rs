@@ -166,7 +166,12 @@ pub(crate) fn no_offset() -> Problem {
     )
 }
 
-fn check_length(name: &str, text: Option<&str>) -> Result<(), Problem> {
+/// Checks the length of a text that is compared with records.
+///
+/// # Errors
+///
+/// `invalid` if the text is too long.
+pub(crate) fn check_length(name: &str, text: Option<&str>) -> Result<(), Problem> {
     let bytes = text.map_or(0, str::len);
     if bytes <= SEARCH_TEXT_BYTES {
         return Ok(());
@@ -182,12 +187,13 @@ fn parse_metadata(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
 }
 
 /// Returns the times between two limits, both included.
-fn range(from_ms: Option<i64>, to_ms: Option<i64>) -> RangeInclusive<i64> {
+pub(crate) fn range(from_ms: Option<i64>, to_ms: Option<i64>) -> RangeInclusive<i64> {
     let (oldest, newest) = ThreadSearch::ANY_TIME.into_inner();
     from_ms.unwrap_or(oldest)..=to_ms.unwrap_or(newest)
 }
 
-fn invalid(detail: &str) -> Problem {
+/// Creates the problem for a query that is not valid.
+pub(crate) fn invalid(detail: &str) -> Problem {
     Problem::new(code::INVALID, format!("the query is not valid: {detail}"))
 }
 

@@ -36,6 +36,7 @@ mod queued_runs;
 mod reload;
 mod restart;
 mod routes;
+mod run_list;
 mod statistics;
 mod stop;
 mod streams;

@@ -1,0 +1,64 @@
+//! JSON body of the list of the runs of all threads.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use wattle_graph::event::RunStatus;
+use wattle_run::ports::store::{FoundRun, ThreadFailure};
+
+use crate::document::run::FailureDocument;
+
+/// A run with its thread, as in a list over all threads.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RunSummaryDocument {
+    /// Id of the run.
+    pub run: String,
+    /// Thread of the run.
+    pub thread: String,
+    /// Same value as `thread`, under the field name that requests use.
+    pub thread_id: String,
+    /// App of the thread.
+    pub app: String,
+    /// Graph of the thread.
+    pub graph: String,
+    /// Tenant of the thread; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// `pending`, `running`, `completed`, `interrupted`, `failed` or `cancelled`.
+    #[schema(value_type = String)]
+    pub status: RunStatus,
+    /// Failure of a failed run. Its message is cut to 200 characters and its details are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureDocument>,
+    /// Time at which the run was requested, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// Earliest start of a pending run, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_ms: Option<i64>,
+    /// Time of the start, in milliseconds since 1970; absent for a run that has not started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<i64>,
+    /// Time of the end, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<i64>,
+}
+
+impl From<FoundRun> for RunSummaryDocument {
+    fn from(FoundRun { run, app, graph, tenant }: FoundRun) -> Self {
+        let is_pending = run.status == RunStatus::Pending;
+        let thread = String::from(run.thread);
+        Self {
+            run: run.id.into(),
+            thread_id: thread.clone(),
+            thread,
+            app: app.into(),
+            graph: graph.into(),
+            tenant,
+            status: run.status,
+            failure: run.failure.as_ref().map(|it| ThreadFailure::from(it).into()),
+            created_ms: run.created_ms,
+            due_ms: is_pending.then_some(run.due_ms),
+            started_ms: run.started_ms,
+            ended_ms: run.ended_ms,
+        }
+    }
+}
