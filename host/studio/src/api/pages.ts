@@ -33,6 +33,8 @@ interface Known<T> {
 export interface Order<T> {
   id: (row: T) => string;
   time: (row: T) => number;
+  /** What is another value after a row has changed; its time by default. */
+  state?: (row: T) => string | number;
 }
 
 /**

@@ -1,5 +1,6 @@
 // The columns of the list of threads.
 import { ALL_TENANTS } from "../access/tenant.ts";
+import styles from "../part/paged-list/paged-list.module.css";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -7,7 +8,6 @@ import type { Column } from "../part/virtual-list.tsx";
 import { RouteLink, threadRoute } from "../router/links.tsx";
 import type { Thread } from "./read.ts";
 import { TEXTS } from "./texts.ts";
-import styles from "./threads.module.css";
 
 /**
  * Returns the columns of a list of a tenant. If the request for the list named the tenant, the link

@@ -1,22 +1,15 @@
 // The filter of the list of threads, which is in the address of the view.
 import { tenantOfList } from "../access/tenant.ts";
+import { given, numberOf, words } from "../part/filters/conditions.ts";
+import { milliseconds } from "../part/filters/local-time.ts";
 import { type Check, name, oneOf, readSearch, type Search, writeSearch } from "../router/search.ts";
-import { milliseconds } from "./local-time.ts";
 import { readPairs } from "./metadata.ts";
 
 /** The statuses of threads. */
 export const STATUSES = ["idle", "running", "interrupted", "error"] as const;
 
-/** Maximum number of bytes of a text that the host compares with threads (`SEARCH_TEXT_BYTES`). */
-const TEXT_BYTES = 512;
-
 /** Maximum number of characters of the pairs of metadata. Proxies refuse longer addresses. */
 export const METADATA_CHARS = 2_000;
-
-const bytesOf = (text: string) => new TextEncoder().encode(text).length;
-
-/** Accepts a text that the host compares with threads. */
-const words: Check = (text) => (text !== "" && bytesOf(text) <= TEXT_BYTES ? text : undefined);
 
 /** Accepts pairs of metadata. */
 const pairs: Check = (text) =>
@@ -66,18 +59,7 @@ export function queryOf(filter: ThreadFilter, access: Parameters<typeof tenantOf
   };
 }
 
-function numberOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Number(text);
-}
-
 function jsonOf(text: string | undefined): string | undefined {
   const read = readPairs(text ?? "");
   return text !== undefined && "json" in read ? read.json : undefined;
-}
-
-/** Returns the values that are defined. */
-function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const defined = Object.entries(values).filter(([, value]) => value !== undefined);
-  const found: unknown = Object.fromEntries(defined);
-  return found as { [K in keyof T]?: Exclude<T[K], undefined> };
 }

@@ -1,8 +1,8 @@
 // Which rows of a list are marked as new or changed.
 import { expect, test } from "vitest";
-import { changedRows } from "../../src/threads/changed.ts";
-import { ORDER } from "../../src/threads/read.ts";
-import { threadOf } from "../host.ts";
+import { changedRows } from "../../../src/part/paged-list/changed.ts";
+import { ORDER } from "../../../src/threads/read.ts";
+import { threadOf } from "../../host.ts";
 
 const LIST = [threadOf("b", 8), threadOf("a", 5)];
 

@@ -1,6 +1,6 @@
 // Rows of a list that are new or have changed, which are marked for a moment.
 import { useEffect, useState } from "react";
-import type { Order } from "../api/pages.ts";
+import type { Order } from "../../api/pages.ts";
 
 /** Time for which a row is marked, in milliseconds. It ends before the list is read again. */
 const MARKED_MS = 1_500;
@@ -14,14 +14,14 @@ const NONE: ReadonlySet<string> = new Set();
 export function changedRows<T>(
   before: readonly T[] | undefined,
   after: readonly T[] | undefined,
-  { id, time }: Order<T>,
+  { id, time, state = time }: Order<T>,
 ): string[] {
   const [newest] = before ?? [];
   if (before === undefined || newest === undefined) return [];
-  const times = new Map(before.map((row) => [id(row), time(row)]));
+  const states = new Map(before.map((row) => [id(row), state(row)]));
   const isChanged = (row: T) => {
-    const known = times.get(id(row));
-    return known === undefined ? time(row) > time(newest) : time(row) !== known;
+    const known = states.get(id(row));
+    return known === undefined ? time(row) > time(newest) : state(row) !== known;
   };
   return (after ?? []).filter(isChanged).map(id);
 }

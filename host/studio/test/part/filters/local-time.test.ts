@@ -1,6 +1,6 @@
 // Times of filters in the zone of the browser.
 import { afterEach, expect, test, vi } from "vitest";
-import { toLocal, toMilliseconds } from "../../src/threads/local-time.ts";
+import { toLocal, toMilliseconds } from "../../../src/part/filters/local-time.ts";
 
 afterEach(() => {
   vi.unstubAllEnvs();

@@ -1,0 +1,23 @@
+// Values of filters that several lists have, as addresses and requests have them.
+import type { Check } from "../../router/search.ts";
+
+/** Maximum number of bytes of a text that the host compares with records (`SEARCH_TEXT_BYTES`). */
+const TEXT_BYTES = 512;
+
+const bytesOf = (text: string) => new TextEncoder().encode(text).length;
+
+/** Accepts a text that the host compares with records. */
+export const words: Check = (text) =>
+  text !== "" && bytesOf(text) <= TEXT_BYTES ? text : undefined;
+
+/** Returns the number in a parameter. */
+export function numberOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text);
+}
+
+/** Returns the values that are defined. */
+export function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const defined = Object.entries(values).filter(([, value]) => value !== undefined);
+  const found: unknown = Object.fromEntries(defined);
+  return found as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
