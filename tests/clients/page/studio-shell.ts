@@ -1,4 +1,4 @@
-// A user of the studio: login, navigation, keys, and the list of threads; see `visit.ts`.
+// A user of the studio: login, navigation, keys, and the lists of threads and runs; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import {
@@ -141,6 +141,22 @@ async function enter(page: Page, label: string, value: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
+/** The run that failed is found among those of all threads, and leads to its timeline. */
+async function findsRun(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await main(page).getByRole("link", { name: "Runs" }).click();
+  await page.getByRole("columnheader", { name: "Tenant" }).waitFor();
+  await page.getByLabel("Status").selectOption("failed");
+  const runs = page.locator("tr[data-index]");
+  await comesTo(runs, 1);
+  await runs.getByText("misdeed", { exact: true }).waitFor();
+  await runs.getByRole("link", { name: "order-2" }).waitFor();
+  await visit.look("studio-runs");
+  await runs.getByRole("link").first().click();
+  await page.waitForURL(/\/threads\/order-2\/runs\/[^/]+\?tenant=globex$/);
+  await page.getByRole("alert").getByText("no such order").waitFor();
+}
+
 /**
  * An operator finds the threads of all tenants by each kind of filter, in the address, too, and
  * sees what changes.
@@ -197,6 +213,7 @@ async function finds(visit: Visit): Promise<void> {
   await row(page, "order-1").click();
   await page.getByRole("heading", { name: "order-1" }).waitFor();
   await page.getByRole("group", { name: "Metadata" }).getByText("Green tea").waitFor();
+  await findsRun(visit);
   assert.deepEqual(visit.sent, [], "a search changes nothing");
 }
 

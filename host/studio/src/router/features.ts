@@ -25,6 +25,11 @@ export const FEATURES: readonly Feature[] = [
   { path: "/", page: HomePage, nav: { name: "Home", keys: "g h", need: "read" } },
   { path: "/threads", page: ThreadsPage, nav: { name: "Threads", keys: "g t", need: "read" } },
   {
+    path: "/runs",
+    page: lazyRouteComponent(() => import("../runs/page.tsx")),
+    nav: { name: "Runs", keys: "g r", need: "read" },
+  },
+  {
     path: "/inbox",
     page: lazyRouteComponent(() => import("../inbox/page.tsx")),
     nav: { name: "Inbox", keys: "g i", need: "read" },

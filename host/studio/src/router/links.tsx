@@ -3,6 +3,7 @@ import { useLocation, useParams, useRouter } from "@tanstack/react-router";
 import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
 import type { RunPlace } from "../api/log.ts";
 import type { InboxFilter } from "../inbox/filter.ts";
+import type { RunsFilter } from "../runs/filter.ts";
 import type { ThreadFilter } from "../threads/filter.ts";
 import { publicPath } from "./base.ts";
 import { runText } from "./run-text.ts";
@@ -16,6 +17,11 @@ export function threadsRoute(filter: ThreadFilter = {}): string {
 /** Returns the route of a thread. `tenant` is that of the thread, if the list named one. */
 export function threadRoute(thread: string, tenant?: string): string {
   return `/threads/${encodeURIComponent(thread)}${writeSearch({ tenant })}`;
+}
+
+/** Returns the route of the list of the runs of all threads. */
+export function runsRoute(filter: RunsFilter = {}): string {
+  return `/runs${writeSearch(filter)}`;
 }
 
 /** Returns the route of a run. `at` is the sequence number of the event that is shown. */

@@ -1,6 +1,6 @@
-//! Tests of the studio on the real host in a real browser: login, navigation, the list of threads,
-//! the timeline of a run, its graph, its states and its log, the fork of a run that failed, and the
-//! inbox.
+//! Tests of the studio on the real host in a real browser: login, navigation, the lists of threads
+//! and runs, the timeline of a run, its graph, its states and its log, the fork of a run that failed,
+//! and the inbox.
 
 use bytes::Bytes;
 use futures::future::join_all;
@@ -208,7 +208,7 @@ fn ordered() -> Value {
 }
 
 #[tokio::test]
-async fn the_studio_finds_threads_of_all_tenants() {
+async fn the_studio_finds_threads_and_runs_of_all_tenants() {
     let server = need!(served_to_tenants().await);
     let obey = async |order: &str| match order {
         "run" => {

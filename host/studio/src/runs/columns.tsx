@@ -1,0 +1,89 @@
+// The columns of the list of runs.
+import { ALL_TENANTS } from "../access/tenant.ts";
+import { durationText } from "../part/amount.ts";
+import styles from "../part/paged-list/paged-list.module.css";
+import { Status } from "../part/status.tsx";
+import { Text } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import type { Column } from "../part/virtual-list.tsx";
+import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
+import type { Run } from "./read.ts";
+import { TEXTS } from "./texts.ts";
+
+const MS_US = 1_000;
+
+/**
+ * Returns the columns of a list of a tenant. If the request for the list named the tenant, the links
+ * of a run name its tenant, too.
+ */
+export function columnsOf(tenant: string | undefined): readonly Column<Run>[] {
+  const isOfAll = tenant === ALL_TENANTS;
+  const tenantOf = (run: Run) => (tenant === undefined ? undefined : (run.tenant ?? undefined));
+  return [
+    {
+      key: "run",
+      header: TEXTS.run,
+      render: (row) => (
+        <RouteLink to={runRoute({ thread: row.thread, run: row.run, tenant: tenantOf(row) })}>
+          <Text>{row.run}</Text>
+        </RouteLink>
+      ),
+    },
+    {
+      key: "thread",
+      header: TEXTS.thread,
+      className: styles.wide,
+      render: (row) => (
+        <RouteLink to={threadRoute(row.thread, tenantOf(row))}>
+          <Text>{row.thread}</Text>
+        </RouteLink>
+      ),
+    },
+    ...(isOfAll ? [TENANT] : []),
+    STATUS,
+    GRAPH,
+    // A telephone has no room for it beside the tenant.
+    isOfAll ? { ...REQUESTED, className: `${styles.time} ${styles.wide}` } : REQUESTED,
+    DURATION,
+  ];
+}
+
+const TENANT: Column<Run> = {
+  key: "tenant",
+  header: TEXTS.tenant,
+  className: styles.tenant,
+  render: ({ tenant }) => tenant != null && <Text>{tenant}</Text>,
+};
+
+const STATUS: Column<Run> = {
+  key: "status",
+  header: TEXTS.status,
+  className: styles.status,
+  render: ({ status, failure }) => (
+    <>
+      <Status name={status} /> {failure != null && <Text>{failure.code}</Text>}
+    </>
+  ),
+};
+
+const GRAPH: Column<Run> = {
+  key: "graph",
+  header: TEXTS.appAndGraph,
+  className: styles.wide,
+  render: ({ app, graph }) => <Text>{`${app} / ${graph}`}</Text>,
+};
+
+const REQUESTED: Column<Run> = {
+  key: "requested",
+  header: TEXTS.requested,
+  className: styles.time,
+  render: ({ created_ms }) => <Time ms={created_ms} />,
+};
+
+const DURATION: Column<Run> = {
+  key: "duration",
+  header: TEXTS.duration,
+  className: `${styles.amount} ${styles.wide}`,
+  render: ({ started_ms, ended_ms }) =>
+    started_ms != null && ended_ms != null && durationText((ended_ms - started_ms) * MS_US),
+};

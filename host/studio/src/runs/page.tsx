@@ -1,0 +1,47 @@
+// The runs of all threads of the host, newest request first.
+import { useAccess } from "../access/access.tsx";
+import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import styles from "../part/paged-list/paged-list.module.css";
+import { PagedList } from "../part/paged-list/paged-list.tsx";
+import { RouteLink, runsRoute, useSearchOf } from "../router/links.tsx";
+import { useTitle } from "../shell/title.ts";
+import { columnsOf } from "./columns.tsx";
+import { FILTER, queryOf, type RunsQuery } from "./filter.ts";
+import { RunsFilters } from "./filters.tsx";
+import { ORDER, useRuns } from "./read.ts";
+import { TEXTS } from "./texts.ts";
+
+export default function RunsPage() {
+  useTitle(TEXTS.title);
+  const filter = useSearchOf(FILTER);
+  const query = queryOf(filter, useAccess());
+  return (
+    <div className={styles.page}>
+      <h2 className="w-hidden">{TEXTS.title}</h2>
+      <RunsFilters filter={filter} />
+      <Runs key={JSON.stringify(query)} query={query} />
+    </div>
+  );
+}
+
+function Runs({ query }: { query: RunsQuery }) {
+  return (
+    <PagedList
+      list={useRuns(query)}
+      order={ORDER}
+      columns={columnsOf(query.tenant)}
+      texts={TEXTS}
+      none={<None query={query} />}
+    />
+  );
+}
+
+function None({ query }: { query: RunsQuery }) {
+  const { tenant: _, ...conditions } = query;
+  if (Object.keys(conditions).length === 0) return <p>{TEXTS.none}</p>;
+  return (
+    <p>
+      {TEXTS.noneMatch} <RouteLink to={runsRoute()}>{FILTERS.clear}</RouteLink>
+    </p>
+  );
+}

@@ -1,0 +1,35 @@
+// The filter of the list of runs: what an address means, and what the host is asked for.
+import { expect, test } from "vitest";
+import { readSearch, writeSearch } from "../../src/router/search.ts";
+import { FILTER, queryOf, type RunsFilter, withValue } from "../../src/runs/filter.ts";
+
+const OPERATOR = { is_operator: true, tenant_header: "x-tenant" };
+
+test("each filter is in the address, and is read from it without a loss", () => {
+  const filter = {
+    text: "50% & more=?#\u202E 文字",
+    status: "failed",
+    app: "notes",
+    graph: "main",
+    tenant: "acme",
+    failure: "http-status",
+    created_from_ms: "0",
+    created_to_ms: "1736908200000",
+  } as const satisfies Required<RunsFilter>;
+  expect(readSearch(writeSearch(filter), FILTER)).toEqual(filter);
+  const query = { ...filter, created_from_ms: 0, created_to_ms: 1_736_908_200_000 };
+  expect(queryOf(filter, { is_operator: false })).toEqual(query);
+});
+
+test.each(["text=", "status=idle", "metadata=a=1", "created_to_ms=1.5", "limit=1"])(
+  "what the host would refuse is not read from an address: %s",
+  (search) => {
+    expect(readSearch(`?${search}`, FILTER)).toEqual({});
+  },
+);
+
+test("a filter without a value is neither in the address nor in the request", () => {
+  expect(withValue({ text: "a", status: "failed" }, "text", "")).toEqual({ status: "failed" });
+  expect(queryOf({}, { is_operator: false })).toEqual({});
+  expect(queryOf({}, OPERATOR)).toEqual({ tenant: "*" });
+});

@@ -1,0 +1,145 @@
+// The list of runs, as a user sees it.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
+import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { AccessProvider } from "../../src/access/access.tsx";
+import type { Access } from "../../src/access/scope.ts";
+import { createStudioRouter } from "../../src/router/router.tsx";
+import type { Run } from "../../src/runs/read.ts";
+import { accessOf, problem } from "../host.ts";
+
+/** Height of the list. Without a layout it would have room for no row. */
+const HEIGHT_PX = 440;
+
+let runs: Run[];
+/** How many runs the host examines for a page. */
+let examined: number;
+let refusal: (() => Response) | undefined;
+let asked: URLSearchParams[];
+
+beforeEach(() => {
+  runs = [];
+  examined = Number.POSITIVE_INFINITY;
+  refusal = undefined;
+  asked = [];
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
+  vi.stubGlobal("fetch", async ({ url }: Request) => {
+    const { pathname, searchParams } = new URL(url);
+    if (pathname === "/api/v1/apps") return Response.json([]);
+    if (pathname !== "/api/v1/runs") return Response.json(accessOf({}));
+    asked.push(searchParams);
+    return refusal?.() ?? Response.json(pageOf(searchParams));
+  });
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+/** Returns a run that was requested at this time, and took a second. */
+function runOf(id: string, created_ms: number, values: Partial<Run> = {}): Run {
+  const thread = `thread of ${id}`;
+  const times = { created_ms, started_ms: created_ms, ended_ms: created_ms + 1_000 };
+  const names = { run: id, thread, thread_id: thread, app: "notes", graph: "main" };
+  return { ...names, ...times, status: "completed", ...values };
+}
+
+function matches(run: Run, search: URLSearchParams): boolean {
+  const isOf = run.run.includes(search.get("text") ?? "");
+  return isOf && (search.get("status") ?? run.status) === run.status;
+}
+
+/** Returns the page that a request asks for. The cursor is the number of runs before it. */
+function pageOf(search: URLSearchParams) {
+  const [limit, cursor] = [Number(search.get("limit")), Number(search.get("cursor"))];
+  const items: Run[] = [];
+  for (let at = cursor; at < runs.length; at += 1) {
+    if (items.length === limit || at - cursor === examined) return { items, next_cursor: `${at}` };
+    const run = runs[at] as Run;
+    if (matches(run, search)) items.push(run);
+  }
+  return { items };
+}
+
+/** Shows the studio at a route. */
+function show(route: string, access: Partial<Access> = {}) {
+  const history = createMemoryHistory({ initialEntries: [route] });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <QueryClientProvider client={client}>
+      <AccessProvider access={accessOf(access)}>
+        <RouterProvider router={createStudioRouter(history)} />
+      </AccessProvider>
+    </QueryClientProvider>,
+  );
+  return { history, readAgain: () => client.refetchQueries() };
+}
+
+test("a list without runs says so, with a filter and without one", async () => {
+  show("/runs");
+  await screen.findByText(/no runs yet/);
+  cleanup();
+  show("/runs?status=failed");
+  await screen.findByText(/No run matches/);
+});
+
+test("a run leads to its timeline and to its thread", async () => {
+  const failure = { code: "timeout", message: "too slow", retryable: true };
+  runs = [runOf("r2", 2, { status: "failed", failure }), runOf("r1", 1)];
+  show("/runs");
+  const run = await screen.findByRole("link", { name: "r2" });
+  expect(run.getAttribute("href")).toBe("/threads/thread%20of%20r2/runs/r2");
+  const thread = screen.getByRole("link", { name: "thread of r2" });
+  expect(thread.getAttribute("href")).toBe("/threads/thread%20of%20r2");
+  expect(run.closest("tr")?.textContent).toMatch(/failed timeout.*1\.00 s/);
+});
+
+test("a filter is in the address and in the request", async () => {
+  runs = [runOf("bad", 2, { status: "failed" }), runOf("good", 1)];
+  const { history } = show("/runs");
+  await screen.findByRole("link", { name: "good" });
+  fireEvent.change(screen.getByLabelText("Status"), { target: { value: "failed" } });
+  await waitFor(() => expect(screen.queryByRole("link", { name: "good" })).toBeNull());
+  await screen.findByRole("link", { name: "bad" });
+  expect(history.location.href).toBe("/runs?status=failed");
+  expect(asked.at(-1)?.get("status")).toBe("failed");
+  fireEvent.click(screen.getByRole("link", { name: "Clear filters" }));
+  await screen.findByRole("link", { name: "good" });
+});
+
+test("a match behind many runs is searched for", async () => {
+  runs = Array.from({ length: 7 }, (_, index) => runOf(`r${index}`, 1_000 - index));
+  examined = 6;
+  show("/runs?text=r6");
+  await screen.findByRole("link", { name: "r6" });
+  expect(asked.map((search) => search.get("cursor"))).toEqual([null, "6"]);
+});
+
+test("a run that is new or has ended is marked for a moment", async () => {
+  runs = [runOf("b", 2, { status: "running", ended_ms: null }), runOf("a", 1)];
+  const { readAgain } = show("/runs");
+  const row = (name: string) => screen.getByRole("link", { name }).closest("tr")?.dataset ?? {};
+  await screen.findByRole("link", { name: "a" });
+  runs = [runOf("c", 3), runOf("b", 2), runOf("a", 1)];
+  void readAgain();
+  await screen.findByRole("link", { name: "c" });
+  expect(["a", "b", "c"].filter((name) => "marked" in row(name))).toEqual(["b", "c"]);
+});
+
+test("an operator sees the runs of all tenants, and their links name the tenant", async () => {
+  runs = [runOf("theirs", 3, { tenant: "acme" })];
+  show("/runs", { is_operator: true, tenant_header: "x-tenant" });
+  await screen.findByRole("columnheader", { name: "Tenant" });
+  const link = await screen.findByRole("link", { name: "theirs" });
+  expect(link.getAttribute("href")).toBe("/threads/thread%20of%20theirs/runs/theirs?tenant=acme");
+  expect(asked.at(-1)?.get("tenant")).toBe("*");
+});
+
+test("a failure is shown with its reason", async () => {
+  refusal = () => problem(500, "the store is broken");
+  show("/runs");
+  await screen.findByText("the store is broken");
+});
