@@ -7,6 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
+use wattle_graph::id::AppName;
 use wattle_run::hostcall::runs::{
     EndedRun, InterruptView, Multitask, OnFailure, RunOutcome, RunRef,
 };
@@ -120,6 +121,9 @@ pub struct RunDocument {
     #[serde(default)]
     #[schema(required = true)]
     pub thread_id: String,
+    /// App of the thread; only in descriptions and lists of runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
     /// `pending`, `running`, `completed`, `interrupted`, `failed` or `cancelled`.
     #[schema(value_type = String)]
     pub status: RunStatus,
@@ -186,6 +190,7 @@ impl RunDocument {
             run: run.run.into(),
             thread_id: thread.clone(),
             thread,
+            app: None,
             status,
             failure: None,
             interrupts: Vec::new(),
@@ -197,6 +202,13 @@ impl RunDocument {
             started_ms: None,
             ended_ms: None,
         }
+    }
+
+    /// Names the app of the run's thread.
+    #[must_use]
+    pub fn of_app(mut self, app: &AppName) -> Self {
+        self.app = Some(app.to_string());
+        self
     }
 
     /// Describes a run that was just started.
@@ -238,6 +250,7 @@ impl From<RunSummary> for RunDocument {
             run: run.id.into(),
             thread_id: thread.clone(),
             thread,
+            app: None,
             status: run.status,
             failure: run.failure.map(Into::into),
             interrupts: Vec::new(),

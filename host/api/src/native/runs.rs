@@ -172,7 +172,7 @@ pub async fn list_runs(
             page.items.into_iter().map(Into::into).collect()
         }
     };
-    Ok(Json(runs))
+    Ok(Json(runs.into_iter().map(|run| run.of_app(&record.app)).collect()))
 }
 
 /// Describes a run.
@@ -187,7 +187,8 @@ pub async fn get_run(
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<RunDocument>, Problem> {
-    Ok(Json(scope.run(&engine, &id).await?.into()))
+    let (run, thread) = scope.run_and_thread(&engine, &id).await?;
+    Ok(Json(RunDocument::from(run).of_app(&thread.app)))
 }
 
 /// Waits until a run has ended or its status is `interrupted`.

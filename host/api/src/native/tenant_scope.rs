@@ -244,13 +244,26 @@ impl TenantScope {
     ///
     /// `not-found` if the run does not exist or its thread belongs to another tenant.
     pub async fn run(&self, engine: &Engine, id: &str) -> Result<RunRecord, Problem> {
+        self.run_and_thread(engine, id).await.map(|(run, _thread)| run)
+    }
+
+    /// Returns a run that the request can access, and its thread.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`TenantScope::run`].
+    pub async fn run_and_thread(
+        &self,
+        engine: &Engine,
+        id: &str,
+    ) -> Result<(RunRecord, ThreadRecord), Problem> {
         let missing =
             || Problem::not_found("run", id, "the run never existed, or its thread was deleted");
         let run = RunId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
         let record = engine.ports().store.run(&run).await?.ok_or_else(missing)?;
         match self.thread(engine, record.thread.as_str()).await {
             Err(problem) if problem.code == code::NOT_FOUND => Err(missing()),
-            result => result.map(|_thread| record),
+            result => result.map(|thread| (record, thread)),
         }
     }
 }

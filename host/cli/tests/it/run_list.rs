@@ -67,6 +67,8 @@ async fn runs_are_found_by_any_field() {
         "ended_ms": run["ended_ms"],
     });
     assert_eq!(found, json!({ "items": [item] }));
+    let (_, of_thread) = fixture.get("/api/v1/threads/t-bob/runs").await;
+    assert_eq!((&run["app"], of_thread), (&json!("greeter"), json!([run])));
 }
 
 #[tokio::test]
