@@ -5,6 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use wattle_kit::configuration::Configuration;
+use wattle_kit::process::lasting_port;
+
+use crate::tour;
 
 /// The applications. If two of them define a route, the values of the first one apply.
 const APPS: [&str; 5] = ["asset", "expense", "nl2sql", "reasoning", "travel"];
@@ -25,9 +28,10 @@ pub(crate) struct Demo {
 
 impl Demo {
     /// Reads the configurations of all applications below `root` and points them to the stand-ins
-    /// at the URL `standins`.
-    pub(crate) fn read(root: &Path, standins: &str) -> Result<Self> {
+    /// at the URL `standins`. `folder` is the folder of this run of the demo.
+    pub(crate) fn read(root: &Path, folder: &Path, standins: &str) -> Result<Self> {
         let mut all = own(root)?;
+        all.add_missing(tour::configuration(folder, standins)?);
         for app in APPS {
             let mut shipped = Configuration::shipped(root, app)?;
             shipped.use_standins(standins, root)?;
@@ -43,12 +47,14 @@ impl Demo {
     }
 }
 
-/// Returns the demo's own settings: a free port, a data folder, a start that waits for all apps,
-/// the app `welcome` at `/`, and a short interval between requests to the stand-in of the geocoder.
+/// Returns the demo's own settings: a free port, at which the host can be started again, a data
+/// folder, a start that waits for all apps, the app `welcome` at `/`, and a short interval between
+/// requests to the stand-in of the geocoder.
 fn own(root: &Path) -> Result<Configuration> {
     let plugins = root.join("plugins");
+    let port = lasting_port()?;
     let text = format!(
-        "data = \"data\"\nplugins = {:?}\n[server]\nlisten = \"127.0.0.1:0\"\n\
+        "data = \"data\"\nplugins = {:?}\n[server]\nlisten = \"127.0.0.1:{port}\"\n\
          load_wait = \"10m\"\n[clock]\ntime_zone = \"Asia/Shanghai\"\n\
          [apps.welcome]\npath = {:?}\nmount = \"/\"\n\
          [apps.travel.settings]\npublic_path = \"/apps/travel\"\nnominatim_interval_ms = 20\n",
@@ -65,11 +71,14 @@ mod tests {
     #[test]
     fn the_configuration_has_all_applications_and_no_real_service() {
         let root = crate::root();
-        let demo = Demo::read(&root, "http://127.0.0.1:9").unwrap();
+        let demo = Demo::read(&root, Path::new("/demo"), "http://127.0.0.1:9").unwrap();
         assert!(!demo.text.contains("https://"), "{}", demo.text);
         let config = Configuration::parse("the demo", &demo.text).unwrap();
         let at = |key: &str| config.text(key);
         assert_eq!(at("apps.welcome.mount"), Some("/"));
+        assert_eq!(at("apps.tour.path"), Some("/demo/tour"));
+        assert_eq!(at("grants.tour/std.in_doubt"), Some("ask"));
+        assert_eq!(at("mcp.probe.url"), Some("http://127.0.0.1:9/mcp/probe"));
         for app in APPS {
             let folder = root.join("plugins/apps").join(app).display().to_string();
             assert_eq!(at(&format!("apps.{app}.path")), Some(folder.as_str()));

@@ -11,6 +11,7 @@ use tokio::process::Command;
 use wattle_kit::process::Program;
 
 use crate::config::Demo;
+use crate::tour;
 
 /// A running host and its stand-ins. Dropping it ends both processes.
 pub(crate) struct Host {
@@ -24,6 +25,8 @@ pub(crate) struct Host {
     pub(crate) config: PathBuf,
     /// The executable of the host.
     pub(crate) binary: PathBuf,
+    /// Names and values of the environment variables of the host.
+    variables: Vec<(String, String)>,
     server: Program,
     standin: Program,
     client: reqwest::Client,
@@ -43,19 +46,21 @@ impl Host {
             serde_json::from_str(&standin.ready(|line| line.starts_with('{')).await?)?;
         let standins = addresses["base_url"].as_str().context("no address")?.to_owned();
         let config = folder.join("wattle.toml");
-        let demo = Demo::read(root, &standins)?;
-        std::fs::write(&config, &demo.text)?;
+        let Demo { text, variables } = Demo::read(root, &folder, &standins)?;
+        tour::write(&folder)?;
+        std::fs::write(&config, text)?;
         let binary = programs.join("wattle");
-        let mut command = Command::new(&binary);
-        command.arg("--config").arg(&config).args(["--json", "serve"]);
-        command.envs(demo.variables);
-        let mut server = Program::start(command)?;
-        let ready: Value =
-            serde_json::from_str(&server.ready(|line| line.starts_with("{\"address\"")).await?)?;
-        let address = ready["address"].as_str().context("no address")?.to_owned();
+        let (server, address) = serve(&binary, &config, &variables).await?;
         let client = reqwest::Client::builder().no_proxy().build()?;
         let data = folder.join("data");
-        Ok(Self { address, standins, data, config, binary, server, standin, client })
+        Ok(Self { address, standins, data, config, binary, variables, server, standin, client })
+    }
+
+    /// Kills the host with SIGKILL and starts it again at the same address.
+    pub(crate) async fn kill_and_restart(&mut self) -> Result<()> {
+        self.server.kill().await?;
+        (self.server, self.address) = serve(&self.binary, &self.config, &self.variables).await?;
+        Ok(())
     }
 
     /// Posts a JSON document to an app and parses the response.
@@ -89,6 +94,12 @@ impl Host {
     pub(crate) async fn journal(&self) -> Result<Value> {
         let request = self.client.get(format!("{}/__requests", self.standins));
         Ok(self.good("/__requests", request).await?.json().await?)
+    }
+
+    /// Posts an order to the control endpoints of the stand-ins.
+    pub(crate) async fn order(&self, path: &str, order: &Value) -> Result<()> {
+        let request = self.client.post(format!("{}{path}", self.standins)).json(order);
+        self.good(path, request).await.map(|_| ())
     }
 
     /// The folder of this run of the demo.
@@ -138,6 +149,22 @@ impl Host {
         self.standin.terminate().await?;
         Ok(())
     }
+}
+
+/// Starts the host, and returns it with its URL.
+async fn serve(
+    binary: &Path,
+    config: &Path,
+    variables: &[(String, String)],
+) -> Result<(Program, String)> {
+    let mut command = Command::new(binary);
+    command.arg("--config").arg(config).args(["--json", "serve"]);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    let mut server = Program::start(command)?;
+    let ready: Value =
+        serde_json::from_str(&server.ready(|line| line.starts_with("{\"address\"")).await?)?;
+    let address = ready["address"].as_str().context("no address")?.to_owned();
+    Ok((server, address))
 }
 
 fn row(row: &SqliteRow) -> Value {

@@ -7,13 +7,16 @@ mod expense;
 mod host;
 mod nl2sql;
 mod reasoning;
+mod studio;
 mod table;
+mod tour;
 mod travel;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use host::Host;
+use studio::View;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
@@ -44,7 +47,10 @@ async fn main() -> Result<()> {
     say("\n==== travel: a travel guide from a video, step by step");
     travel::show(&host).await?;
 
-    say(&next_steps(&host, &first));
+    say("\n==== studio: a thread for each view");
+    let views = studio::show(&mut host).await?;
+
+    say(&next_steps(&host, &first, &views));
     if !once {
         say("the server keeps running; press Ctrl-C to stop it");
         wait_for_end().await?;
@@ -61,13 +67,17 @@ async fn wait_for_end() -> Result<()> {
     }
 }
 
-fn next_steps(host: &Host, thread: &str) -> String {
+fn next_steps(host: &Host, thread: &str, views: &[View]) -> String {
     let (address, config) = (&host.address, host.config.display());
     let wattle = host.binary.display();
+    let links = views.iter().map(|View { what, path }| format!("  {what}:\n    {address}{path}"));
+    let links = links.collect::<Vec<_>>().join("\n");
     format!(
         "\n== what next\n\
          a browser: {address}/ shows all applications with examples\n\
-         the studio: {address}/studio/ has all threads; the first one is {address}/studio/threads/{thread}\n\
+         the studio: {address}/studio/ has all threads; the first one is\n  \
+           {address}/studio/threads/{thread}\n\
+         {links}\n\
          curl -s {address}/api/v1/threads/{thread}/trace\n\
          curl -s {address}/apps/asset/api/ai/asset-graph/invoke -H 'content-type: application/json' \\\n  \
            -d '{{\"textInput\": \"持有 英伟达 10 股 成本 120\"}}'\n\
