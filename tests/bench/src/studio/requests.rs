@@ -147,6 +147,7 @@ pub(super) fn cases(plan: Plan) -> Result<Vec<Case>> {
     let path = "/api/v1/thread-counts".to_owned();
     cases.push(Case::get("counts", path, threads.len() as u64));
     cases.extend(CONDITIONS.iter().map(|condition| condition.count(&threads)));
+    cases.extend(runs(&threads));
     cases.extend(log(plan)?);
     cases.extend(agent_server(&threads));
     Ok(cases)
@@ -285,6 +286,20 @@ fn all_pages_of_a_search() -> Case {
         request: Request::AllPages(list_path(&format!("&{ABSENT_TEXT}"))),
         items: Some(0),
     }
+}
+
+/// Returns the requests for the first page of the runs of all threads. Each thread has one run.
+fn runs(threads: &[Fields]) -> [Case; 3] {
+    let path = format!("/api/v1/runs?limit={PAGE_THREADS}");
+    let on_page = |runs: usize| runs.min(PAGE_THREADS) as u64;
+    let of_tenant = threads.iter().filter(|thread| thread.tenant == TENANT).count();
+    let tenant = format!("{path}&tenant={}", tenant_name(TENANT));
+    let absent = format!("{path}&{ABSENT_TEXT}");
+    [
+        Case::get("runs: first page", path, on_page(threads.len())),
+        Case::get("runs: tenant", tenant, on_page(of_tenant)),
+        Case::get("runs: text, no run", absent, on_page(0)),
+    ]
 }
 
 /// Returns the requests for the log of the long run.
