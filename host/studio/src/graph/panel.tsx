@@ -1,7 +1,7 @@
 // What is known of an item of a graph: what it runs, its schemas or conditions, and its tasks.
-import type { ReactNode } from "react";
 import { Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { graphRoute, RouteLink } from "../router/links.tsx";
@@ -63,21 +63,12 @@ function GraphLink({ app, graph }: { app: string; graph: string }) {
   );
 }
 
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section className={styles.part} aria-label={title}>
-      <h4>{title}</h4>
-      {children}
-    </section>
-  );
-}
-
 function Document({ title, value }: { title: string; value: unknown }) {
   if (value === undefined || value === null) return null;
   return (
-    <Part title={title}>
+    <Section title={title}>
       <JsonTree label={title} value={value} />
-    </Part>
+    </Section>
   );
 }
 
@@ -92,7 +83,7 @@ function Tasks({
   if (tasks.length === 0 || routeOf === undefined) return null;
   const hidden = tasks.length - MOST_TASKS;
   return (
-    <Part title={PANEL.tasks}>
+    <Section title={PANEL.tasks}>
       <ul className={styles.list}>
         {tasks.slice(0, MOST_TASKS).map(({ task, status, seq }) => (
           <li key={task}>
@@ -104,13 +95,13 @@ function Tasks({
         ))}
       </ul>
       {hidden > 0 && <p>{TEXTS.more(hidden)}</p>}
-    </Part>
+    </Section>
   );
 }
 
 function Cases({ item }: { item: Item }) {
   return (
-    <Part title={PANEL.cases}>
+    <Section title={PANEL.cases}>
       <ol className={styles.list}>
         {casesOf(item).map(({ when, to }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the order of the cases is their meaning.
@@ -122,14 +113,14 @@ function Cases({ item }: { item: Item }) {
           </li>
         ))}
       </ol>
-    </Part>
+    </Section>
   );
 }
 
 function Channels({ definition }: { definition: unknown }) {
   return (
     <>
-      <Part title={PANEL.channels}>
+      <Section title={PANEL.channels}>
         <ul className={styles.list}>
           {channelsOf(definition).map(({ name, doc, reducer, schema }) => (
             <li key={name}>
@@ -144,7 +135,7 @@ function Channels({ definition }: { definition: unknown }) {
             </li>
           ))}
         </ul>
-      </Part>
+      </Section>
       <Document title={PANEL.context} value={contextSchemaOf(definition)} />
     </>
   );

@@ -4,8 +4,8 @@ import type { ReactNode } from "react";
 import { type LogEvent, type RunPlace, readEvent } from "../api/log.ts";
 import { bytesText } from "../part/amount.ts";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Section } from "../part/section.tsx";
 import { Failure } from "../shell/failure.tsx";
-import styles from "./run.module.css";
 import { PANEL } from "./texts.ts";
 
 /** Time for which an event that is not shown any more is kept, in milliseconds. It may be large. */
@@ -42,11 +42,8 @@ interface DocumentProps {
 /** A value of an event, with its size if it is known. */
 export function Document({ title, value, bytes }: DocumentProps) {
   return (
-    <section className={styles.part}>
-      <h4>
-        {title} {bytes !== undefined && <small>{PANEL.size(bytesText(bytes))}</small>}
-      </h4>
+    <Section title={title} note={bytes === undefined ? undefined : PANEL.size(bytesText(bytes))}>
       <JsonTree label={title} value={value} />
-    </section>
+    </Section>
   );
 }

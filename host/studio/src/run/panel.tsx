@@ -5,6 +5,7 @@ import type { LogEvent, RunPlace } from "../api/log.ts";
 import { durationText } from "../part/amount.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
+import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -12,7 +13,6 @@ import { Fork } from "../travel/fork-form.tsx";
 import { Document, ReadEvent } from "./event.tsx";
 import { LiveText } from "./live-text.tsx";
 import type { CallFacts, Row } from "./row.ts";
-import styles from "./run.module.css";
 import { PANEL, TEXTS } from "./texts.ts";
 
 /** The content of the panel of a row. */
@@ -78,33 +78,24 @@ function Streamed({ call: { text, reasoning, asks } }: { call: CallFacts }) {
   return (
     <>
       {reasoning !== "" && (
-        <Part title={PANEL.reasoning}>
+        <Section title={PANEL.reasoning}>
           <LiveText label={PANEL.reasoning} text={reasoning} />
-        </Part>
+        </Section>
       )}
       {text !== "" && (
-        <Part title={PANEL.streamed}>
+        <Section title={PANEL.streamed}>
           <LiveText label={PANEL.streamed} text={text} />
-        </Part>
+        </Section>
       )}
       {asks.length > 0 && (
-        <Part title={PANEL.asks}>
+        <Section title={PANEL.asks}>
           <LiveText
             label={PANEL.asks}
             text={asks.map(({ name, arguments: text }) => `${name} ${text}`).join("\n")}
           />
-        </Part>
+        </Section>
       )}
     </>
-  );
-}
-
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section className={styles.part} aria-label={title}>
-      <h4>{title}</h4>
-      {children}
-    </section>
   );
 }
 

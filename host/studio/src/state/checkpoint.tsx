@@ -1,11 +1,12 @@
 // A checkpoint: its facts, what differs from another one, and the state.
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useMemo } from "react";
+import { useMemo } from "react";
 import { isMissing } from "../api/missing.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonDiff } from "../part/json-diff/json-diff.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { checkpointRoute, RouteLink, runViewRoute } from "../router/links.tsx";
@@ -59,35 +60,26 @@ function Parts({ place, document, against }: PartsProps) {
     <>
       <Facts facts={factsOf(place, document)} />
       <Difference place={place} document={document} against={against} />
-      <Part title={TEXTS.state}>
+      <Section title={TEXTS.state}>
         <JsonTree label={TEXTS.state} value={state} />
-      </Part>
+      </Section>
       <Blobs thread={place.thread} tenant={place.tenant} value={state} />
       {interrupts.length > 0 && (
-        <Part title={TEXTS.interrupts}>
+        <Section title={TEXTS.interrupts}>
           <JsonTree label={TEXTS.interrupts} value={interrupts} />
-        </Part>
+        </Section>
       )}
       {tasks.length > 0 && (
-        <Part title={TEXTS.tasks}>
+        <Section title={TEXTS.tasks}>
           <JsonTree label={TEXTS.tasks} value={tasks} />
-        </Part>
+        </Section>
       )}
       {Object.keys(metadata).length > 0 && (
-        <Part title={TEXTS.metadata}>
+        <Section title={TEXTS.metadata}>
           <JsonTree label={TEXTS.metadata} value={metadata} />
-        </Part>
+        </Section>
       )}
     </>
-  );
-}
-
-function Part({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section className={styles.part} aria-label={title}>
-      <h4>{title}</h4>
-      {children}
-    </section>
   );
 }
 
@@ -129,7 +121,7 @@ function Difference({ place, document, against }: PartsProps) {
   const { data, error } = useCheckpoint(place, other);
   const title = other === undefined ? TEXTS.difference : TEXTS.against(other);
   return (
-    <Part title={title}>
+    <Section title={title}>
       {other === undefined && <p>{TEXTS.first}</p>}
       {other !== undefined && data === undefined && error === null && (
         <p role="status">{TEXTS.readingOther}</p>
@@ -140,7 +132,7 @@ function Difference({ place, document, against }: PartsProps) {
       {(other === undefined || data !== undefined) && (
         <Changes before={other === undefined ? undefined : data} after={document} />
       )}
-    </Part>
+    </Section>
   );
 }
 
