@@ -4,6 +4,7 @@ import { Panel } from "@wattle/page";
 import type { App } from "../api/apps.ts";
 import { api, ok } from "../api/client.ts";
 import { isMissing } from "../api/missing.ts";
+import { digestText } from "../part/digest.ts";
 import { Facts } from "../part/facts.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { graphRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
@@ -14,9 +15,6 @@ import { TEXTS } from "./texts.ts";
 
 /** Interval at which a visible tab reads the app, in milliseconds. */
 const INTERVAL_MS = 10_000;
-
-/** Characters of a digest that are shown. */
-const DIGEST_CHARS = 12;
 
 export default function AppPage() {
   const app = useParam("app");
@@ -68,7 +66,7 @@ function Parts({ app }: { app: App }) {
         <Facts
           facts={[
             [TEXTS.version, <Text key="version">{version}</Text>],
-            [TEXTS.digest, digest.slice(0, DIGEST_CHARS)],
+            [TEXTS.digest, digestText(digest)],
             [TEXTS.plugins, names(plugins)],
             [TEXTS.settings, names(settings)],
             [TEXTS.mount, mount == null ? undefined : <Text key="mount">{mount}</Text>],

@@ -1,6 +1,7 @@
 // A graph of an app: its picture, and the differences between two of its versions.
 import { SelectField } from "@wattle/page";
 import { useMemo, useState } from "react";
+import { digestText } from "../part/digest.ts";
 import { Text, visible } from "../part/text.tsx";
 import { appRoute, graphRoute, RouteLink, useGo, useParam, useSearchOf } from "../router/links.tsx";
 import { type Check, name } from "../router/search.ts";
@@ -23,9 +24,6 @@ export const itemPath: Check = (text) =>
 
 /** The search parameters of the view. */
 const SEARCH = { version: name, against: name, node: itemPath };
-
-/** Characters of a version that are shown. */
-const VERSION_CHARS = 12;
 
 const NO_STATES = new Map();
 
@@ -90,7 +88,7 @@ function Versions({ app, graph }: Names) {
 }
 
 function short(version: string): string {
-  return visible(version.slice(0, VERSION_CHARS));
+  return visible(digestText(version));
 }
 
 function Body({ app, graph }: Names) {

@@ -1,6 +1,7 @@
 // The lines of a log: what each event says, in short. Values of events are read when they are shown.
 import type { EventOutline } from "../api/log.ts";
 import { cut } from "../part/cut.ts";
+import { digestText } from "../part/digest.ts";
 
 export interface LogLine {
   readonly seq: number;
@@ -68,7 +69,7 @@ function otherText(event: EventOutline): string {
     case "settled":
       return event.decision.kind;
     case "migrated":
-      return `${event.from.slice(0, 12)} → ${event.to.slice(0, 12)}`;
+      return `${digestText(event.from)} → ${digestText(event.to)}`;
     case "custom":
       return joined(event.name, excerptText(event.data.value));
     case "progress":

@@ -6,6 +6,7 @@ import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import type { RunPlace } from "../api/log.ts";
 import { countText, durationText } from "../part/amount.ts";
+import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
@@ -136,7 +137,7 @@ function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {
   const facts: Fact[] = [
     [TEXTS.graph, graph && <Text>{graph}</Text>],
     [TEXTS.reason, reason && <Text>{reason}</Text>],
-    [TEXTS.version, digest?.slice(0, 12)],
+    [TEXTS.version, digest && digestText(digest)],
     [TEXTS.requested, time(run?.created_ms)],
     [TEXTS.started, time(startedMs)],
     [TEXTS.ended, time(endedMs)],

@@ -1,6 +1,7 @@
 // The timeline of a run: the fold of its event outlines. It has no part of React, so that views
 // and tests read it as they like.
 import type { EventOutline } from "../api/log.ts";
+import { digestText } from "../part/digest.ts";
 import { type Attempt, type Origin, Places, type Task } from "./places.ts";
 import type { Row, RowStatus } from "./row.ts";
 import { type Times, timesOf } from "./times.ts";
@@ -241,7 +242,7 @@ export class Timeline {
       case "settled":
         return this.#change(event, event.decision.kind);
       case "migrated":
-        return this.#change(event, `${event.from.slice(0, 12)} → ${event.to.slice(0, 12)}`);
+        return this.#change(event, `${digestText(event.from)} → ${digestText(event.to)}`);
       default:
         return undefined;
     }

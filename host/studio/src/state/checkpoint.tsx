@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { isMissing } from "../api/missing.ts";
 import { Blobs } from "../part/blob/blob.tsx";
+import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonDiff } from "../part/json-diff/json-diff.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
@@ -18,9 +19,6 @@ import { TEXTS } from "./texts.ts";
 
 /** Time for which a state that is not shown any more is kept, in milliseconds. It may be large. */
 const KEPT_MS = 60_000;
-
-/** Digits of a digest that are shown. */
-const DIGITS = 12;
 
 interface CheckpointViewProps {
   place: GraphPlace;
@@ -103,7 +101,7 @@ function factsOf(place: GraphPlace, document: Checkpoint): Fact[] {
     [TEXTS.writers, text(writers.join(", "))],
     [TEXTS.changed, text(changed.join(", "))],
     [TEXTS.next, text(next.join(", "))],
-    [TEXTS.version, text(version?.slice(0, DIGITS) ?? "")],
+    [TEXTS.version, text(digestText(version ?? ""))],
   ];
   return facts.filter(([, value]) => value !== false);
 }

@@ -3,6 +3,7 @@ import { Alert, Panel } from "@wattle/page";
 import { isMissing } from "../api/missing.ts";
 import { type Thread, useThread } from "../api/thread.ts";
 import { Blobs } from "../part/blob/blob.tsx";
+import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Status } from "../part/status.tsx";
@@ -84,7 +85,7 @@ function factsOf(thread: Thread): Fact[] {
     [TEXTS.status, <Status key="status" name={status} />],
     [TEXTS.app, text(app)],
     [TEXTS.graph, text(graph)],
-    [TEXTS.version, version.slice(0, 12)],
+    [TEXTS.version, digestText(version)],
     [TEXTS.run, run == null ? undefined : text(run)],
     [TEXTS.created, <Time key="created" ms={created_ms} />],
     [TEXTS.updated, <Time key="updated" ms={updated_ms} />],

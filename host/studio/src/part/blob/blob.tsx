@@ -3,9 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Alert, Button, saveFile, useOnce } from "@wattle/page";
 import { useEffect, useState } from "react";
 import { Failure } from "../../shell/failure.tsx";
+import { digestText } from "../digest.ts";
 import { visible } from "../text.tsx";
 import styles from "./blob.module.css";
-import { type BlobContent, type BlobPlace, blobName, readContent, readFile } from "./content.ts";
+import { type BlobContent, type BlobPlace, readContent, readFile } from "./content.ts";
 import { blobsIn, LISTED_BLOBS } from "./references.ts";
 import { TEXTS } from "./texts.ts";
 
@@ -42,7 +43,7 @@ export function Blobs({ thread, tenant, value }: BlobsProps) {
 function BlobItem({ place }: { place: BlobPlace }) {
   const [isOpen, setOpen] = useState(false);
   const [failure, setFailure] = useState<string>();
-  const name = blobName(place.digest);
+  const name = digestText(place.digest);
   const [save, isSaving] = useOnce(async () => {
     setFailure(undefined);
     try {
@@ -78,7 +79,7 @@ function Content({ place }: { place: BlobPlace }) {
     // Bytes are compared by nobody.
     structuralSharing: false,
   });
-  if (data !== undefined) return <Shown content={data} name={blobName(digest)} />;
+  if (data !== undefined) return <Shown content={data} name={digestText(digest)} />;
   if (error === null) return <p role="status">{TEXTS.reading}</p>;
   return <Failure error={error} onRetry={() => void refetch()} />;
 }

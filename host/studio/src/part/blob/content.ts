@@ -12,9 +12,6 @@ const IMAGE_BYTES = 16 << 20;
 /** Bytes of the longest text that is shown. A longer one would stop the browser. */
 const TEXT_BYTES = 1 << 20;
 
-/** Characters of the digest in names of files and labels. */
-const NAME_DIGITS = 12;
-
 /** A blob, as a thread refers to it. */
 export interface BlobPlace {
   readonly thread: string;
@@ -38,11 +35,6 @@ export function shownAs(mediaType: string): { kind: BlobContent["kind"]; mostByt
   if (IMAGES.has(mediaType)) return { kind: "image", mostBytes: IMAGE_BYTES };
   const isText = mediaType.startsWith("text/") || /^application\/(.+\+)?json$/.test(mediaType);
   return isText ? { kind: "text", mostBytes: TEXT_BYTES } : { kind: "file", mostBytes: 0 };
-}
-
-/** Returns a short name of a blob. */
-export function blobName(digest: string): string {
-  return digest.slice(0, NAME_DIGITS);
 }
 
 /** Reads what is shown of a blob. */
