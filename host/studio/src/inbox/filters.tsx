@@ -2,7 +2,9 @@
 import { SelectField, TextField } from "@wattle/page";
 import { type FormEvent, useRef, useState } from "react";
 import { useAccess } from "../access/access.tsx";
+import { choosesTenant } from "../access/tenant.ts";
 import { useApps } from "../api/apps.ts";
+import { optionsOf } from "../part/options.ts";
 import { inboxRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { type InboxFilter, withValue } from "./filter.ts";
@@ -11,7 +13,7 @@ import { TEXTS } from "./texts.ts";
 
 /** The filters, each of which has an effect at once. */
 export function InboxFilters({ filter }: { filter: InboxFilter }) {
-  const { is_operator, tenant_header } = useAccess();
+  const access = useAccess();
   const { data = [] } = useApps();
   const box = useRef<HTMLElement>(null);
   const go = useGo();
@@ -20,19 +22,16 @@ export function InboxFilters({ filter }: { filter: InboxFilter }) {
   });
   const set = (key: "app" | "tenant") => (value: string) =>
     go(inboxRoute(withValue(filter, key, value)), { replace: true });
-  // The selected app may have been removed.
-  const names = new Set(data.map(({ name }) => name));
-  if (filter.app !== undefined) names.add(filter.app);
-  const apps = [...names].sort((one, other) => one.localeCompare(other));
+  const apps = data.map(({ name }) => name);
   return (
     <section ref={box} className={styles.filters} aria-label={TEXTS.filters}>
       <SelectField
         label={TEXTS.app}
         value={filter.app ?? ""}
         onChange={set("app")}
-        options={[{ value: "", name: TEXTS.all }, ...apps.map((name) => ({ value: name, name }))]}
+        options={optionsOf(TEXTS.all, apps, filter.app)}
       />
-      {is_operator && tenant_header != null && (
+      {choosesTenant(access) && (
         <TenantFilter key={filter.tenant ?? ""} filter={filter} onTenant={set("tenant")} />
       )}
     </section>

@@ -4,6 +4,7 @@ import { useMemo } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { rowLink, useFocusAfter } from "../part/focus-after.ts";
+import { optionsOf } from "../part/options.ts";
 import { Split } from "../part/split.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -32,7 +33,7 @@ export function LogView({ place, store, version }: RunViewProps) {
     [lines, version, type],
   );
   // biome-ignore lint/correctness/useExhaustiveDependencies: there are more lines in each version.
-  const types = useMemo(() => [...new Set(lines.map(({ type }) => type))].sort(), [lines, version]);
+  const types = useMemo(() => [...new Set(lines.map(({ type }) => type))], [lines, version]);
   const index = at === undefined ? -1 : rows.findIndex(({ seq }) => seq === Number(at));
   useFocusAfter(rowLink(at === undefined ? undefined : Number(at)));
   return (
@@ -41,7 +42,7 @@ export function LogView({ place, store, version }: RunViewProps) {
         <SelectField
           label={LOG.type}
           value={type ?? ""}
-          options={optionsOf(types, type)}
+          options={optionsOf(LOG.all, types, type)}
           onChange={(type) => go(runViewRoute(place, { view: VIEW, type }))}
         />
       </div>
@@ -67,12 +68,6 @@ export function LogView({ place, store, version }: RunViewProps) {
 
 function keyOf({ seq }: LogLine): string {
   return String(seq);
-}
-
-/** Returns the types to choose from. The address may name one that the run does not have. */
-function optionsOf(types: readonly string[], chosen: string | undefined) {
-  const known = chosen === undefined || types.includes(chosen) ? types : [...types, chosen];
-  return [{ value: "", name: LOG.all }, ...known.map((value) => ({ value, name: value }))];
 }
 
 function EventPanel({ place, seq }: { place: RunPlace; seq: number }) {

@@ -4,8 +4,9 @@ import { useAccess } from "../access/access.tsx";
 import { choosesTenant } from "../access/tenant.ts";
 import { FilterField } from "../part/filters/field.tsx";
 import { Filters, TimeField } from "../part/filters/filters.tsx";
-import { ALL, type Option, useAppOptions, useGraphOptions } from "../part/filters/options.ts";
+import { ALL, useAppOptions, useGraphOptions } from "../part/filters/options.ts";
 import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import type { Option } from "../part/options.ts";
 import { visible } from "../part/text.tsx";
 import { threadsRoute, useGo } from "../router/links.tsx";
 import {
