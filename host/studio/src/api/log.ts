@@ -8,6 +8,19 @@ export type EventOutline = Schemas["EventOutline"];
 /** An event with its request, result and other values. */
 export type LogEvent = Schemas["EventDocument"];
 
+/** What a host call returned, or the failure of it. */
+export interface CallResult {
+  isFailed: boolean;
+  value: unknown;
+}
+
+/** Returns what the result of a call says, which the log has as `Ok` or `Err`. */
+export function callResult(result: unknown): CallResult {
+  const fields: { Ok?: unknown; Err?: unknown } = Object(result);
+  const isFailed = "Err" in fields;
+  return { isFailed, value: isFailed ? fields.Err : fields.Ok };
+}
+
 /** A run, and the tenant that its thread belongs to if the address named one. */
 export interface RunPlace {
   thread: string;

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Alert, Button } from "@wattle/page";
 import type { Schemas } from "../api/client.ts";
+import { countText } from "../part/amount.ts";
 import { Facts } from "../part/facts.tsx";
 import { visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -55,7 +56,7 @@ function Told({ outcome }: { outcome: Outcome }) {
 
 function GivenAnswer({ given: { answer } }: { given: Given }) {
   if (answer.value === undefined) {
-    return <p>{TEXTS.tooLarge(answer.bytes.toLocaleString("en"))}</p>;
+    return <p>{TEXTS.tooLarge(countText(answer.bytes))}</p>;
   }
   return (
     <>

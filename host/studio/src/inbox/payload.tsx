@@ -2,6 +2,7 @@
 // or an MCP server.
 import { Button } from "@wattle/page";
 import { useState } from "react";
+import { countText } from "../part/amount.ts";
 import { cut } from "../part/cut.ts";
 import { visible } from "../part/text.tsx";
 import styles from "./inbox.module.css";
@@ -43,9 +44,7 @@ export function Document({ label, value }: { label: string; value: unknown }) {
         {visible(isWhole ? text : cut(text, SHOWN_CHARS))}
       </pre>
       {isCut && (
-        <Button onClick={() => setWhole(true)}>
-          {TEXTS.whole(text.length.toLocaleString("en"))}
-        </Button>
+        <Button onClick={() => setWhole(true)}>{TEXTS.whole(countText(text.length))}</Button>
       )}
     </div>
   );

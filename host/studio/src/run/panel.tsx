@@ -1,7 +1,7 @@
 // What is known of a row: its facts, what a model streams, and the values of its event.
 import { Alert } from "@wattle/page";
 import type { ReactNode } from "react";
-import type { LogEvent, RunPlace } from "../api/log.ts";
+import { callResult, type LogEvent, type RunPlace } from "../api/log.ts";
 import { durationText } from "../part/amount.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
@@ -120,7 +120,8 @@ function Values({ place, event, call }: ValuesProps) {
 function Documents({ event, call }: Omit<ValuesProps, "place">) {
   if (call === undefined) return <Document title={PANEL.event} value={event} bytes={undefined} />;
   const { request, result } = event;
-  const [title, value] = outcomeOf(result);
+  const { isFailed, value } = callResult(result);
+  const title = isFailed ? PANEL.failure : PANEL.result;
   return (
     <>
       {request !== undefined && (
@@ -130,12 +131,6 @@ function Documents({ event, call }: Omit<ValuesProps, "place">) {
       {result !== undefined && <Document title={title} value={value} bytes={call.resultBytes} />}
     </>
   );
-}
-
-/** Returns the title and the value of a result, which the log has as `Ok` or `Err`. */
-function outcomeOf(result: unknown): readonly [title: string, value: unknown] {
-  const fields: { Ok?: unknown; Err?: unknown } = Object(result);
-  return "Err" in fields ? [PANEL.failure, fields.Err] : [PANEL.result, fields.Ok];
 }
 
 /** Returns true for the beginning of a request that the log does not have as a whole. */

@@ -11,6 +11,11 @@ export type RowKind =
   | "message"
   | "change";
 
+/** Returns false for what happens at once, and so has no state. */
+export function hasState(kind: RowKind): boolean {
+  return kind !== "message" && kind !== "change";
+}
+
 /**
  * The state of a row. `replayed`: a call whose result an earlier attempt has received. `reused`: a
  * result of another run. `cached`: a task that was not executed. `lost`: it was cut before its end.

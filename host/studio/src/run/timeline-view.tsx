@@ -7,7 +7,7 @@ import { Text, visible } from "../part/text.tsx";
 import { type Column, VirtualList } from "../part/virtual-list.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
 import { nameOf } from "./names.ts";
-import type { Row } from "./row.ts";
+import { hasState, type Row } from "./row.ts";
 import styles from "./run.module.css";
 import { TEXTS } from "./texts.ts";
 
@@ -53,7 +53,7 @@ function columnsOf(place: RunPlace, onToggle: (row: Row) => void): readonly Colu
       key: "status",
       header: TEXTS.status,
       className: styles.status,
-      render: ({ kind, status }) => !PLAIN.has(kind) && <Status name={status} />,
+      render: ({ kind, status }) => hasState(kind) && <Status name={status} />,
     },
     {
       key: "amount",
@@ -69,9 +69,6 @@ function columnsOf(place: RunPlace, onToggle: (row: Row) => void): readonly Colu
     },
   ];
 }
-
-/** Rows without a state. */
-const PLAIN = new Set<Row["kind"]>(["message", "change"]);
 
 /** Rows whose detail are the channels that they wrote. */
 const WRITERS = new Set<Row["kind"]>(["step", "task", "attempt"]);

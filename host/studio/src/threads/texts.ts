@@ -1,8 +1,6 @@
 // The texts of the list of threads.
+import { countText } from "../part/amount.ts";
 import type { Problem } from "./metadata.ts";
-
-/** Numbers as English texts have them. */
-const NUMBER = new Intl.NumberFormat("en");
 
 /** What is wrong with a pair of metadata. */
 const PAIR_PROBLEMS = {
@@ -22,7 +20,7 @@ export const TEXTS = {
   updatedTo: "Updated until",
   /** A choice with the number of its threads. `+` means that there may be more. */
   counted: (name: string, count: number, isComplete: boolean) =>
-    `${name} (${NUMBER.format(count)}${isComplete ? "" : "+"})`,
+    `${name} (${countText(count)}${isComplete ? "" : "+"})`,
   pairProblem: ({ kind, pair }: Problem) => PAIR_PROBLEMS[kind](pair),
   reading: "Reading the threads…",
   none: "There are no threads yet. A run of an app makes one.",

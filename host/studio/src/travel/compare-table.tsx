@@ -6,7 +6,7 @@ import { type Column, VirtualList } from "../part/virtual-list.tsx";
 import { compareRoute, RouteLink } from "../router/links.tsx";
 import { nameOf } from "../run/names.ts";
 import { RowPanel } from "../run/panel.tsx";
-import type { Row } from "../run/row.ts";
+import { hasState, type Row } from "../run/row.ts";
 import type { Pair } from "./align.ts";
 import type { Places, SideName } from "./compare-head.tsx";
 import { COMPARE } from "./texts.ts";
@@ -17,9 +17,6 @@ const INDENT_PX = 12;
 const DEEPEST = 8;
 
 const SIDES = ["left", "right"] as const;
-
-/** Rows without a state. */
-const PLAIN = new Set<Row["kind"]>(["message", "change"]);
 
 /** Returns the row of a pair that names it: the left one, if there is one. */
 export function rowOf({ left, right }: Pair): Row {
@@ -95,7 +92,7 @@ function Cell({ places, pair, side }: CellProps) {
       >
         <Text>{nameOf(row)}</Text>
       </RouteLink>
-      {!PLAIN.has(kind) && <Status name={status} />}
+      {hasState(kind) && <Status name={status} />}
       {durationUs !== undefined && <small>{durationText(durationUs)}</small>}
     </div>
   );

@@ -2,7 +2,7 @@
 // its own, and the request.
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
-import type { LogEvent, RunPlace } from "../api/log.ts";
+import { callResult, type LogEvent, type RunPlace } from "../api/log.ts";
 
 /** A checkpoint of the root graph, or a host call that has returned. */
 export type Origin =
@@ -50,10 +50,9 @@ export function originOf(event: LogEvent): Origin | undefined {
 }
 
 function callOf({ function: name, request, result }: LogEvent, seq: number): Origin {
-  const fields: { Ok?: unknown; Err?: unknown } = Object(result);
-  const isFailed = "Err" in fields;
-  const answer = textOf(isFailed ? formOf(String(name), request) : fields.Ok);
-  const failure = textOf(isFailed ? fields.Err : NEW_FAILURE);
+  const { isFailed, value } = callResult(result);
+  const answer = textOf(isFailed ? formOf(String(name), request) : value);
+  const failure = textOf(isFailed ? value : NEW_FAILURE);
   const isTooLong = answer.length > EDITED_CHARS;
   return { kind: "call", seq, answer: isTooLong ? "" : answer, failure, isTooLong };
 }
