@@ -1,6 +1,5 @@
 // A run: its facts, and one of its views, such as its timeline.
 import { useQuery } from "@tanstack/react-query";
-import { Alert } from "@wattle/page";
 import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
@@ -8,6 +7,7 @@ import type { RunPlace } from "../api/log.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
+import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -110,11 +110,7 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
         <span>{`${TEXTS.tokens}: ${TEXTS.tokensText(input, output)}`}</span>
       </div>
       {status === "pending" && <p>{TEXTS.waiting}</p>}
-      {facts.failure !== undefined && (
-        <Alert>
-          {TEXTS.failure}: {visible(`${facts.failure.code}: ${facts.failure.message}`)}
-        </Alert>
-      )}
+      {facts.failure && <StatedFailure title={TEXTS.failure} failure={facts.failure} />}
       <details className={styles.facts}>
         <summary>{TEXTS.facts}</summary>
         <Facts facts={factsOf(timeline, data)} />

@@ -1,13 +1,13 @@
 // What is known of a row: its facts, what a model streams, and the values of its event.
-import { Alert } from "@wattle/page";
 import type { ReactNode } from "react";
 import { callResult, type LogEvent, type RunPlace } from "../api/log.ts";
 import { durationText } from "../part/amount.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { Section } from "../part/section.tsx";
+import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
-import { Text, visible } from "../part/text.tsx";
+import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { Fork } from "../travel/fork-form.tsx";
 import { Document, ReadEvent } from "./event.tsx";
@@ -17,15 +17,13 @@ import { PANEL, TEXTS } from "./texts.ts";
 
 /** The content of the panel of a row. */
 export function RowPanel({ place, row }: { place: RunPlace; row: Row }) {
-  const { call } = row;
+  const { call, code, detail } = row;
   return (
     <>
       <Facts facts={factsOf(row)} />
       <Note row={row} />
-      {row.code !== undefined && (
-        <Alert>
-          {PANEL.failure}: {visible(`${row.code}: ${row.detail}`)}
-        </Alert>
+      {code !== undefined && (
+        <StatedFailure title={PANEL.failure} failure={{ code, message: detail }} />
       )}
       {call !== undefined && <Streamed key={row.id} call={call} />}
       <ReadEvent place={place} seq={row.seq}>

@@ -6,6 +6,7 @@ import { Blobs } from "../part/blob/blob.tsx";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
+import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -50,11 +51,7 @@ function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined 
   const { failure, set_aside, metadata, state, thread: id } = thread;
   return (
     <>
-      {failure != null && (
-        <Alert>
-          {TEXTS.failure}: {visible(`${failure.code}: ${failure.message}`)}
-        </Alert>
-      )}
+      {failure != null && <StatedFailure title={TEXTS.failure} failure={failure} />}
       {set_aside != null && (
         <Alert kind="warning">
           {TEXTS.setAside}: {visible(set_aside.failure.message)}

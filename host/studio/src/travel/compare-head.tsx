@@ -1,10 +1,10 @@
 // What is known of one of two runs as a whole.
-import { Alert } from "@wattle/page";
 import type { RunPlace } from "../api/log.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
+import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
-import { Text, visible } from "../part/text.tsx";
+import { Text } from "../part/text.tsx";
 import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
 import type { RunState, RunStore } from "../run/store.ts";
 import { TEXTS } from "../run/texts.ts";
@@ -40,11 +40,7 @@ export function RunHead({ side, place, store, state }: RunHeadProps) {
         <Text>{COMPARE.thread(thread)}</Text>
       </RouteLink>
       <Facts facts={factsOf(timeline)} />
-      {failure !== undefined && (
-        <Alert>
-          {COMPARE.failed}: {visible(`${failure.code}: ${failure.message}`)}
-        </Alert>
-      )}
+      {failure !== undefined && <StatedFailure title={COMPARE.failed} failure={failure} />}
       {state.error !== undefined && (
         <Failure error={state.error} notFound={COMPARE.notFound} onRetry={() => store.start()} />
       )}
