@@ -6,6 +6,7 @@ import { api, ok } from "../api/client.ts";
 import { isMissing } from "../api/missing.ts";
 import { digestText } from "../part/digest.ts";
 import { Facts } from "../part/facts.tsx";
+import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { graphRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
 import { Failure } from "../shell/failure.tsx";
@@ -25,7 +26,7 @@ export default function AppPage() {
     refetchInterval: INTERVAL_MS,
   });
   return (
-    <div className={styles.app}>
+    <Panels>
       <h2>
         <Text>{app}</Text>
       </h2>
@@ -34,7 +35,7 @@ export default function AppPage() {
       )}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
       {data !== undefined && !isMissing(error) && <Parts app={data} />}
-    </div>
+    </Panels>
   );
 }
 

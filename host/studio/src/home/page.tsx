@@ -6,6 +6,7 @@ import { type App, useApps } from "../api/apps.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { useHealth } from "../api/health.ts";
 import { Facts } from "../part/facts.tsx";
+import { Panels } from "../part/panels.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { hostPath } from "../router/base.ts";
@@ -21,13 +22,13 @@ const PROBLEMS_MS = 10_000;
 export function HomePage() {
   useTitle(TEXTS.title);
   return (
-    <div className={styles.home}>
+    <Panels>
       <Host />
       <Apps />
       <Guarded need="operator">
         <Problems />
       </Guarded>
-    </div>
+    </Panels>
   );
 }
 

@@ -1,6 +1,7 @@
 // A checkpoint of a thread, and what differs from the one before or from another one.
 import { Button, Panel, TextField } from "@wattle/page";
 import { type FormEvent, useState } from "react";
+import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import {
   checkpointRoute,
@@ -27,7 +28,7 @@ export default function CheckpointPage() {
   const title = TEXTS.title(visible(checkpoint));
   useTitle(title);
   return (
-    <div className={styles.page}>
+    <Panels>
       <p>
         <RouteLink to={threadRoute(thread, tenant)}>
           <Text>{TEXTS.thread(thread)}</Text>
@@ -40,7 +41,7 @@ export default function CheckpointPage() {
           <CheckpointView place={place} checkpoint={checkpoint} against={against} />
         </div>
       </Panel>
-    </div>
+    </Panels>
   );
 }
 

@@ -6,6 +6,7 @@ import { Blobs } from "../part/blob/blob.tsx";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Panels } from "../part/panels.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
@@ -18,7 +19,6 @@ import { History } from "./history.tsx";
 import { Log } from "./log.tsx";
 import { Runs } from "./runs.tsx";
 import { TEXTS } from "./texts.ts";
-import styles from "./thread.module.css";
 
 /** The search parameters of the view. */
 const SEARCH = { tenant: name };
@@ -29,7 +29,7 @@ export default function ThreadPage() {
   useTitle(TEXTS.title(visible(thread)));
   const { data, error, refetch } = useThread(thread, tenant);
   return (
-    <div className={styles.thread}>
+    <Panels>
       <p>
         <RouteLink to={threadsRoute()}>{TEXTS.back}</RouteLink>
       </p>
@@ -43,7 +43,7 @@ export default function ThreadPage() {
       {data !== undefined && !isMissing(error) && (
         <Parts key={JSON.stringify([thread, tenant])} thread={data} tenant={tenant} />
       )}
-    </div>
+    </Panels>
   );
 }
 
