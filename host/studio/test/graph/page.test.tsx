@@ -1,12 +1,8 @@
 // The views of an app and its graphs, as a user sees them.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import type { GraphDocument } from "../../src/graph/definition.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
-import { accessOf, problem } from "../host.ts";
+import { problem } from "../host.ts";
 import {
   type Kind,
   log,
@@ -16,6 +12,7 @@ import {
   taskFinished,
   taskStarted,
 } from "../run/log.ts";
+import { show } from "../show.tsx";
 import { graphOf } from "./apps.ts";
 
 const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
@@ -86,20 +83,6 @@ function appOf() {
   return { name: "notes", doc: HOSTILE, version: "1", digest: "ef", graphs: ["main"], ...lists };
 }
 
-/** Shows the studio at a route. */
-function show(route: string) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf({})}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
-}
-
 const link = (name: string) => screen.findByRole("link", { name });
 
 const box = (id: string) =>
@@ -112,7 +95,7 @@ const box = (id: string) =>
 const item = async (id: string) => within(await box(id)).getAllByRole("button")[0] as HTMLElement;
 
 test("an app leads to its graph, whose items say what they are", async () => {
-  const history = show("/apps/notes");
+  const { history } = show("/apps/notes");
   fireEvent.click(await link("main"));
   fireEvent.click(await item("plan"));
   const panel = await screen.findByRole("complementary", { name: "plan" });
@@ -151,7 +134,7 @@ test("the address of an item in a nested graph opens it", async () => {
 });
 
 test("two versions are compared in one picture", async () => {
-  const history = show("/apps/notes/graphs/main");
+  const { history } = show("/apps/notes/graphs/main");
   fireEvent.change(await screen.findByLabelText("Compare with"), { target: { value: PINNED } });
   expect((await box("work")).dataset.mark).toBe("added");
   expect((await box("plan")).dataset.mark).toBe("changed");
@@ -172,7 +155,7 @@ test("the graph of a run shows its version and the states of its tasks", async (
     taskFinished("p", { node: "plan" }),
     runEnded(),
   ].map((event) => (event.type === "run_started" ? { ...event, graph: "main" } : event));
-  const history = show(`/threads/t1/runs/${RUN}`);
+  const { history } = show(`/threads/t1/runs/${RUN}`);
   fireEvent.click(await link("Graph"));
   const plan = await box("plan");
   expect(plan.dataset.status).toBe("done");

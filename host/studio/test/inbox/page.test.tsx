@@ -1,14 +1,10 @@
 // The inbox, as a user sees it.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { noteTenantHeader } from "../../src/access/key.ts";
-import type { Access } from "../../src/access/scope.ts";
 import type { InboxItem } from "../../src/inbox/item.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
 import { accessOf, problem } from "../host.ts";
+import { show } from "../show.tsx";
 
 /** Height of the list. Without a layout it would have room for no row. */
 const HEIGHT_PX = 600;
@@ -79,20 +75,6 @@ function itemOf(thread: string, payload: unknown, response_schema: unknown, more
   return { thread, thread_id: thread, app: "a", graph: "g", updated_ms: 1, interrupt, ...more };
 }
 
-/** Shows the studio at a route. */
-function show(route: string, access: Partial<Access> = {}) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf(access)}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
-}
-
 function press(key: string, more: object = {}): void {
   fireEvent.keyDown(document.activeElement ?? document.body, { key, ...more });
 }
@@ -105,7 +87,7 @@ const BOOLEAN = { type: "boolean" };
 
 test("questions are worked off by keys, each with one answer", async () => {
   open = ["one", "two", "three"].map((name) => itemOf(name, { question: `${name}?` }, BOOLEAN));
-  const history = show("/inbox");
+  const { history } = show("/inbox");
   await row(/one\?/);
   press("j");
   await heading("one?");
@@ -221,7 +203,7 @@ test("a key that can only read has no form", async () => {
 test("the operator sees all tenants, and answers for the tenant of the thread", async () => {
   noteTenantHeader("x-tenant");
   open = [itemOf("one", "First?", BOOLEAN, { tenant: "acme" })];
-  const history = show("/inbox", { is_operator: true, tenant_header: "x-tenant" });
+  const { history } = show("/inbox", { is_operator: true, tenant_header: "x-tenant" });
   await row(/First/);
   expect(asked[0]?.get("tenant")).toBe("*");
   press("j");

@@ -1,14 +1,11 @@
 // The view of a run, as a user sees it.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { reached } from "@wattle/page/connection";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { noteTenantHeader } from "../../src/access/key.ts";
 import type { EventOutline } from "../../src/api/log.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
 import { accessOf, problem } from "../host.ts";
+import { show } from "../show.tsx";
 import {
   called,
   callStarted,
@@ -76,20 +73,6 @@ function logPage(search: URLSearchParams) {
   return { items: shown, last_seq, ...(next < last_seq ? { next_after: next } : {}) };
 }
 
-/** Shows the studio at a route. */
-function show(route: string) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf({})}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
-}
-
 const link = (name: string) => screen.findByRole("link", { name });
 
 test("a run that has ended is read page by page, and has no stream", async () => {
@@ -106,7 +89,7 @@ test("a run that has ended is read page by page, and has no stream", async () =>
 test("a call shows its request and its result, and its address leads to it", async () => {
   events = log(runStarted(), taskStarted("t1"), called("t1", 0), taskFinished("t1"), runEnded());
   details = { 3: { request: { url: HOSTILE }, result: { Ok: { status: 200 } } } };
-  const history = show(ROUTE);
+  const { history } = show(ROUTE);
   fireEvent.click(await link("http.send"));
   const panel = await screen.findByRole("complementary", { name: "http.send" });
   const request = await within(panel).findByRole("group", { name: "Request" });

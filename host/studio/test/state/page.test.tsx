@@ -1,14 +1,11 @@
 // Checkpoints, the log and the thread, as a user sees them.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { noteTenantHeader } from "../../src/access/key.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
 import type { Checkpoint } from "../../src/state/read.ts";
 import { accessOf, problem, threadOf } from "../host.ts";
 import { called, checkpointed, log, RUN, runEnded, runStarted, taskStarted } from "../run/log.ts";
+import { show } from "../show.tsx";
 
 /** Height of the list. Without a layout it would have room for no row. */
 const HEIGHT_PX = 440;
@@ -100,20 +97,6 @@ const THREAD = {
   interrupts: [],
 };
 
-/** Shows the studio at a route. */
-function show(route: string) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf({})}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
-}
-
 const region = (name: string) => screen.findByRole("region", { name });
 
 test("a checkpoint shows what differs from the one before, in its written channels", async () => {
@@ -129,7 +112,7 @@ test("a checkpoint shows what differs from the one before, in its written channe
 });
 
 test("a checkpoint can be compared with any other, by its address and by a form", async () => {
-  const history = show("/threads/t1/checkpoints/3?against=1&tenant=acme");
+  const { history } = show("/threads/t1/checkpoints/3?against=1&tenant=acme");
   const difference = await region("Difference to checkpoint 1");
   const list = await within(difference).findByRole("list", { name: "Changed channels" });
   const channels = [...list.querySelectorAll("[data-channel]")];
@@ -167,7 +150,7 @@ test("the first checkpoint, and one whose predecessor was pruned, say so", async
 });
 
 test("a run shows its checkpoints, and a panel with the difference of one", async () => {
-  const history = show(`/threads/t1/runs/${RUN}?view=state`);
+  const { history } = show(`/threads/t1/runs/${RUN}?view=state`);
   fireEvent.click(await screen.findByRole("link", { name: "3 · After superstep 1" }));
   const panel = await screen.findByRole("complementary", { name: "Checkpoint 3" });
   await within(panel).findByRole("region", { name: "Difference to checkpoint 2" });
@@ -180,7 +163,7 @@ test("a run shows its checkpoints, and a panel with the difference of one", asyn
 });
 
 test("a run shows its log, all of it or the events of one type", async () => {
-  const history = show(`/threads/t1/runs/${RUN}?view=log`);
+  const { history } = show(`/threads/t1/runs/${RUN}?view=log`);
   await screen.findByRole("link", { name: "5 · run_ended" });
   expect(
     screen.getByText(/http\.send · <img src=x onerror=alert\(1\)> \[U\+202E\]gnp/),

@@ -1,14 +1,10 @@
 // The list of threads, as a user sees it.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { act, cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
-import type { Access } from "../../src/access/scope.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
 import { STATUSES } from "../../src/threads/filter.ts";
 import type { Thread } from "../../src/threads/read.ts";
 import { accessOf, problem, threadOf } from "../host.ts";
+import { show } from "../show.tsx";
 
 /** Height of the list. Without a layout it would have room for no row. */
 const HEIGHT_PX = 440;
@@ -65,20 +61,6 @@ function countsOf(search: URLSearchParams) {
   const count = (status: string) => found.filter((thread) => thread.status === status).length;
   const by_status = Object.fromEntries(STATUSES.map((status) => [status, count(status)]));
   return { total: found.length, by_status, is_complete: Number.isFinite(examined) === false };
-}
-
-/** Shows the studio at a route. */
-function show(route: string, access: Partial<Access> = {}) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf(access)}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return { history, readAgain: () => client.refetchQueries() };
 }
 
 /** Enters a value into a field. */

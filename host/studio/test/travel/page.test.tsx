@@ -1,15 +1,10 @@
 // Forks from the view of a run, and the comparison of two runs, as a user sees them.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { reached } from "@wattle/page/connection";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { noteTenantHeader } from "../../src/access/key.ts";
-import type { Access } from "../../src/access/scope.ts";
 import type { EventOutline } from "../../src/api/log.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
-import { accessOf, problem } from "../host.ts";
+import { problem } from "../host.ts";
 import {
   called,
   checkpointed,
@@ -22,6 +17,7 @@ import {
   taskStarted,
 } from "../run/log.ts";
 import { type OpenedStream, serveStreams } from "../run/streams.ts";
+import { show } from "../show.tsx";
 
 /** Height of the lists. Without a layout they would have room for no row. */
 const HEIGHT_PX = 440;
@@ -98,25 +94,11 @@ function logPage(events: readonly EventOutline[], search: URLSearchParams) {
   return { items: [{ ...first, request: { url: HOSTILE }, result }], last_seq };
 }
 
-/** Shows the studio at a route. */
-function show(route: string, access: Partial<Access> = {}) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf(access)}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
-}
-
 const button = (name: string) => screen.findByRole("button", { name });
 
 test("a call that failed gets a result, and both runs are compared", async () => {
   noteTenantHeader("x-tenant");
-  const history = show(`/threads/t1/runs/r1?at=${CALL}&tenant=acme`);
+  const { history } = show(`/threads/t1/runs/r1?at=${CALL}&tenant=acme`);
   fireEvent.click(await button("Fork with another answer"));
   const editor = screen.getByLabelText<HTMLTextAreaElement>("Result in the fork");
   expect(JSON.parse(editor.value)).toMatchObject({ status: 200, url: HOSTILE });
@@ -150,7 +132,7 @@ test("a call can fail in the fork, in the thread itself", async () => {
 test("a fork from a checkpoint may have an input, and needs one where nothing runs next", async () => {
   logs = { t1: MENDED.map((event) => ({ ...event, run: "r1" })), copy: [] };
   // The last checkpoint, at which no node runs next.
-  const history = show("/threads/t1/runs/r1?at=15");
+  const { history } = show("/threads/t1/runs/r1?at=15");
   fireEvent.click(await button("Fork from this checkpoint"));
   fireEvent.click(await button("Start the fork"));
   await screen.findByText("Enter a JSON value.");
@@ -203,7 +185,7 @@ test("two runs are shown from where they part, and before that on request", asyn
 });
 
 test("the rows of a pair are shown together, and their address leads to them", async () => {
-  const history = show(COMPARED);
+  const { history } = show(COMPARED);
   const table = await screen.findByRole("table");
   const [call] = await within(table).findAllByRole("link", { name: "http.send" });
   if (call === undefined) throw new Error("the call is shown");

@@ -1,0 +1,29 @@
+// Shows views of the studio, as its router does.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, type RouterHistory, RouterProvider } from "@tanstack/react-router";
+import { render } from "@testing-library/react";
+import { AccessProvider } from "../src/access/access.tsx";
+import type { Access } from "../src/access/scope.ts";
+import { createStudioRouter } from "../src/router/router.tsx";
+import { accessOf } from "./host.ts";
+
+/** A view that is shown. */
+interface Shown {
+  history: RouterHistory;
+  /** Reads again what the view shows. */
+  readAgain: () => Promise<void>;
+}
+
+/** Shows the studio at a route. */
+export function show(route: string, access: Partial<Access> = {}): Shown {
+  const history = createMemoryHistory({ initialEntries: [route] });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <QueryClientProvider client={client}>
+      <AccessProvider access={accessOf(access)}>
+        <RouterProvider router={createStudioRouter(history)} />
+      </AccessProvider>
+    </QueryClientProvider>,
+  );
+  return { history, readAgain: () => client.refetchQueries() };
+}
