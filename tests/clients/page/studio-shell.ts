@@ -5,6 +5,7 @@ import {
   both,
   comesTo,
   eventually,
+  isTitled,
   onPhone,
   order,
   parameter,
@@ -41,7 +42,7 @@ async function shows(visit: Visit): Promise<void> {
   await main(page).getByRole("link", { name: "Threads" }).click();
   await row(page, "plain").waitFor();
   await row(page, HOSTILE).waitFor();
-  assert.equal(await page.title(), "Threads – Wattle studio");
+  await isTitled(page, /^Threads – Wattle studio$/);
   await visit.look("studio-threads");
   await page.getByLabel("Status").selectOption("error");
   await page.getByText("No thread matches the filters.").waitFor();
