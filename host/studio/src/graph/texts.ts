@@ -76,7 +76,6 @@ export const PANEL = {
   tasks: "Tasks",
   attempt: (status: string) => `Task, ${status}`,
   cases: "Cases",
-  mode: "Mode",
   settings: "Definition",
   before: "Definition before",
   input: "Input schema",

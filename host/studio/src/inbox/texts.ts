@@ -55,7 +55,6 @@ export const TEXTS = {
   gone: "The thread does not exist any more: it has expired, or somebody has deleted it.",
   unknown: "The question is not pending any more. Nobody has answered it: its run was changed.",
   onward: "Go to the next question",
-  you: "You have",
   user: (name: string) => `User ${name}`,
   key: (id: string) => `The key ${id}`,
   appItself: (name: string) => `The app ${name}`,

@@ -22,7 +22,6 @@ export const TEXTS = {
   logView: "Log",
   waiting: "The run has not started yet.",
   facts: "Facts",
-  summary: "Summary of the run",
   status: "Status",
   graph: "Graph",
   reason: "Started by",

@@ -41,7 +41,6 @@ export const COMPARE = {
   showCommon: (count: number) =>
     count === 1 ? "Show the row before" : `Show the ${countText(count)} rows before`,
   hideCommon: "Hide what is the same before",
-  toParting: "Go to where the runs part",
   table: "The rows of both runs",
   relation: "Difference",
   relations: {

@@ -21,7 +21,6 @@ export const TEXTS = {
   add: (label: string) => `Add ${label}`,
   addItem: "Add an item",
   remove: (label: string) => `Remove ${label}`,
-  constant: "Fixed value",
   hidden: (text: string) => `With characters that cannot be seen: ${text}`,
   format: "Format",
   asJson: "Edit as JSON",
