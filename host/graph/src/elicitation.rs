@@ -1,4 +1,5 @@
-//! Elicitations: questions that an MCP server asks a person in the middle of a tool call, in the form of the event log.
+//! Elicitations: questions that an MCP server asks a person in the middle of a tool call, in the
+//! form of the event log.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +31,8 @@ pub struct ElicitedQuestion {
     pub schema: Value,
 }
 
-/// One elicitation round of a tool call, with the data that the host needs to continue the call. Clients do not see it,
-/// because the state can be a secret of the server.
+/// One elicitation round of a tool call, with the data that the host needs to continue the call.
+/// Clients do not see it, because the state can be a secret of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elicited {
     /// Number of the round in the call, from 0.

@@ -54,7 +54,8 @@ struct CallsShared {
     /// Locked while a call is sent. `rmcp` returns the id of the call only after sending, and an
     /// elicitation of the call may arrive before that.
     sending: tokio::sync::Mutex<()>,
-    /// Notified when a call ends or sends an elicitation, and when an unassigned elicitation is no longer pending.
+    /// Notified when a call ends or sends an elicitation, and when an unassigned elicitation is no
+    /// longer pending.
     changed: Notify,
     /// Cancelled when the connection to the server is lost.
     connection_lost: CancellationToken,
@@ -63,7 +64,8 @@ struct CallsShared {
 #[derive(Debug, Default)]
 struct CallsState {
     calls: BTreeMap<u64, TrackedCall>,
-    /// Numbers of the elicitations that are not yet assigned to a call, in the order of their arrival.
+    /// Numbers of the elicitations that are not yet assigned to a call, in the order of their
+    /// arrival.
     unassigned: BTreeSet<u64>,
     /// Permits of answers that are being sent, by the id of the elicitation.
     answer_permits: HashMap<RequestId, SendPermit>,
@@ -129,7 +131,8 @@ impl Calls {
         state.calls.is_empty() && !state.has_cancelled
     }
 
-    /// Returns true if a call was cancelled before its end. The server may still send an elicitation of that call.
+    /// Returns true if a call was cancelled before its end. The server may still send an
+    /// elicitation of that call.
     pub(crate) fn have_cancelled(&self) -> bool {
         self.lock().has_cancelled
     }
@@ -258,8 +261,8 @@ pub(crate) struct ElicitationPermit {
 }
 
 impl ElicitationPermit {
-    /// Passes an elicitation to its call and waits for the answer. Returns `None` if the call has ended or was
-    /// cancelled.
+    /// Passes an elicitation to its call and waits for the answer. Returns `None` if the call has
+    /// ended or was cancelled.
     pub(crate) async fn pass(&self, question: ElicitedQuestion) -> Option<ElicitationAnswer> {
         let (reply, answer) = oneshot::channel();
         self.elicitations.try_send(CallElicitation { question, reply }).ok()?;

@@ -14,7 +14,8 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Default limit of a result. A larger result is of no use to a model.
 pub const DEFAULT_OUTPUT_BYTES: usize = 1 << 20;
 
-/// Upper bound of the configurable result limit: a message is limited to 16 MiB, and JSON may escape each byte of it.
+/// Upper bound of the configurable result limit: a message is limited to 16 MiB, and JSON may
+/// escape each byte of it.
 pub const MAX_OUTPUT_BYTES: usize = 8 << 20;
 
 /// Returns true if an address may be reached. The second argument permits private addresses.
@@ -35,7 +36,8 @@ pub struct ServerConfig {
     /// Timeout of a call and of connecting; [`DEFAULT_TIMEOUT`] by default. A call may request a
     /// shorter timeout.
     pub timeout: Duration,
-    /// Maximum bytes of a result; [`DEFAULT_OUTPUT_BYTES`] by default, at most [`MAX_OUTPUT_BYTES`].
+    /// Maximum bytes of a result; [`DEFAULT_OUTPUT_BYTES`] by default, at most
+    /// [`MAX_OUTPUT_BYTES`].
     pub output_bytes: usize,
     /// Whether sessions begin with the handshake of the earlier protocols even if the server knows
     /// the stateless protocol; false by default.

@@ -15,7 +15,8 @@ use crate::sanitizer::strip_control_chars;
 /// Method of an elicitation.
 pub(crate) const ELICITATION_METHOD: &str = "elicitation/create";
 
-/// Name of the only question of an elicitation through a session. The protocol gives this question no name.
+/// Name of the only question of an elicitation through a session. The protocol gives this question
+/// no name.
 const SINGLE_QUESTION: &str = "question";
 
 /// Parts of the failure for a request of an unknown kind: what the tool wants, and advice.
@@ -69,7 +70,8 @@ pub(crate) fn stateless_answers(
     later.find_map(|(number, round)| Some((number + 1, answers(round)?)))
 }
 
-/// Returns the answer to a question in a round. Finds the question by its name, or else by its content.
+/// Returns the answer to a question in a round. Finds the question by its name, or else by its
+/// content.
 fn answer_to<'r>(
     round: &'r ElicitationRound,
     name: &str,
@@ -161,7 +163,8 @@ pub(crate) fn unknown_input(server: &str, tool: &str) -> Failure {
     unsupported(server, tool, "mcp.input-required", UNKNOWN_REQUEST)
 }
 
-/// Returns the failure of a call whose server requests a feature that this host does not offer: its name, and advice.
+/// Returns the failure of a call whose server requests a feature that this host does not offer: its
+/// name, and advice.
 pub(crate) fn unsupported(
     server: &str,
     tool: &str,

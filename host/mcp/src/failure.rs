@@ -116,8 +116,8 @@ pub(crate) fn ends_session(error: &ServiceError) -> bool {
     }
 }
 
-/// Returns true if the server refused a call because it does not know the session. The server has not executed the
-/// call.
+/// Returns true if the server refused a call because it does not know the session. The server has
+/// not executed the call.
 pub(crate) fn is_session_unknown(error: &ServiceError) -> bool {
     matches!(unsent_reason(error), Some(UnsentReason::UnknownSession))
 }
@@ -275,7 +275,8 @@ pub(crate) fn too_deep(server: &str) -> Failure {
     Failure::new(code::INVALID, message)
 }
 
-/// Returns the failure for refused credentials. Servers often repeat parts of the credentials in their explanation.
+/// Returns the failure for refused credentials. Servers often repeat parts of the credentials in
+/// their explanation.
 fn unauthorized(sanitizer: &Sanitizer, words: &str) -> Failure {
     let (server, words) = (sanitizer.server_name(), mask_abbreviated_keys(&sanitizer.quote(words)));
     let colon = if words.is_empty() { "" } else { ": " };

@@ -24,8 +24,8 @@ const HELD_TIMEOUT: Duration = Duration::from_hours(24);
 /// Maximum held calls of one server; each held call can occupy a process.
 const MAX_HELD_PER_SERVER: usize = 32;
 
-/// Maximum held calls of one tenant on all servers, so that unanswered elicitations do not use up the slots of other
-/// tenants.
+/// Maximum held calls of one tenant on all servers, so that unanswered elicitations do not use up
+/// the slots of other tenants.
 const MAX_HELD_PER_TENANT: usize = 8;
 
 /// The owner of a held call.

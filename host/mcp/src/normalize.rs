@@ -29,7 +29,7 @@ const CALL_RESULT_FIELDS: [&str; 3] = ["content", "structuredContent", "isError"
 /// Media type of content that names none.
 const DEFAULT_MEDIA_TYPE: &str = "application/octet-stream";
 
-/// Normalizes the messages of one server and keeps notes about corrected and omitted parts. Clones share the notes.
+/// Normalizes messages of one server and notes corrected and omitted parts. Clones share the notes.
 #[derive(Clone, Debug)]
 pub(crate) struct Normalizer {
     sanitizer: Sanitizer,
@@ -129,7 +129,7 @@ impl Normalizer {
         }
     }
 
-    /// Normalizes the result of a call. Fields that the protocol does not define become a text block.
+    /// Normalizes a result of a call. Fields that the protocol does not define become a text block.
     fn normalize_call_result(&self, result: &mut Map<String, Value>) {
         if let Some(content) = result.get_mut("content") {
             let said = std::mem::take(as_array(content));
@@ -286,9 +286,9 @@ impl Normalizer {
     }
 }
 
-/// Splits a JSON value into messages: the value is one message, or an array of messages, which is a batch of the
-/// protocol of 2025-03-26. Sorts responses to the end of a batch, since nothing after a response is read. Returns
-/// `None` for any other value.
+/// Splits a JSON value into messages: the value is one message, or an array of messages, which is a
+/// batch of the protocol of 2025-03-26. Sorts responses to the end of a batch, since nothing after
+/// a response is read. Returns `None` for any other value.
 pub(crate) fn split_messages(document: Value) -> Option<Vec<Value>> {
     match document {
         Value::Object(_) => Some(vec![document]),
@@ -379,8 +379,8 @@ fn as_array(value: &mut Value) -> &mut Vec<Value> {
     }
 }
 
-/// Removes the fields that prevent a value from being parsed as `T`, and returns their names. Returns `None` if a
-/// required field prevents it.
+/// Removes the fields that prevent a value from being parsed as `T`, and returns their names.
+/// Returns `None` if a required field prevents it.
 fn drop_unparsable_fields<T: DeserializeOwned>(
     value: &mut Value,
     required: &[&str],

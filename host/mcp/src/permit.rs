@@ -19,8 +19,8 @@ pub(crate) enum UnsentReason {
     /// Another host has the lease of the thread.
     #[error(transparent)]
     Fenced(StoreError),
-    /// The server does not know the session of the message, so it has not executed the message. `rmcp` has opened
-    /// another session.
+    /// The server does not know the session of the message, so it has not executed the message.
+    /// `rmcp` has opened another session.
     #[error("the server no longer knows the session")]
     UnknownSession,
 }

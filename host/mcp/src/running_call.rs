@@ -135,8 +135,8 @@ impl HeldCall {
         reply: AnswerSender,
         unscoped_elicitations: bool,
     ) -> Self {
-        // The server has received the call. While the call is held, its run is interrupted and the host releases the
-        // lease of the thread.
+        // The server has received the call. While the call is held, its run is interrupted and the
+        // host releases the lease of the thread.
         running.permit.remove_lease();
         if unscoped_elicitations {
             running.session.service().calls().reserve_session();
@@ -146,8 +146,8 @@ impl HeldCall {
         Self { running, reply }
     }
 
-    /// Passes the answer, with its permit, to the server and returns the call. Returns `None` if the connection is
-    /// lost.
+    /// Passes the answer, with its permit, to the server and returns the call. Returns `None` if
+    /// the connection is lost.
     pub(crate) async fn resume(
         mut self,
         round: &ElicitationRound,

@@ -37,7 +37,8 @@ use crate::running_call::{CallEvent, CallSlot, HeldCall, RunningCall, is_disconn
 use crate::tool_list::ToolList;
 use crate::{elicitation, failure, tool_list, tool_result};
 
-/// Text with which servers report that the stateless protocol forbids an elicitation through the session.
+/// Text with which servers report that the stateless protocol forbids an elicitation through the
+/// session.
 const ELICITATION_ERROR_TEXT: &str = "elicitation via server-initiated requests";
 
 /// Timeout of closing a session when the host stops.

@@ -71,7 +71,8 @@ pub(crate) fn from_undefined_result(result: &ServerResult) -> Option<CallToolRes
     Some(CallToolResult::success(content))
 }
 
-/// Maximum bytes that are compared to find structured content in texts. Larger content is always added as text.
+/// Maximum bytes that are compared to find structured content in texts. Larger content is always
+/// added as text.
 const MAX_COMPARED_BYTES: usize = 16 << 20;
 
 /// Returns true if the texts contain the structured content: a text is the JSON of the content, or

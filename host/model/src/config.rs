@@ -26,8 +26,8 @@ pub const DEFAULT_RETRIES: u32 = 2;
 /// Maximum configurable retries of each model of a route. For longer outages, configure fallbacks.
 pub const MAX_RETRIES: u32 = 10;
 
-/// Timeout of one call with all its attempts, fallbacks and repairs: the default timeout of a node. No timeout of a
-/// route is longer.
+/// Timeout of one call with all its attempts, fallbacks and repairs: the default timeout of a node.
+/// No timeout of a route is longer.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
 
 /// The `[model]` table: providers, routes and aliases.
@@ -47,7 +47,8 @@ pub struct ModelConfig {
     pub tenant_private: bool,
 }
 
-/// How the host requests output that matches a response schema. The host validates the output in every mode.
+/// How the host requests output that matches a response schema. The host validates the output in
+/// every mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StructuredMode {
@@ -73,8 +74,8 @@ pub struct ProviderConfig {
     /// no key, as for a local server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// The strongest structured mode that the provider supports; default `schema`. If the provider rejects a schema,
-    /// the host uses a weaker mode for that call.
+    /// The strongest structured mode that the provider supports; default `schema`. If the provider
+    /// rejects a schema, the host uses a weaker mode for that call.
     #[serde(default)]
     pub structured: StructuredMode,
     /// Whether responses are streamed; default `true`.
@@ -83,9 +84,9 @@ pub struct ProviderConfig {
     /// Fields that the host adds to the body of every request; kind `openai` only.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// Headers that the host adds to every request, such as those of a gateway. [`Routes::open`](crate::Routes::open)
-    /// replaces the secret placeholders in their values. A tenant route that has its own key or base URL does not send
-    /// them.
+    /// Headers that the host adds to every request, such as those of a gateway.
+    /// [`Routes::open`](crate::Routes::open) replaces the secret placeholders in their values. A
+    /// tenant route that has its own key or base URL does not send them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
@@ -98,11 +99,13 @@ pub struct RouteConfig {
     pub provider: String,
     /// The first model, by its name at the provider.
     pub model: String,
-    /// The name of an environment variable. If the variable is set and not empty, its value replaces `model`.
+    /// The name of an environment variable. If the variable is set and not empty, its value
+    /// replaces `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_env: Option<String>,
-    /// Timeout of the first byte of a response and of the time between two chunks. For a response that is not streamed
-    /// and for images, the timeout of the whole response. Default [`DEFAULT_TIMEOUT`].
+    /// Timeout of the first byte of a response and of the time between two chunks. For a response
+    /// that is not streamed and for images, the timeout of the whole response. Default
+    /// [`DEFAULT_TIMEOUT`].
     #[serde(default = "default_timeout", with = "duration")]
     pub timeout: Duration,
     /// Maximum retries of each model after transient errors; default [`DEFAULT_RETRIES`].
@@ -114,8 +117,8 @@ pub struct RouteConfig {
     /// Maximum tokens of the output, for calls that set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Fields that the host adds to requests to the first model. A field replaces the provider's field of the same
-    /// name.
+    /// Fields that the host adds to requests to the first model. A field replaces the provider's
+    /// field of the same name.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
     /// Fallback models. The host calls the fallback models in this order, each when all models

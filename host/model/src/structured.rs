@@ -1,8 +1,9 @@
 //! Structured output: JSON documents that match a response schema.
 //!
-//! A call uses the strongest structured mode of the provider, and a weaker mode if the provider rejects the schema. The
-//! host validates every document against the schema of the guest. The model corrects an invalid document in one repair
-//! turn, unless the guest disables it. A `restart` discards the deltas of the invalid document.
+//! A call uses the strongest structured mode of the provider, and a weaker mode if the provider
+//! rejects the schema. The host validates every document against the schema of the guest. The model
+//! corrects an invalid document in one repair turn, unless the guest disables it. A `restart`
+//! discards the deltas of the invalid document.
 
 mod coerce;
 mod extract;
@@ -105,7 +106,8 @@ pub async fn read_structured(
 
 /// The outcome of validating a completion.
 enum Validation {
-    /// The completion is valid. It has no document if the model called tools or its output was filtered.
+    /// The completion is valid. It has no document if the model called tools or its output was
+    /// filtered.
     Accepted(Option<Value>),
     /// The document violates the schema, or there is no document.
     Invalid(InvalidDocument),
@@ -133,8 +135,8 @@ fn response_format<'a>(shape: &CompiledSchema<'a>, mode: StructuredMode) -> Resp
     }
 }
 
-/// Returns the conversation, with the schema in a system message in the weaker modes. OpenAI's JSON mode requires the
-/// word "json" in the conversation.
+/// Returns the conversation, with the schema in a system message in the weaker modes. OpenAI's JSON
+/// mode requires the word "json" in the conversation.
 fn with_schema_prompt<'a>(
     call: &CandidateCall<'a>,
     shape: &CompiledSchema<'_>,

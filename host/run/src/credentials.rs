@@ -16,11 +16,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 /// The replacement of a secret.
 pub const MASK: &str = "***";
 
-/// Length of the part of a secret that is redacted wherever it occurs, in bytes. A secret that is shorter is redacted
-/// only as a whole word, since it occurs in other words by chance.
+/// Length of the part of a secret that is redacted wherever it occurs, in bytes. A secret that is
+/// shorter is redacted only as a whole word, since it occurs in other words by chance.
 const PIECE_BYTES: usize = size_of::<u64>();
 
-/// Minimum length of a header value to be a secret. A shorter value, such as `1` or `en`, is an option.
+/// Minimum length of a header value to be a secret. A shorter value, such as `1` or `en`, is an
+/// option.
 const MIN_HEADER_SECRET_BYTES: usize = 4;
 
 /// Secrets that are sent to a service. `Debug` prints none of them. Clones are cheap.
@@ -48,7 +49,8 @@ impl Credentials {
         Self(Arc::new(Secrets { pieces, long, short }))
     }
 
-    /// Returns the text of a service with secrets, and parts of them of eight bytes or more, replaced by [`MASK`].
+    /// Returns the text of a service with secrets, and parts of them of eight bytes or more,
+    /// replaced by [`MASK`].
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         let mut hidden: Vec<Range<usize>> = Vec::new();
@@ -79,8 +81,8 @@ impl Credentials {
         self.0.short.iter().fold(out, |text, secret| mask_word(&text, secret))
     }
 
-    /// Returns true if [`redact_exact`](Self::redact_exact) can find anything: there is a secret of eight bytes or
-    /// more.
+    /// Returns true if [`redact_exact`](Self::redact_exact) can find anything: there is a secret of
+    /// eight bytes or more.
     pub fn can_redact_exact(&self) -> bool {
         !self.0.long.is_empty()
     }
@@ -103,8 +105,8 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Returns the secrets in the value of a header: the part after the scheme, such as `Bearer`, or the whole value. For
-/// the scheme `Basic` these are also the decoded pair and the password.
+/// Returns the secrets in the value of a header: the part after the scheme, such as `Bearer`, or
+/// the whole value. For the scheme `Basic` these are also the decoded pair and the password.
 pub fn header_secrets(value: &str) -> Vec<String> {
     let scheme = value.split_once(' ').filter(|(scheme, rest)| {
         scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -123,7 +125,8 @@ pub fn header_secrets(value: &str) -> Vec<String> {
     secrets
 }
 
-/// Returns a message about refused credentials without abbreviated keys, such as `sk-...6789` and `sk-ab***89`.
+/// Returns a message about refused credentials without abbreviated keys, such as `sk-...6789` and
+/// `sk-ab***89`.
 #[must_use]
 pub fn mask_abbreviated_keys(words: &str) -> String {
     let is_cut = |word: &str| word.contains('*') || word.trim_end_matches('.').contains("..");

@@ -1,5 +1,5 @@
-//! JSON from outside of the host: its nesting limit, its approximate size, [its bounded parser](bounded) and [its lenient
-//! parser](lenient).
+//! JSON from outside of the host: its nesting limit, its approximate size, its
+//! [bounded parser](bounded) and its [lenient parser](lenient).
 
 pub mod bounded;
 pub mod lenient;
@@ -47,8 +47,8 @@ pub fn approx_bytes(value: &Value) -> u64 {
     }
 }
 
-/// Writes whole numbers without a decimal point, as JavaScript and canonical JSON (RFC 8785) do. JSON Schema accepts
-/// `1.0` as an integer; guests and servers that parse integers do not.
+/// Writes whole numbers without a decimal point, as JavaScript and canonical JSON (RFC 8785) do.
+/// JSON Schema accepts `1.0` as an integer; guests and servers that parse integers do not.
 pub fn with_integers(value: Value) -> Value {
     match value {
         Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),

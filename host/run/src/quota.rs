@@ -1,9 +1,10 @@
 //! Measures the usage of apps and tenants, and refuses requests that would exceed their caps.
 //!
-//! The host measures the stored usage at the first request. Later it measures again only if a request would exceed the
-//! cap, or if hosts share the store and the measurement is older than [`limit::MEASURE_AGE_MS`]. In between, the host
-//! adds its own usage. A request therefore usually costs an addition, and other hosts may exceed a cap by what they add
-//! within [`limit::MEASURE_AGE_MS`].
+//! The host measures the stored usage at the first request. Later it measures again only if a
+//! request would exceed the cap, or if hosts share the store and the measurement is older than
+//! [`limit::MEASURE_AGE_MS`]. In between, the host adds its own usage. A request therefore usually
+//! costs an addition, and other hosts may exceed a cap by what they add within
+//! [`limit::MEASURE_AGE_MS`].
 //!
 //! A [`UsageMeter`] also counts usage that is not in the store, such as the files of an app.
 
@@ -160,7 +161,8 @@ fn meter_of<K: Eq + Hash>(meters: &Mutex<HashMap<K, Arc<UsageMeter>>>, key: K) -
     if let Some(known) = meters.get(&key) {
         return known.clone();
     }
-    // Requests can name any number of tenants, so the map is bounded. Discarded usage is measured again.
+    // Requests can name any number of tenants, so the map is bounded. Discarded usage is measured
+    // again.
     if meters.len() >= limit::METERED_OWNERS {
         meters.clear();
     }
@@ -191,8 +193,9 @@ async fn usage_of(ports: &Ports, owner: &Owner) -> Result<OwnerUsage, Failure> {
     ports.store.usage(owner).await.map_err(Failure::from)
 }
 
-/// Returns the bytes of all blobs that the threads of an owner mention. A blob counts once for each thread that
-/// mentions it. Returns 0 for blobs of web handlers, since the store has no record of their owner.
+/// Returns the bytes of all blobs that the threads of an owner mention. A blob counts once for each
+/// thread that mentions it. Returns 0 for blobs of web handlers, since the store has no record of
+/// their owner.
 async fn measure_blobs(ports: &Ports, cap: &BlobCap) -> Result<u64, Failure> {
     let (mut bytes, mut from) = (0_u64, None);
     if cap.measure == Measure::Handlers {

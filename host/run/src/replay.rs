@@ -40,7 +40,8 @@ pub use self::report::{Counts, Divergence, Replay, Skipped};
 /// The code with which a thread is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// The version that the thread is pinned to. A difference means that the record, settings or the host have changed.
+    /// The version that the thread is pinned to. A difference means that the record, settings or
+    /// the host have changed.
     Pinned,
     /// Any other version. A difference is an effect of the changed code.
     Current,
@@ -59,8 +60,8 @@ struct ReplayContext<'r> {
 
 /// Replays a thread with the code of an app.
 ///
-/// The replay reads blobs from `ports`, since the journal does not contain their bytes. The journal has the results of
-/// all other calls.
+/// The replay reads blobs from `ports`, since the journal does not contain their bytes. The journal
+/// has the results of all other calls.
 ///
 /// # Errors
 ///

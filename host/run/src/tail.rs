@@ -1,7 +1,8 @@
 //! The reader of a log that grows.
 //!
-//! Streams, subscriptions and waits read the log of a thread in the same way: page by page from a sequence number on,
-//! and after the last event they wait for more. A [`Tail`] does this for a thread or for one of its runs:
+//! Streams, subscriptions and waits read the log of a thread in the same way: page by page from a
+//! sequence number on, and after the last event they wait for more. A [`Tail`] does this for a
+//! thread or for one of its runs:
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -25,20 +26,21 @@
 //! # }
 //! ```
 //!
-//! [`Tail::next`] reads and never waits for new events; [`Tail::wait`] waits and never reads. The caller can therefore
-//! end a wait for its own reasons, such as a shutdown, and still read every event that was durable before.
+//! [`Tail::next`] reads and never waits for new events; [`Tail::wait`] waits and never reads. The
+//! caller can therefore end a wait for its own reasons, such as a shutdown, and still read every
+//! event that was durable before.
 //!
 //! # Guarantees
 //!
-//! * Each event is returned once, in the order of sequence numbers. An event that becomes durable after a read ends the
-//!   next wait, even if the wait starts later.
+//! * Each event is returned once, in the order of sequence numbers. An event that becomes durable
+//!   after a read ends the next wait, even if the wait starts later.
 //! * Both methods are cancel safe: dropping their futures loses no event.
 //! * A tail holds one page in memory ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS),
-//!   [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES)), which it shares with all tails at the same position of the
-//!   thread ([`pages`]).
+//!   [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES)), which it shares with all tails at the
+//!   same position of the thread ([`pages`]).
 //!
-//! A log that does not grow, or that is read only to its current end, needs no tail: [`range`] reads it in pages of the
-//! same size.
+//! A log that does not grow, or that is read only to its current end, needs no tail: [`range`]
+//! reads it in pages of the same size.
 
 pub mod pages;
 pub mod range;
@@ -91,8 +93,8 @@ pub enum TailItem {
     Idle,
     /// The thread does not exist.
     Gone,
-    /// The thread was deleted, and another thread has its id. The tail continues with the first event of the other
-    /// thread.
+    /// The thread was deleted, and another thread has its id. The tail continues with the first
+    /// event of the other thread.
     Replaced,
 }
 
@@ -126,8 +128,8 @@ impl Engine {
 }
 
 impl Tail {
-    /// Returns the next event, or why there is none. The method may be called again after every result and every
-    /// failure; it then reads the log again.
+    /// Returns the next event, or why there is none. The method may be called again after every
+    /// result and every failure; it then reads the log again.
     ///
     /// # Errors
     ///
@@ -140,7 +142,8 @@ impl Tail {
                     return Ok(TailItem::Event(event));
                 }
             }
-            // Changes are marked as seen before the read, so that anything written later ends the next wait.
+            // Changes are marked as seen before the read, so that anything written later ends the
+            // next wait.
             self.changes.borrow_and_update();
             let page = self.read().await?;
             let Some(head) = &page.head else {
@@ -162,8 +165,8 @@ impl Tail {
         }
     }
 
-    /// Waits for a change of the thread, or until the pending run that is read leaves its queue. Returns false if
-    /// nothing happens for `silence`.
+    /// Waits for a change of the thread, or until the pending run that is read leaves its queue.
+    /// Returns false if nothing happens for `silence`.
     pub async fn wait(&mut self, silence: Duration) -> bool {
         let (engine, pending) = (self.engine.clone(), self.pending.clone());
         let leaves = async move {
@@ -196,7 +199,8 @@ impl Tail {
         self.page.as_ref()?.head.as_ref()
     }
 
-    /// Returns true if the run that is read, or any run of the thread, was active according to [`Tail::head`].
+    /// Returns true if the run that is read, or any run of the thread, was active according to
+    /// [`Tail::head`].
     pub fn is_run_active(&self) -> bool {
         let TailQuery { run, .. } = &self.query;
         self.head().is_some_and(|ThreadHead { record, .. }| {
@@ -204,8 +208,9 @@ impl Tail {
         })
     }
 
-    /// Reads the next page. The rollback of a thread's only run deletes the thread and creates it again, in two steps.
-    /// A thread that has just disappeared is therefore read again after the rollback.
+    /// Reads the next page. The rollback of a thread's only run deletes the thread and creates it
+    /// again, in two steps. A thread that has just disappeared is therefore read again after the
+    /// rollback.
     async fn read(&mut self) -> Result<Arc<pages::EventPage>, Failure> {
         let page = self.reader.read(self.query.after).await?;
         if page.head.is_some() || self.page.is_none() {

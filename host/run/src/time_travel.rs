@@ -24,8 +24,8 @@ pub struct HistoryQuery {
     pub namespace: Namespace,
     /// Only checkpoints before this checkpoint.
     pub before: Option<CheckpointId>,
-    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value. An unknown key is
-    /// not an error; it matches no checkpoint.
+    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given
+    /// value. An unknown key is not an error; it matches no checkpoint.
     pub filter: BTreeMap<String, Value>,
     /// Maximum number of checkpoints. Unlimited if `None`.
     pub limit: Option<usize>,
@@ -116,8 +116,8 @@ pub struct EditThread {
     pub tenant: Option<String>,
     /// Namespace of the subgraph to edit; empty for the root graph.
     pub namespace: Namespace,
-    /// The checkpoint to edit. Default: the current checkpoint. An edit of an earlier checkpoint is a fork, which
-    /// subgraphs do not support.
+    /// The checkpoint to edit. Default: the current checkpoint. An edit of an earlier checkpoint is
+    /// a fork, which subgraphs do not support.
     pub checkpoint: Option<CheckpointId>,
     /// The edits. Each list is one superstep. Either all supersteps are applied or none.
     pub supersteps: Vec<Vec<Edit>>,
@@ -194,7 +194,8 @@ pub enum CallRef {
 /// Where a fork continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ForkInto {
-    /// In the thread itself, whose current checkpoint is the fork from then on. Its past stays readable.
+    /// In the thread itself, whose current checkpoint is the fork from then on. Its past stays
+    /// readable.
     #[default]
     InPlace,
     /// In a copy of the thread. The thread itself does not change.

@@ -39,7 +39,8 @@ pub(crate) fn pending_interrupts(
     shown.collect()
 }
 
-/// Returns the pending interrupts as they were raised, each with the namespace of its graph, oldest first.
+/// Returns the pending interrupts as they were raised, each with the namespace of its graph, oldest
+/// first.
 pub(crate) fn pending_with_graphs(
     lineage: &Lineage,
     subgraphs: &Subgraphs,
@@ -69,8 +70,9 @@ pub(crate) fn interrupt_view(
     }
 }
 
-/// Returns the elicitations of calls that their MCP servers hold open and that continue with the thread: the last round
-/// of each held call of a task that has not ended, if the call has no result and was not settled.
+/// Returns the elicitations of calls that their MCP servers hold open and that continue with the
+/// thread: the last round of each held call of a task that has not ended, if the call has no result
+/// and was not settled.
 pub(crate) fn held_elicitations(
     past: &BTreeMap<TaskId, LoggedTask>,
     lineage: &Lineage,

@@ -1,5 +1,5 @@
-//! The allocator of guests: that of the standard library, but it begins with memory that a guest has
-//! from its beginning.
+//! The allocator of guests: that of the standard library, but it begins with memory that a guest
+//! has from its beginning.
 //!
 //! The allocator of the standard library takes all of its memory by growing that of the guest. A
 //! guest makes one call, so it would grow in each, and the host would change the protection of its
@@ -23,8 +23,8 @@ const ARENA_BYTES: usize = 7 * PAGE_BYTES;
 /// Length of [`ARENA`].
 const ARENA_WORDS: usize = ARENA_BYTES / size_of::<u64>();
 
-/// Memory for the heap, aligned like the chunks of `Dlmalloc`. It is zero, so a component has no bytes
-/// for it.
+/// Memory for the heap, aligned like the chunks of `Dlmalloc`. It is zero, so a component has no
+/// bytes for it.
 static mut ARENA: [u64; ARENA_WORDS] = [0; ARENA_WORDS];
 
 #[global_allocator]
@@ -39,8 +39,8 @@ const _: () = assert!(!cfg!(target_feature = "atomics"), "the heap is for a sing
 // SAFETY: a guest has one thread.
 unsafe impl Sync for Heap {}
 
-// SAFETY: `Dlmalloc` returns memory that fits the layout and that nothing else uses, or null. It does
-// not panic.
+// SAFETY: `Dlmalloc` returns memory that fits the layout and that nothing else uses, or null. It
+// does not panic.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: there is one thread, and `Dlmalloc` calls nothing that allocates.

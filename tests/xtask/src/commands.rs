@@ -78,8 +78,8 @@ fn every_test() -> Result<()> {
     lint()?;
     document(PUBLISHED)?;
     run("run the documentation's examples", cargo().arg("test").args(NATIVE).arg("--doc"))?;
-    // In one command, because dependencies of tests have more features. A build of the programs alone
-    // would compile the host once more.
+    // In one command, because dependencies of tests have more features. A build of the programs
+    // alone would compile the host once more.
     let mut build = compiling(&["build", "--tests"]);
     run("build tests, host and stand-ins", build.args(NATIVE).args(bins(PROGRAMS)))?;
     match needs::nextest() {
@@ -119,8 +119,8 @@ pub(crate) fn eval(apps: &[&str]) -> Result<()> {
     run("run the data sets", &mut tests)
 }
 
-/// Makes, builds and tests new apps with packages from the registries, and runs the tests with servers
-/// and gateways that are too large for [`fn@test`]. None of them is left out.
+/// Makes, builds and tests new apps with packages from the registries, and runs the tests with
+/// servers and gateways that are too large for [`fn@test`]. None of them is left out.
 pub(crate) fn peers() -> Result<()> {
     needs::nextest()?;
     peers::install_tested()?;

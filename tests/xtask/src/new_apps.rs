@@ -1,6 +1,6 @@
-//! New apps in each language, which are made, built and tested as their authors do it, with packages
-//! from the registries. Versions that the templates do not pin are the newest ones, so nothing records
-//! that an app was tested before.
+//! New apps in each language, which are made, built and tested as their authors do it, with
+//! packages from the registries. Versions that the templates do not pin are the newest ones, so
+//! nothing records that an app was tested before.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -42,8 +42,8 @@ const LANGUAGES: &[Language] = &[
     Language { name: "c", programs: &[Program::Python], checks: &[] },
 ];
 
-/// Makes an app in each language, builds it, and runs its cases and its unit tests. The host must be
-/// built.
+/// Makes an app in each language, builds it, and runs its cases and its unit tests. The host must
+/// be built.
 ///
 /// # Errors
 ///

@@ -43,8 +43,8 @@ const LOCK: &str = "package-lock.json";
 /// The folder of a built page, below the folder of its sources.
 const BUILT: &str = "dist";
 
-/// Builds all pages and the studio if one is older than its sources. Without Node.js and npm it prints
-/// a note.
+/// Builds all pages and the studio if one is older than its sources. Without Node.js and npm it
+/// prints a note.
 pub(crate) fn build() -> Result<()> {
     if let Some(missing) = missing() {
         say(&format!(
@@ -84,9 +84,9 @@ pub(crate) fn is_source(file: &Path) -> bool {
     is_of_all || is_of_page || inner.starts_with(SHARED) || inner.starts_with(SDK)
 }
 
-/// Returns true if the pages, the studio and the SDK must be checked after a change of this file: of
-/// their sources, of a document from which types are generated, of the contract, or of the templates
-/// of new apps. The path is relative to the root.
+/// Returns true if the pages, the studio and the SDK must be checked after a change of this file:
+/// of their sources, of a document from which types are generated, of the contract, or of the
+/// templates of new apps. The path is relative to the root.
 pub(crate) fn depend_on(file: &Path) -> bool {
     let is_of_app = file.starts_with(WORKSPACE) && file.ends_with("openapi.json");
     let is_document = is_of_app || file == Path::new(DOCUMENT);

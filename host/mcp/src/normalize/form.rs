@@ -53,8 +53,8 @@ pub(super) fn normalize_form(normalizer: &Normalizer, request: &mut Map<String, 
     *place = form;
 }
 
-/// Normalizes the fields of a form. A field that cannot be shown is omitted, unless it is required: then the
-/// elicitation is refused.
+/// Normalizes the fields of a form. A field that cannot be shown is omitted, unless it is required:
+/// then the elicitation is refused.
 fn normalize_fields(
     normalizer: &Normalizer,
     fields: Map<String, Value>,

@@ -29,8 +29,8 @@ use crate::support::{
     respond, servers, text,
 };
 
-/// A stdio server that sends an elicitation in every call but one, and reports whether it booked. `FAILED` is replaced
-/// by its response to a call whose elicitation was refused.
+/// A stdio server that sends an elicitation in every call but one, and reports whether it booked.
+/// `FAILED` is replaced by its response to a call whose elicitation was refused.
 const DESK: &str = r#">>>* tools/call
 /params/arguments/n = 0
 <<<
@@ -176,7 +176,8 @@ async fn calls_before_and_after_an_elicitation_share_a_process() {
     servers.close().await;
 }
 
-/// A server that handles one message at a time responds to nothing else while it waits for an answer.
+/// A server that handles one message at a time responds to nothing else while it waits for an
+/// answer.
 #[tokio::test]
 async fn tool_list_is_not_requested_on_a_reserved_session() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,8 @@ use wattle_run::ports::blob::BlobRef;
 
 use crate::config::ProviderKind;
 
-/// Maximum bytes of all images of one call: the inline limit of Gemini, which is the lowest of all providers.
+/// Maximum bytes of all images of one call: the inline limit of Gemini, which is the lowest of all
+/// providers.
 pub(crate) const MAX_IMAGES_BYTES: u64 = 20 << 20;
 
 /// Number of leading base64 characters that are enough to detect the type of an image.
@@ -58,8 +59,8 @@ impl LoadedImages {
         Ok(pictures)
     }
 
-    /// Returns the media type and the data of an image. For inline data the media type is detected from the bytes,
-    /// because providers reject an image with a wrong type.
+    /// Returns the media type and the data of an image. For inline data the media type is detected
+    /// from the bytes, because providers reject an image with a wrong type.
     pub(crate) fn resolve(&self, image: &Image) -> Result<(String, ImageData), Failure> {
         match &image.source {
             ImageSource::Blob(blob) => {
@@ -147,8 +148,9 @@ fn accepted_types(kind: ProviderKind) -> &'static [&'static str] {
     }
 }
 
-/// Returns the text that replaces an inline image whose type the provider does not accept: the provider would reject
-/// this and every later turn of the conversation. Returns `None` for an accepted image and for a URL.
+/// Returns the text that replaces an inline image whose type the provider does not accept: the
+/// provider would reject this and every later turn of the conversation. Returns `None` for an
+/// accepted image and for a URL.
 pub(crate) fn unsupported_type_note(
     kind: ProviderKind,
     media_type: &str,

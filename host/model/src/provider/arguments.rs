@@ -58,8 +58,8 @@ fn parse_object(text: &str, budget: &JsonBudget) -> Option<Value> {
 pub(super) struct ArgumentsBuffer {
     text: String,
     halves: SurrogateJoiner,
-    /// The start of the arguments, without white space, held back while it may be a string that means no arguments
-    /// (`{}`, `[]`, `null`).
+    /// The start of the arguments, without white space, held back while it may be a string that
+    /// means no arguments (`{}`, `[]`, `null`).
     held: String,
     /// Whether all further text is part of the arguments.
     has_started: bool,
@@ -142,7 +142,8 @@ impl ArgumentsBuffer {
 mod tests {
     use super::*;
 
-    /// Returns the emitted text and the arguments of a text that arrives in fragments of `size` characters.
+    /// Returns the emitted text and the arguments of a text that arrives in fragments of `size`
+    /// characters.
     fn read(text: &str, size: usize) -> (String, Value) {
         let mut arguments = ArgumentsBuffer::default();
         let letters: Vec<char> = text.chars().collect();

@@ -77,8 +77,8 @@ pub(super) enum Progress {
     /// A part and a finish reason that may not be final, because output followed it or no output
     /// preceded it. Only the end of the stream ends the completion.
     FinishIgnored,
-    /// All output, if nothing follows. The service may send a finish reason with every chunk, so more output may follow
-    /// while the connection is open.
+    /// All output, if nothing follows. The service may send a finish reason with every chunk, so
+    /// more output may follow while the connection is open.
     MaybeFinished,
     /// All output. The usage of the completion may follow.
     Finished,
@@ -120,8 +120,8 @@ impl ResponseError {
     }
 }
 
-/// Returns whether a field reports an error. Some services send the field with every chunk, with empty, zero or false
-/// values.
+/// Returns whether a field reports an error. Some services send the field with every chunk, with
+/// empty, zero or false values.
 fn is_error(error: &Value) -> bool {
     match error {
         Value::Bool(is_one) => *is_one,
@@ -459,8 +459,9 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         }
     }
 
-    /// Returns the error for a response that is neither JSON nor a stream of events. `line` is its first line: a
-    /// message of a gateway, or the page of a web server if the base URL lacks a part of its path.
+    /// Returns the error for a response that is neither JSON nor a stream of events. `line` is its
+    /// first line: a message of a gateway, or the page of a web server if the base URL lacks a part
+    /// of its path.
     fn unknown_format(&self, line: &str) -> ProviderError {
         if !line.starts_with('<') {
             let reason = format!("it is neither JSON nor a stream of events, but says `{line}`");
@@ -473,8 +474,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         ))
     }
 
-    /// Returns the error for a response without output. A message of the service replaces `reason`, which is less
-    /// specific.
+    /// Returns the error for a response without output. A message of the service replaces `reason`,
+    /// which is less specific.
     fn no_completion(&self, reason: &str) -> ProviderError {
         let unreadable = || self.malformed(&format!("{reason}{}", self.reported_message()));
         self.reported_error().unwrap_or_else(unreadable)
@@ -512,8 +513,8 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     }
 }
 
-/// Returns the bytes without leading white space and byte order mark. Each byte of the mark may come in a separate
-/// chunk.
+/// Returns the bytes without leading white space and byte order mark. Each byte of the mark may
+/// come in a separate chunk.
 fn trim_bom(bytes: &[u8]) -> &[u8] {
     let is_lead = |byte: u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte);
     let start = bytes.iter().position(|byte| !is_lead(*byte));

@@ -14,7 +14,8 @@ pub(super) fn tool_name(name: &str) -> &str {
     if name.is_empty() { UNNAMED } else { name }
 }
 
-/// Returns the id of a tool call in letters, digits, `_` and `-`, as some providers require. Equal ids remain equal.
+/// Returns the id of a tool call in letters, digits, `_` and `-`, as some providers require. Equal
+/// ids remain equal.
 pub(super) fn sanitize_id(id: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     if !id.is_empty() && id.chars().all(is_plain) {

@@ -74,8 +74,8 @@ impl StateSize {
     }
 }
 
-/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for each array item and
-/// each other scalar.
+/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for
+/// each array item and each other scalar.
 ///
 /// # Errors
 ///
@@ -141,8 +141,9 @@ impl StateOwner {
     }
 }
 
-/// Returns the family of a model: its name up to the end of the first word after the vendor. `gemini-3-pro` and
-/// `gemini-flash-latest` are of one family, `anthropic/claude-opus-4` and `anthropic/claude-haiku-5` of another one.
+/// Returns the family of a model: its name up to the end of the first word after the vendor.
+/// `gemini-3-pro` and `gemini-flash-latest` are of one family, `anthropic/claude-opus-4` and
+/// `anthropic/claude-haiku-5` of another one.
 fn family(model: &str) -> &str {
     let start = model.rfind('/').map_or(0, |slash| slash + 1);
     let word = model[start..].find(|letter: char| !letter.is_alphabetic());
@@ -176,7 +177,8 @@ enum OutlineItem {
     Own(Value),
 }
 
-/// The next `bytes` bytes of the text or the reasoning, and the fields of their part other than the text.
+/// The next `bytes` bytes of the text or the reasoning, and the fields of their part other than the
+/// text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct TextRange {
     bytes: usize,

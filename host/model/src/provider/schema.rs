@@ -41,7 +41,8 @@ use crate::provider::schema::cache::SchemaCache;
 use crate::provider::schema::pattern::Portability;
 use crate::structured::strict;
 
-/// Maximum passes over one schema. A change may require another one; two passes are enough for nearly all schemas.
+/// Maximum passes over one schema. A change may require another one; two passes are enough for
+/// nearly all schemas.
 const MAX_PASSES: usize = 8;
 
 /// Maximum changes of one schema in a log message.
@@ -54,31 +55,36 @@ const MAX_NOTES: usize = 1000;
 /// Maximum characters of the name of a tool in a log message.
 const MAX_NAME_CHARS: usize = 128;
 
-/// The requirements of a provider for the schemas of tool arguments. All providers require an object with `type` and
-/// `properties` at the root, and no union.
+/// The requirements of a provider for the schemas of tool arguments. All providers require an
+/// object with `type` and `properties` at the root, and no union.
 ///
 /// # Sources
 ///
-/// The documentation ("Function calling" of OpenAI, "Tool use" of Anthropic, `FunctionDeclaration` of the Gemini API)
-/// says "JSON Schema" and little more. The rest comes from error messages of the services, as users report them:
+/// The documentation ("Function calling" of OpenAI, "Tool use" of Anthropic, `FunctionDeclaration`
+/// of the Gemini API) says "JSON Schema" and little more. The rest comes from error messages of the
+/// services, as users report them:
 ///
-/// * OpenAI: "object schema missing properties" (openai/openai-agents-python issue 449); "schema must have type
-///   'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (chatanywhere/GPT_API_free issue
-///   403).
-/// * Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level" (anthropics/claude-code issue
-///   5319); "It must match JSON Schema draft 2020-12" (openclaw/openclaw issue 98588, which lists what is accepted).
-/// * Gemini: "value for properties at top-level must be an object" (cbdb-project/cbdb-online-main-server pull request
-///   879). What `parametersJsonSchema` accepts is documented at `responseJsonSchema` of `GenerationConfig`.
+/// * OpenAI: "object schema missing properties" (openai/openai-agents-python issue 449); "schema
+///   must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level"
+///   (chatanywhere/GPT_API_free issue 403).
+/// * Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level"
+///   (anthropics/claude-code issue 5319); "It must match JSON Schema draft 2020-12"
+///   (openclaw/openclaw issue 98588, which lists what is accepted).
+/// * Gemini: "value for properties at top-level must be an object"
+///   (cbdb-project/cbdb-online-main-server pull request 879). What `parametersJsonSchema` accepts
+///   is documented at `responseJsonSchema` of `GenerationConfig`.
 #[derive(Debug)]
 struct Requirements {
     /// Keywords that are refused at the root.
     rejected_at_root: &'static [&'static str],
-    /// Whether the schema of an array requires `items`. Sources: "array schema missing items" of OpenAI (sigoden/aichat
-    /// pull request 1049), "items: missing field" of Gemini (NousResearch/hermes-agent issue 71804).
+    /// Whether the schema of an array requires `items`. Sources: "array schema missing items" of
+    /// OpenAI (sigoden/aichat pull request 1049), "items: missing field" of Gemini
+    /// (NousResearch/hermes-agent issue 71804).
     requires_items: bool,
-    /// Whether names of properties at the root must have 1 to 64 characters of `[a-zA-Z0-9_.-]`. Source: "Property keys
-    /// should match pattern" of Anthropic, which checks the root only
-    /// (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws issue 709).
+    /// Whether names of properties at the root must have 1 to 64 characters of `[a-zA-Z0-9_.-]`.
+    /// Source: "Property keys should match pattern" of Anthropic, which checks the root only
+    /// (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws issue
+    /// 709).
     requires_plain_keys: bool,
     /// The permitted values of `format`; `None` if every value is permitted. OpenAI checks formats
     /// in strict mode, and some services that speak OpenAI's format always do: "'uri' is not a
@@ -95,23 +101,24 @@ struct Requirements {
     /// Source: "If a schema node has Schema.ref set, then only description and default can be set
     /// alongside it" of Gemini (diegosouzapw/OmniRoute issue 461).
     reference_siblings: Option<&'static [&'static str]>,
-    /// Whether a definition may require itself only through properties that are not required. Sources:
-    /// `responseJsonSchema` of the Gemini API; "a ref loop of required fields was found" (juspay/juspay-mcp pull
-    /// request 132).
+    /// Whether a definition may require itself only through properties that are not required.
+    /// Sources: `responseJsonSchema` of the Gemini API; "a ref loop of required fields was found"
+    /// (juspay/juspay-mcp pull request 132).
     rejects_required_loops: bool,
-    /// Whether `enum` must have strings only or numbers only, and `const` is refused. Source: `responseJsonSchema` of
-    /// the Gemini API.
+    /// Whether `enum` must have strings only or numbers only, and `const` is refused. Source:
+    /// `responseJsonSchema` of the Gemini API.
     requires_plain_enums: bool,
-    /// Whether keywords of objects and arrays require their type, and each required property a schema. Sources: "only
-    /// allowed for OBJECT type" (anomalyco/opencode pull request 11888) and "property is not defined" (probelabs/probe
-    /// issue 569) of Gemini.
+    /// Whether keywords of objects and arrays require their type, and each required property a
+    /// schema. Sources: "only allowed for OBJECT type" (anomalyco/opencode pull request 11888) and
+    /// "property is not defined" (probelabs/probe issue 569) of Gemini.
     requires_keyword_types: bool,
-    /// Maximum depth of schemas within schemas. Source: "exceeds the maximum allowed nesting depth" of Gemini
-    /// (google-gemini/gemini-cli issue 5923), which does not state the limit. Messages of Google's services have 100
-    /// levels by default, of which a property takes six. For other providers the limit is that of a schema of the host
-    /// (`limit::SCHEMA_DEPTH`).
+    /// Maximum depth of schemas within schemas. Source: "exceeds the maximum allowed nesting depth"
+    /// of Gemini (google-gemini/gemini-cli issue 5923), which does not state the limit. Messages of
+    /// Google's services have 100 levels by default, of which a property takes six. For other
+    /// providers the limit is that of a schema of the host (`limit::SCHEMA_DEPTH`).
     max_depth: usize,
-    /// Maximum tools of one request; `None` if there is no limit. Source: `tools` of OpenAI's chat completions.
+    /// Maximum tools of one request; `None` if there is no limit. Source: `tools` of OpenAI's chat
+    /// completions.
     max_tools: Option<usize>,
 }
 
@@ -257,8 +264,8 @@ impl SchemaAdapter {
     }
 }
 
-/// Returns the changes to the schema of a tool's arguments for providers of a kind, one phrase each; none if the schema
-/// is sent unchanged.
+/// Returns the changes to the schema of a tool's arguments for providers of a kind, one phrase
+/// each; none if the schema is sent unchanged.
 pub fn schema_changes(kind: ProviderKind, schema: &Value) -> Vec<String> {
     adapt(schema, Requirements::for_kind(kind)).changes.0
 }

@@ -43,8 +43,8 @@ pub(super) struct StreamedText {
 }
 
 impl StreamedText {
-    /// Creates an empty text for a response of `model`. The name of the model decides whether a closing tag without an
-    /// opening tag may end reasoning.
+    /// Creates an empty text for a response of `model`. The name of the model decides whether a
+    /// closing tag without an opening tag may end reasoning.
     pub(super) fn for_model(model: &str) -> Self {
         let (held, guesses) = (String::new(), !separates_reasoning(model));
         Self { parser: ThinkTagParser::Start { held, guesses }, ..Self::default() }
@@ -89,7 +89,8 @@ impl StreamedText {
         self.is_fixed = true;
     }
 
-    /// Handles the start of another part of the response. From now on a closing tag counts only if reasoning is open.
+    /// Handles the start of another part of the response. From now on a closing tag counts only if
+    /// reasoning is open.
     pub(super) fn start_next_part(&mut self, sink: &CallSink<'_>) {
         if !matches!(self.parser, ThinkTagParser::Inside(_)) {
             self.flush(sink);

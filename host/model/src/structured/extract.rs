@@ -1,8 +1,8 @@
 //! Finds the JSON documents in the text of a completion.
 //!
-//! Models surround a document with prose, code fences and drafts, reason before it, or write it as a JSON string within
-//! the text. One pass finds all documents in order. A malformed or truncated document is reported as an error; a
-//! complete object within it does not count as a document.
+//! Models surround a document with prose, code fences and drafts, reason before it, or write it as
+//! a JSON string within the text. One pass finds all documents in order. A malformed or truncated
+//! document is reported as an error; a complete object within it does not count as a document.
 
 use std::collections::VecDeque;
 
@@ -53,7 +53,8 @@ fn after_reasoning(text: &str) -> &str {
     inside.split_once(THINK_TAGS.1).map_or("", |(_, said)| said)
 }
 
-/// Finds the documents of a text. In a JSON string within the text (not `is_outer`), no further string is unescaped.
+/// Finds the documents of a text. In a JSON string within the text (not `is_outer`), no further
+/// string is unescaped.
 fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<FoundDocument>) {
     let mut at = 0;
     while let Some(start) = text[at..].find(['{', '[']).map(|further| at + further) {

@@ -11,10 +11,10 @@
 //! may receive the answer. A host that does not hold the call leaves the run to the host that does.
 //! The run is then pending and names the interrupts that it answers.
 //!
-//! The run is left to that host as long as the host is live and not shutting down, without a timeout. A host at its
-//! maximum number of runs starts the run when it has capacity. A host that was not notified finds the run in its next
-//! list of pending runs. The run is due from the last change of its thread on, so a host whose clock is behind also
-//! sees it as due.
+//! The run is left to that host as long as the host is live and not shutting down, without a
+//! timeout. A host at its maximum number of runs starts the run when it has capacity. A host that
+//! was not notified finds the run in its next list of pending runs. The run is due from the last
+//! change of its thread on, so a host whose clock is behind also sees it as due.
 //!
 //! The other hosts check the run periodically. The store decides by its own clock which hosts are
 //! live, so the lease of a dead host bounds the wait for that host. After the wait, any host starts
@@ -38,8 +38,9 @@ use crate::ports::store::{
 use crate::view;
 
 impl Engine {
-    /// Releases the calls that are held for a thread and that the thread does not wait for. No run may be active on
-    /// the thread in this process, because a call is held before its interrupt is in the log.
+    /// Releases the calls that are held for a thread and that the thread does not wait for. No run
+    /// may be active on the thread in this process, because a call is held before its interrupt is
+    /// in the log.
     pub(super) fn release_unneeded(&self, thread: &ThreadId) {
         self.release_held(self.0.ports.tools.held_calls(Some(thread)));
     }
@@ -53,8 +54,8 @@ impl Engine {
         }
     }
 
-    /// Releases held calls that no thread waits for. Threads in use in this process are skipped. Other hosts may have
-    /// changed the threads.
+    /// Releases held calls that no thread waits for. Threads in use in this process are skipped.
+    /// Other hosts may have changed the threads.
     pub(super) async fn sweep_held_calls(&self) {
         let held = self.0.ports.tools.held_calls(None).into_iter();
         self.release_if_unneeded(held.filter(|(thread, _)| !self.is_active(thread)).collect())

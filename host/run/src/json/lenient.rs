@@ -1,9 +1,9 @@
 //! Lenient parsing of JSON from services and clients, including lone surrogates.
 //!
-//! A service that streams a text in pieces may split a character that JSON escapes as a surrogate pair
-//! (`\ud83d\ude00`). A lone surrogate is not a character, so JSON parsers reject it. This module maps it to a
-//! private-use character until [`SurrogateJoiner`] joins the pair. A [request](parse_request) arrives in one piece, so
-//! a lone surrogate in it becomes U+FFFD.
+//! A service that streams a text in pieces may split a character that JSON escapes as a surrogate
+//! pair (`\ud83d\ude00`). A lone surrogate is not a character, so JSON parsers reject it. This
+//! module maps it to a private-use character until [`SurrogateJoiner`] joins the pair. A
+//! [request](parse_request) arrives in one piece, so a lone surrogate in it becomes U+FFFD.
 //!
 //! A byte order mark before a document is skipped. Programs on Windows write one.
 //!
@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use crate::json::bounded::{JsonBudget, JsonError, JsonLimit};
 
-/// Private-use character for the first surrogate, `\ud800`. The characters for all 2,048 surrogates end with the last
-/// code point of Unicode's last plane, which is for private use.
+/// Private-use character for the first surrogate, `\ud800`. The characters for all 2,048 surrogates
+/// end with the last code point of Unicode's last plane, which is for private use.
 const PRIVATE_USE_BASE: u32 = 0x10_f800;
 
 /// The byte order mark.
@@ -57,9 +57,9 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, JsonError> {
     parse(&String::from_utf8_lossy(bytes))
 }
 
-/// Parses a document that a client sent. If `deserialize` fails, it is called again with every lone surrogate replaced
-/// by U+FFFD. JavaScript clients send lone surrogates when they cut a text within a character. `deserialize` wraps
-/// its deserializer with the [budget](JsonBudget::bound).
+/// Parses a document that a client sent. If `deserialize` fails, it is called again with every lone
+/// surrogate replaced by U+FFFD. JavaScript clients send lone surrogates when they cut a text
+/// within a character. `deserialize` wraps its deserializer with the [budget](JsonBudget::bound).
 ///
 /// Lines and columns in an error of `deserialize` refer to the original document.
 ///
@@ -83,9 +83,10 @@ pub fn parse_request<T, E: From<JsonLimit>>(
     deserialize(mended.as_bytes()).map_err(|error| budget.exceeded().map_or(error, E::from))
 }
 
-/// Parses a message of a program from bytes, as [`parse_bytes`] does. Numbers that JSON does not have become `null`:
-/// Python writes `NaN` and `Infinity`, and a number may be out of range. Completions of models are not parsed this way,
-/// since the model can be called again. Returns the message, and whether a number was replaced.
+/// Parses a message of a program from bytes, as [`parse_bytes`] does. Numbers that JSON does not
+/// have become `null`: Python writes `NaN` and `Infinity`, and a number may be out of range.
+/// Completions of models are not parsed this way, since the model can be called again. Returns the
+/// message, and whether a number was replaced.
 ///
 /// # Errors
 ///
@@ -147,7 +148,8 @@ fn is_token_char(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '+' | '-' | '.')
 }
 
-/// Returns the length of the string literal at the start of `text`, or `None` if the literal is not closed.
+/// Returns the length of the string literal at the start of `text`, or `None` if the literal is not
+/// closed.
 fn string_literal_len(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     let end = text[1..].find(|sign: char| {
@@ -158,7 +160,8 @@ fn string_literal_len(text: &str) -> Option<usize> {
     end.map(|end| end + 2)
 }
 
-/// Replaces lone surrogates by U+FFFD without changing the length of the document. Returns `None` if there are none.
+/// Replaces lone surrogates by U+FFFD without changing the length of the document. Returns `None`
+/// if there are none.
 fn replace_lone_surrogates(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     replace_surrogates(text, |_, text| text.push_str("\\ufffd"))

@@ -22,8 +22,8 @@ pub struct BlobInfo {
     pub media_type: String,
 }
 
-/// Content-addressed bytes. A blob exists as long as the log of a thread mentions it. A blob without a mention is swept
-/// after a grace period.
+/// Content-addressed bytes. A blob exists as long as the log of a thread mentions it. A blob
+/// without a mention is swept after a grace period.
 #[async_trait]
 pub trait BlobStore: Send + Sync {
     /// Stores bytes and returns their reference, which is the same for the same bytes. The blob is

@@ -20,14 +20,14 @@ use crate::ports::store::Damage;
 /// Matches any one part of a namespace in a pattern.
 pub const WILDCARD: &str = "*";
 
-/// The owner of documents. Tenants cannot see each other's documents. `None` means requests without a tenant; their
-/// documents are not shared with tenants.
+/// The owner of documents. Tenants cannot see each other's documents. `None` means requests without
+/// a tenant; their documents are not shared with tenants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryScope {
     /// Documents that guests and clients of a tenant read and write.
     Tenant(Option<String>),
-    /// Documents that the host itself keeps for a tenant. Guests and clients have no access to this scope, so the host
-    /// reads only what it wrote.
+    /// Documents that the host itself keeps for a tenant. Guests and clients have no access to this
+    /// scope, so the host reads only what it wrote.
     Host(Option<String>),
 }
 
@@ -98,8 +98,8 @@ pub struct MemorySearch {
     pub limit: usize,
     /// Number of results to skip.
     pub offset: usize,
-    /// True if the search does not restart the time to live of the documents that it finds, even if they have
-    /// `refresh_on_read`.
+    /// True if the search does not restart the time to live of the documents that it finds, even if
+    /// they have `refresh_on_read`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub peek: bool,
 }
@@ -149,8 +149,9 @@ pub struct ListNamespaces {
     pub offset: usize,
 }
 
-/// Long-term memory. Namespaces and keys are arbitrary text, NUL included. Expired documents count as deleted. Callers
-/// validate requests first (`check` of the requests, [`check_key`]), so that every adapter can store them.
+/// Long-term memory. Namespaces and keys are arbitrary text, NUL included. Expired documents count
+/// as deleted. Callers validate requests first (`check` of the requests, [`check_key`]), so that
+/// every adapter can store them.
 #[async_trait]
 pub trait Memory: Send + Sync {
     /// Reads one document.
@@ -208,8 +209,8 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<bool, Failure>;
 
-    /// Finds documents. With a query, the order is by score and then by newest update; without a query, by newest
-    /// update. Fails with `limit` if there are too many documents to examine.
+    /// Finds documents. With a query, the order is by score and then by newest update; without a
+    /// query, by newest update. Fails with `limit` if there are too many documents to examine.
     async fn search(
         &self,
         scope: &MemoryScope,
@@ -217,9 +218,10 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 
-    /// Reads the documents of one namespace, without those of longer namespaces, ordered by key: at most `limit`
-    /// documents after the key `after`, fewer if they are large, and none after the last one. A document that exists
-    /// during the whole listing is returned exactly once. Listing does not restart the time to live.
+    /// Reads the documents of one namespace, without those of longer namespaces, ordered by key: at
+    /// most `limit` documents after the key `after`, fewer if they are large, and none after the
+    /// last one. A document that exists during the whole listing is returned exactly once. Listing
+    /// does not restart the time to live.
     async fn list(
         &self,
         scope: &MemoryScope,
@@ -229,7 +231,8 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 
-    /// Lists namespaces that hold a document. Fails with `limit` if there are too many documents to examine.
+    /// Lists namespaces that hold a document. Fails with `limit` if there are too many documents to
+    /// examine.
     async fn namespaces(
         &self,
         scope: &MemoryScope,
@@ -243,7 +246,8 @@ pub trait Memory: Send + Sync {
     /// each time.
     async fn usage(&self, scope: &MemoryScope, prefix: &[String]) -> Result<u64, Failure>;
 
-    /// Deletes all documents with a namespace prefix. Returns their number, including expired documents.
+    /// Deletes all documents with a namespace prefix. Returns their number, including expired
+    /// documents.
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure>;
 
     /// Deletes expired documents. Returns their number. The host calls this method every half

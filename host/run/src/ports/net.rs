@@ -10,10 +10,10 @@ use crate::ports::{BlobStore, Caller};
 /// Outbound HTTP.
 #[async_trait]
 pub trait Net: Send + Sync {
-    /// Sends one request under the rules and limits of grants, and follows redirects. A rule must allow every hop, and
-    /// no hop may reach a private address unless its rule allows that. The adapter inserts secrets, which never appear
-    /// in a response or a failure. A `denied` failure names the rule to add and its table. Dropping the future must end
-    /// the outgoing request.
+    /// Sends one request under the rules and limits of grants, and follows redirects. A rule must
+    /// allow every hop, and no hop may reach a private address unless its rule allows that. The
+    /// adapter inserts secrets, which never appear in a response or a failure. A `denied` failure
+    /// names the rule to add and its table. Dropping the future must end the outgoing request.
     async fn send(
         &self,
         caller: &Caller,

@@ -20,7 +20,8 @@ pub struct ServerCall<'a> {
     pub request: &'a ToolRequest,
     /// The thread that can raise interrupts for the call; `None` if no person can be asked.
     pub thread: Option<&'a ThreadId>,
-    /// The lease of the thread. A message with an effect on the server leaves the host only while the lease is valid.
+    /// The lease of the thread. A message with an effect on the server leaves the host only while
+    /// the lease is valid.
     pub lease: &'a CallLease,
     /// Elicitation rounds of this call so far, with the answers.
     pub rounds: &'a [ElicitationRound],
@@ -31,7 +32,8 @@ pub struct ServerCall<'a> {
 pub struct ElicitationRound {
     /// The questions.
     pub elicitation: Elicitation,
-    /// The answers by question name, each `{"action": "accept" | "decline" | "cancel", "content": ...}`.
+    /// The answers by question name, each
+    /// `{"action": "accept" | "decline" | "cancel", "content": ...}`.
     pub answers: BTreeMap<String, Value>,
 }
 
@@ -40,8 +42,8 @@ pub struct ElicitationRound {
 pub enum ServerCallResult {
     /// The tool has returned.
     Returned(ToolOutput),
-    /// The server asks a person, and the call continues with the answers. A held call stays open until it continues or
-    /// is released, see [`ToolServers::release_call`].
+    /// The server asks a person, and the call continues with the answers. A held call stays open
+    /// until it continues or is released, see [`ToolServers::release_call`].
     Elicits(Elicitation),
 }
 
@@ -51,14 +53,16 @@ pub trait ToolServers: Send + Sync {
     /// Returns true if the server is configured. Must not wait for the server.
     fn has_server(&self, server: &str) -> bool;
 
-    /// Returns the tools of a server. Called before model calls, so an adapter caches the list as long as the server
-    /// allows. Descriptions are untrusted text: bounded and free of control characters.
+    /// Returns the tools of a server. Called before model calls, so an adapter caches the list as
+    /// long as the server allows. Descriptions are untrusted text: bounded and free of control
+    /// characters.
     async fn list(&self, caller: &Caller, server: &str) -> Result<Vec<ToolInfo>, Failure>;
 
-    /// Makes a call. If the server ended its side of the call with the last round, the call is made again with the
-    /// answers to that round. A question that was answered in an earlier execution of the call is not asked again. An
-    /// error of the tool is a result; a failure means that there is no result. The failure is `in-doubt` if the server
-    /// may have executed the call without a response. Dropping the future ends the call.
+    /// Makes a call. If the server ended its side of the call with the last round, the call is made
+    /// again with the answers to that round. A question that was answered in an earlier execution
+    /// of the call is not asked again. An error of the tool is a result; a failure means that there
+    /// is no result. The failure is `in-doubt` if the server may have executed the call without a
+    /// response. Dropping the future ends the call.
     async fn call(
         &self,
         caller: &Caller,
@@ -86,7 +90,8 @@ pub trait ToolServers: Send + Sync {
         Vec::new()
     }
 
-    /// Releases a held call that no run continues. Must not wait. It is not an error if there is no such call.
+    /// Releases a held call that no run continues. Must not wait. It is not an error if there is no
+    /// such call.
     fn release_call(&self, thread: &ThreadId, held: &str) {
         let _ = (thread, held);
     }

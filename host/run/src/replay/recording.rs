@@ -115,7 +115,8 @@ impl Recording {
         Ok(record)
     }
 
-    /// Adds a checkpoint. A checkpoint that refers to values from before a prune cannot be replayed.
+    /// Adds a checkpoint. A checkpoint that refers to values from before a prune cannot be
+    /// replayed.
     fn add_checkpoint(&mut self, meta: &CheckpointMeta) {
         if self.values.has_all(meta) {
             self.checkpoints.insert(meta.id, meta.clone());
@@ -176,7 +177,8 @@ impl Recording {
         position.newest = position.newest.max(id);
     }
 
-    /// Adds a subgraph that a call started. The graph stays unknown if the journal truncated the request.
+    /// Adds a subgraph that a call started. The graph stays unknown if the journal truncated the
+    /// request.
     fn add_started_subgraph(&mut self, around: &Namespace, called: &Called) {
         let place = call_path(&called.scope, called.call);
         if let Some(graph) = called.request["graph"].as_str().and_then(|it| it.parse().ok()) {
@@ -188,7 +190,8 @@ impl Recording {
         }
     }
 
-    /// Applies a reopen: the thread and its interrupted subgraphs return to the checkpoints before the answers.
+    /// Applies a reopen: the thread and its interrupted subgraphs return to the checkpoints before
+    /// the answers.
     fn apply_reopened(&mut self, reopened: &Reopened, position: &mut ReadPosition<'_>) {
         self.reopened.insert(reopened.to, position.newest);
         self.successors.remove(&reopened.to);
@@ -295,8 +298,8 @@ impl Recording {
         app.graphs.get(&name).cloned()
     }
 
-    /// Returns the run context of a graph: the context from the call that started it or a parent graph, else that of
-    /// the run.
+    /// Returns the run context of a graph: the context from the call that started it or a parent
+    /// graph, else that of the run.
     pub(super) fn context_of(&self, run: &RunId, namespace: &Namespace) -> Value {
         let given = namespace.ancestors().find_map(|graph| {
             let started = self.started_subgraphs.get(&graph)?;
@@ -310,8 +313,8 @@ impl Recording {
         self.forks.contains(run)
     }
 
-    /// Returns the failure that the graph of a checkpoint handles, if it or a parent graph runs as an error handler. A
-    /// subgraph that a call started handles none.
+    /// Returns the failure that the graph of a checkpoint handles, if it or a parent graph runs as
+    /// an error handler. A subgraph that a call started handles none.
     pub(super) fn handled_failure(&self, meta: &CheckpointMeta) -> Option<Value> {
         let mut inside = meta.namespace.clone();
         while inside.call_path().is_none() {
@@ -325,7 +328,8 @@ impl Recording {
         None
     }
 
-    /// Returns the task that runs a subgraph with `state = "own"`, whose namespace does not contain the task id.
+    /// Returns the task that runs a subgraph with `state = "own"`, whose namespace does not contain
+    /// the task id.
     fn task_of(
         &self,
         inside: &Namespace,
@@ -342,7 +346,8 @@ impl Recording {
         })
     }
 
-    /// Returns the number of supersteps that a graph executed in a run, or in an invocation, before a checkpoint.
+    /// Returns the number of supersteps that a graph executed in a run, or in an invocation, before
+    /// a checkpoint.
     pub(super) fn steps_before(&self, meta: &CheckpointMeta, first_step: Option<u32>) -> u32 {
         if let Some(first) = first_step.filter(|_| meta.namespace.is_root()) {
             return meta.step.saturating_sub(first);

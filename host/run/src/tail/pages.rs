@@ -1,12 +1,13 @@
 //! Pages of logs, each read once for all tails at the same position of a thread.
 //!
-//! Each tail reads the log of its thread when the store announces a change. A hundred tails of one thread would read
-//! the same page a hundred times for each event. Two rules let them share pages:
+//! Each tail reads the log of its thread when the store announces a change. A hundred tails of one
+//! thread would read the same page a hundred times for each event. Two rules let them share pages:
 //!
 //! * A page with events does not change, so every tail at its position may use the page while the
 //!   thread is the same. After a deletion, another thread may get the id.
-//! * A tail that requests a page during a read shares the next read with all other waiting tails. It cannot use the
-//!   read in progress, which started before the request and may miss the change that woke the tail.
+//! * A tail that requests a page during a read shares the next read with all other waiting tails.
+//!   It cannot use the read in progress, which started before the request and may miss the change
+//!   that woke the tail.
 //!
 //! A page is in memory while a tail is at its position.
 

@@ -9,8 +9,9 @@ use wattle_graph::event::{Event, EventKind, Reopened};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
 use wattle_graph::interrupt::Interrupt;
 
-/// Returns the last interrupts that the tasks of a checkpoint waited for, oldest first, each with the namespace of its
-/// graph. `events` are the events since the checkpoint, or since the checkpoint of the parent graph.
+/// Returns the last interrupts that the tasks of a checkpoint waited for, oldest first, each with
+/// the namespace of its graph. `events` are the events since the checkpoint, or since the
+/// checkpoint of the parent graph.
 pub(crate) fn past_interrupts(
     namespace: &Namespace,
     checkpoint: CheckpointId,

@@ -1,7 +1,8 @@
 //! Subgraphs, as the events since a checkpoint of the root graph show them.
 //!
-//! All events of a superstep of the root graph belong to that graph's checkpoint, whatever checkpoints subgraphs make
-//! meanwhile. The events of one checkpoint therefore show the position and the interrupts of every subgraph.
+//! All events of a superstep of the root graph belong to that graph's checkpoint, whatever
+//! checkpoints subgraphs make meanwhile. The events of one checkpoint therefore show the position
+//! and the interrupts of every subgraph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +31,8 @@ impl Subgraphs {
     pub(crate) fn new<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut subgraphs = Self::default();
         let mut answers = AnswerIndex::default();
-        // End of the first superstep of the root graph, if several supersteps were not persisted (durability `exit`).
+        // End of the first superstep of the root graph, if several supersteps were not persisted
+        // (durability `exit`).
         let mut went_on = None;
         for event in events {
             answers.apply(event);
@@ -77,7 +79,8 @@ impl Subgraphs {
         self.0.iter()
     }
 
-    /// Returns the interrupts of tasks that have not ended, answered or not, each with the namespace of its graph.
+    /// Returns the interrupts of tasks that have not ended, answered or not, each with the
+    /// namespace of its graph.
     pub(crate) fn active_interrupts(&self) -> impl Iterator<Item = (Namespace, Interrupt)> {
         let live = self.0.iter().filter(|(_, subgraph_log)| subgraph_log.is_active);
         live.flat_map(|(namespace, subgraph_log)| {
@@ -139,8 +142,8 @@ impl SubgraphLog {
         self.is_active
     }
 
-    /// Returns the sequence number at which the subgraph reached its newest checkpoint. Returns 0 for a checkpoint that
-    /// a fork copied, which counts as reached at the start of the fork.
+    /// Returns the sequence number at which the subgraph reached its newest checkpoint. Returns 0
+    /// for a checkpoint that a fork copied, which counts as reached at the start of the fork.
     pub(crate) fn checkpoint_seq(&self) -> u64 {
         let mut made = self.events.iter().rev().filter_map(|event| match &event.kind {
             EventKind::Checkpointed(made) => Some((made.source, event.seq)),

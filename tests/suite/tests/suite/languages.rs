@@ -1,6 +1,6 @@
 //! Plugins in other languages: what toolchains build with their default settings, and what the SDKs
-//! for TypeScript, Python and C build, and new apps in each language. `cargo xtask clients` builds the
-//! guests.
+//! for TypeScript, Python and C build, and new apps in each language. `cargo xtask clients` builds
+//! the guests.
 
 use std::fs;
 use std::sync::Arc;

@@ -310,7 +310,8 @@ impl NormalizingClient {
         StreamableHttpError::SessionExpired
     }
 
-    /// Returns the URL for requests to `uri` in this session: the target of its last redirect, or `uri` itself.
+    /// Returns the URL for requests to `uri` in this session: the target of its last redirect, or
+    /// `uri` itself.
     fn effective_uri(&self, uri: &str) -> Arc<str> {
         self.redirect_target().as_ref().map_or(uri, Url::as_str).into()
     }

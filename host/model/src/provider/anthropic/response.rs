@@ -98,7 +98,8 @@ impl<'a> AnthropicResponse<'a> {
         Ok(())
     }
 
-    /// Adds the start of a message. A stop reason before any output, which some gateways send, is ignored.
+    /// Adds the start of a message. A stop reason before any output, which some gateways send, is
+    /// ignored.
     fn start_message(&mut self, message: &Value) -> Result<(), ResponseError> {
         self.read_message(message)?;
         if self.total_bytes() > 0 {
@@ -213,7 +214,8 @@ impl<'a> AnthropicResponse<'a> {
         }
     }
 
-    /// Applies `change` to the text and the reasoning of a block, and counts the bytes that it adds.
+    /// Applies `change` to the text and the reasoning of a block, and counts the bytes that it
+    /// adds.
     fn update_text(&mut self, index: usize, change: impl FnOnce(&mut StreamedText, &CallSink<'_>)) {
         let words = &mut self.blocks[index].output;
         let before = words.bytes();
@@ -475,7 +477,8 @@ fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
     }
 }
 
-/// Returns the usage. Anthropic does not count tokens that were read from or written to its cache as input.
+/// Returns the usage. Anthropic does not count tokens that were read from or written to its cache
+/// as input.
 fn to_usage(counts: &Map<String, Value>) -> Usage {
     let count = |name: &str| counts.get(name).and_then(Value::as_u64);
     let (cached_input_tokens, written) =

@@ -12,12 +12,12 @@ use crate::provider::schema::SchemaAdapter;
 use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
-/// The signature that Gemini 3 accepts for a tool call that another model made, or that was modified. Source: "Thought
-/// signatures" of the Gemini API's documentation.
+/// The signature that Gemini 3 accepts for a tool call that another model made, or that was
+/// modified. Source: "Thought signatures" of the Gemini API's documentation.
 const PLACEHOLDER_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Prefixes of models that do not reason and reject `thinkingConfig`. Source: "Gemini thinking" of the Gemini API's
-/// documentation.
+/// Prefixes of models that do not reason and reject `thinkingConfig`. Source: "Gemini thinking" of
+/// the Gemini API's documentation.
 const NON_REASONING_MODELS: [&str; 4] = ["gemini-1", "gemini-2.0", "gemma", "learnlm"];
 
 /// Prefixes of models that need no signatures.

@@ -15,7 +15,8 @@ use crate::provider::think_tags::StreamedText;
 use crate::provider::turn_response::TurnResponse;
 use crate::sink::CallSink;
 
-/// Fields of a part that this module interprets. All others are provider state, such as `thoughtSignature`.
+/// Fields of a part that this module interprets. All others are provider state, such as
+/// `thoughtSignature`.
 const KNOWN_FIELDS: [&str; 3] = ["text", "thought", "functionCall"];
 
 /// Maximum parts of one response.

@@ -25,7 +25,8 @@ pub(super) struct MergedObject {
     pub(super) additional: Option<Value>,
     /// The title and the description.
     pub(super) annotations: Map<String, Value>,
-    /// Sentences for the description about constraints that the keywords of the merged object cannot express.
+    /// Sentences for the description about constraints that the keywords of the merged object
+    /// cannot express.
     pub(super) sentences: Vec<String>,
 }
 
@@ -192,7 +193,8 @@ fn alternatives_sentence(kinds: &[MergedObject], shared: &[String]) -> Option<St
     (needs.len() > 1).then(|| format!("needs {}", needs.join(", or ")))
 }
 
-/// Returns one schema for values that match any schema of an array. If `schemas` is not an array, anything matches.
+/// Returns one schema for values that match any schema of an array. If `schemas` is not an array,
+/// anything matches.
 fn any_of(schemas: Value) -> Value {
     let Value::Array(mut schemas) = schemas else { return json!({}) };
     if let Some(constants) = merge_constants(&schemas) {

@@ -140,7 +140,8 @@ impl PatternScanner<'_> {
         false
     }
 
-    /// Reads what follows a backslash. Returns the character that the escape represents, if it represents one.
+    /// Reads what follows a backslash. Returns the character that the escape represents, if it
+    /// represents one.
     fn escape(&mut self, in_class: bool) -> Option<char> {
         let Some(letter) = self.letters.next() else {
             self.downgrade(Portability::Invalid);

@@ -1,4 +1,5 @@
-//! The root of a schema of arguments, which every provider requires to be an object with `type` and `properties`.
+//! The root of a schema of arguments, which every provider requires to be an object with `type` and
+//! `properties`.
 
 use std::mem;
 
@@ -146,7 +147,8 @@ fn complete_root(walker: &mut SchemaWalker<'_>, top: &mut Map<String, Value>) {
     }
 }
 
-/// Moves properties whose names the provider refuses to `patternProperties`. Each pattern matches one name.
+/// Moves properties whose names the provider refuses to `patternProperties`. Each pattern matches
+/// one name.
 fn move_invalid_keys(walker: &mut SchemaWalker<'_>, top: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = top.get_mut("properties") else { return };
     let (plain, odd): (Map<String, Value>, Map<String, Value>) =

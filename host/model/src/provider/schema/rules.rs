@@ -46,7 +46,8 @@ impl SchemaWalker<'_> {
         self.type_keywords(out);
     }
 
-    /// Converts exclusive bounds of draft 4. Source: Anthropic's API refuses them (Dokploy/mcp issue 74).
+    /// Converts exclusive bounds of draft 4. Source: Anthropic's API refuses them (Dokploy/mcp
+    /// issue 74).
     fn bounds(&mut self, out: &mut Map<String, Value>) {
         for (exclusive, bound) in EXCLUSIVE_BOUNDS {
             let Some(Value::Bool(is_exclusive)) = out.get(exclusive) else { continue };
@@ -118,8 +119,8 @@ impl SchemaWalker<'_> {
         }
     }
 
-    /// Splits an enum of several types into one schema for each type. Values that are neither strings nor numbers
-    /// become types.
+    /// Splits an enum of several types into one schema for each type. Values that are neither
+    /// strings nor numbers become types.
     fn enums(&mut self, out: &mut Map<String, Value>) {
         if !self.requirements.requires_plain_enums {
             return;
@@ -154,8 +155,8 @@ impl SchemaWalker<'_> {
         }
     }
 
-    /// Lists each required property once, and adds missing schemas of required properties. Source: "property is not
-    /// defined" of Gemini's API (probelabs/probe issue 569).
+    /// Lists each required property once, and adds missing schemas of required properties. Source:
+    /// "property is not defined" of Gemini's API (probelabs/probe issue 569).
     fn required(&mut self, out: &mut Map<String, Value>) {
         let Some(value) = out.get("required") else { return };
         let Some(names) = value.as_array() else {
@@ -190,8 +191,8 @@ impl SchemaWalker<'_> {
         }
     }
 
-    /// Moves a format that the provider may not accept to the description. Formats of numbers only specify the width,
-    /// so they are removed.
+    /// Moves a format that the provider may not accept to the description. Formats of numbers only
+    /// specify the width, so they are removed.
     fn format(&mut self, out: &mut Map<String, Value>) {
         let Some(known) = self.requirements.formats else { return };
         let Some(Value::String(format)) = out.get("format").cloned() else { return };

@@ -1,7 +1,7 @@
 //! One pass over a schema, keyword by keyword.
 //!
-//! Converts each keyword to a form of the current draft, or removes it. Rules that involve several keywords are in
-//! `rules`.
+//! Converts each keyword to a form of the current draft, or removes it. Rules that involve several
+//! keywords are in `rules`.
 
 use std::collections::HashSet;
 
@@ -253,8 +253,9 @@ impl<'a> SchemaWalker<'a> {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// Converts an array of `items`, the form before draft 2020-12, to `prefixItems`. Source: Anthropic's API and xAI's
-    /// refuse the old form (NousResearch/hermes-agent pull requests 63674 and 20976).
+    /// Converts an array of `items`, the form before draft 2020-12, to `prefixItems`. Source:
+    /// Anthropic's API and xAI's refuse the old form (NousResearch/hermes-agent pull requests 63674
+    /// and 20976).
     fn tuple(&mut self, map: &'a Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
         let Some(items) = map.get("items").filter(|items| items.is_array()) else { return };
         self.note("an array of `items` is written as `prefixItems`");

@@ -24,9 +24,10 @@ pub struct Batch {
     /// events if it has rejected earlier events of the same writer. `None` for a batch that
     /// continues from any event.
     pub after_seq: Option<u64>,
-    /// A new checkpoint, which becomes the current one if it belongs to the root graph. The store writes only channels
-    /// whose version is the id of this checkpoint, and only the new items of channels with a
-    /// [`ListDelta`](wattle_graph::checkpoint::ListDelta). All other values are stored with earlier checkpoints.
+    /// A new checkpoint, which becomes the current one if it belongs to the root graph. The store
+    /// writes only channels whose version is the id of this checkpoint, and only the new items of
+    /// channels with a [`ListDelta`](wattle_graph::checkpoint::ListDelta). All other values are
+    /// stored with earlier checkpoints.
     pub checkpoint: Option<Checkpoint>,
     /// Makes an earlier checkpoint the current one.
     pub current: Option<CheckpointId>,

@@ -35,7 +35,8 @@ pub enum ThreadOrder {
     /// By the time of the last update, newest first.
     #[default]
     Update,
-    /// By id. A reader of all threads continues after the last thread of a page, also while threads change.
+    /// By id. A reader of all threads continues after the last thread of a page, also while threads
+    /// change.
     Id,
 }
 
@@ -71,7 +72,8 @@ pub struct CheckpointQuery {
     pub namespace: Option<Namespace>,
     /// Only checkpoints before this checkpoint.
     pub before: Option<CheckpointId>,
-    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value.
+    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given
+    /// value.
     pub filter: BTreeMap<String, Value>,
     /// Maximum number of checkpoints. Unlimited if `None`.
     pub limit: Option<usize>,
@@ -90,7 +92,8 @@ pub struct ThreadSummary {
     pub graph: GraphName,
     /// Current status.
     pub status: ThreadStatus,
-    /// True if the last run was cancelled before the end of the graph, see [`ThreadRecord::stopped`].
+    /// True if the last run was cancelled before the end of the graph, see
+    /// [`ThreadRecord::stopped`].
     #[serde(default)]
     pub stopped: bool,
     /// Failure of the newest run, see [`ThreadRecord::failure`].

@@ -1,7 +1,8 @@
 //! The record of a run, from the request to the end.
 //!
-//! A run has one record. Its status is *pending* until a host starts it, *running* until it stops, and then
-//! *interrupted*, *completed*, *failed* or *cancelled*. A run that never started has no events.
+//! A run has one record. Its status is *pending* until a host starts it, *running* until it stops,
+//! and then *interrupted*, *completed*, *failed* or *cancelled*. A run that never started has no
+//! events.
 
 use std::collections::BTreeMap;
 
@@ -31,10 +32,12 @@ pub struct RunRecord {
     pub status: RunStatus,
     /// Failure, if the run failed.
     pub failure: Option<Failure>,
-    /// Time of the request, milliseconds since 1970; `None` if a host before store format 4 wrote the record.
+    /// Time of the request, milliseconds since 1970; `None` if a host before store format 4 wrote
+    /// the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_ms: Option<i64>,
-    /// Time of the start, milliseconds since 1970. For a run that has not started, the time of the request.
+    /// Time of the start, milliseconds since 1970. For a run that has not started, the time of the
+    /// request.
     pub started_ms: i64,
     /// Time of the end, milliseconds since 1970; `None` before the end.
     pub ended_ms: Option<i64>,
@@ -49,8 +52,8 @@ pub struct RunRecord {
     /// Options of the run, which also apply after a restart of the host.
     #[serde(default, skip_serializing_if = "RunOptions::is_default")]
     pub options: RunOptions,
-    /// Superstep at which the run started, from which its supersteps are counted; `None` if the run has not started, or
-    /// if an older host started it.
+    /// Superstep at which the run started, from which its supersteps are counted; `None` if the run
+    /// has not started, or if an older host started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_step: Option<u32>,
     /// The original of this run in the thread that was copied first, if this run is a copy.
@@ -67,8 +70,8 @@ impl RunRecord {
         self.origin.as_ref().unwrap_or(&self.id)
     }
 
-    /// Returns true if the run has started and therefore has events. A run that was removed from the queue has ended
-    /// without events.
+    /// Returns true if the run has started and therefore has events. A run that was removed from
+    /// the queue has ended without events.
     pub fn has_started(&self) -> bool {
         self.first_seq > 0
     }
@@ -123,7 +126,8 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// Returns the request without input, answers and writes. These may be large and are not cloned.
+    /// Returns the request without input, answers and writes. These may be large and are not
+    /// cloned.
     pub fn without_input(&self) -> Self {
         Self {
             kind: self.kind.without_input(),

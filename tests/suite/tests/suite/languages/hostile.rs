@@ -72,8 +72,8 @@ const RECOLLECTIONS: usize = 3;
 /// Details of a failure that tell what the guest said of it.
 const OF_THE_GUEST: [&str; 2] = ["cause", "output"];
 
-/// Returns a world with a plugin, which has enough memory for every language, and too little CPU time
-/// to be wasted by a test.
+/// Returns a world with a plugin, which has enough memory for every language, and too little CPU
+/// time to be wasted by a test.
 fn world(plugin: Arc<dyn Plugin>) -> World {
     let limits = Limits { cpu_ms: 500, output_bytes: 1 << 20, ..Limits::default() };
     World::with_plugins(GRAPHS, vec![(plugin, Grants { limits, ..Grants::default() })])
@@ -98,8 +98,8 @@ async fn misbehave(world: &World, misdeed: &Misdeed) -> (TaskFault, Failure) {
     (fault.unwrap(), failure)
 }
 
-/// Checks that the misdeeds of a plugin end like those in Rust, that it reaches nothing around it, and
-/// that neither remembers anything.
+/// Checks that the misdeeds of a plugin end like those in Rust, that it reaches nothing around it,
+/// and that neither remembers anything.
 async fn compare(twin: Arc<dyn Plugin>) {
     let name = PluginName::new(PLUGIN).unwrap();
     let rust = guests::bytes("wattle-guest-misdeeds");
