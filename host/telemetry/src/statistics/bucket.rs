@@ -53,7 +53,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the number of rows of the kind that has more rows.
+    /// Returns the number of rows of runs or of models, whichever is larger.
     pub(super) fn most_rows(&self) -> usize {
         self.runs.len().max(self.models.len())
     }

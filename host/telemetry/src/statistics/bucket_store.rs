@@ -14,7 +14,8 @@ use crate::statistics::pending::BucketWrite;
 /// Scope of the documents. Guests and clients cannot access this scope.
 const SCOPE: MemoryScope = MemoryScope::Host(None);
 
-/// First part of the document namespace. The second part is the name of the step.
+/// First part of the document namespace of a bucket. The second part is the length of the interval
+/// of the bucket: `minute`, `hour` or `day`.
 const NAMESPACE: &str = "statistics";
 
 /// Number of buckets that are read at once: 1 MiB at most.
@@ -67,7 +68,8 @@ impl BucketStore {
         Err(Failure::new(code::BUSY, message).retryable())
     }
 
-    /// Calls `visit` for each bucket of a step whose start is from `from_ms` to `to_ms`, in order.
+    /// Calls `visit` for each bucket whose interval has the length `step` and starts between
+    /// `from_ms` and `to_ms`, both included. The oldest bucket is first.
     pub(super) async fn visit(
         &self,
         step: StatisticsStep,

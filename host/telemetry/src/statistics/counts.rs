@@ -65,7 +65,7 @@ pub(super) struct RunCounts {
     /// Number of failed runs by code.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) failures: BTreeMap<String, u64>,
-    /// Number of reached limits by name.
+    /// How often runs reached a limit, by the name of the limit.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) limits: BTreeMap<String, u64>,
     /// Number of runs by duration. The key is the binary logarithm of the duration in milliseconds,

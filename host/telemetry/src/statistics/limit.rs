@@ -5,9 +5,9 @@
 /// one row for each app, and then into one row for all apps.
 pub(crate) const BUCKET_ROWS: usize = 256;
 
-/// Maximum size of a bucket as JSON, in bytes. With this size, the 2,900 buckets of all steps take
-/// less than 200 MB, and the largest report reads less than 100 MB. Rows are merged until a bucket
-/// fits.
+/// Maximum size of a bucket as JSON, in bytes. With this size, the 2,900 buckets of all interval
+/// lengths take less than 200 MB, and the largest report reads less than 100 MB. Rows are merged
+/// until a bucket fits.
 pub(crate) const BUCKET_BYTES: usize = 64 << 10;
 
 /// Maximum number of names of limits in a row. Guests also choose such names. Further names are

@@ -8,7 +8,7 @@ use wattle_run::ports::statistics::StatisticsStep;
 use crate::statistics::bucket::Bucket;
 use crate::statistics::limit::{BUCKET_ROWS, PENDING_BUCKETS};
 
-/// An interval: the step, and the start in milliseconds since 1970.
+/// An interval: its length, and its start in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Interval {
     pub(super) step: StatisticsStep,

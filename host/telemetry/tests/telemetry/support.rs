@@ -138,8 +138,8 @@ pub(crate) fn metric(text: &str, name: &str) -> i64 {
     line.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// A model port that has every route and fails every call. The operator configured only the route
-/// `chat`.
+/// A model port that fails every call. A call may name any route, but only the route `chat` has
+/// models that the operator configured.
 pub(crate) struct NoModel;
 
 #[async_trait]
