@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn the_data_folder_itself_conflicts_unless_a_folder_in_it_is_fixed() {
+    fn files_in_the_data_folder_itself_conflict_unless_all_are_in_a_folder_of_another_name() {
         assert!(conflict("", &[]).is_some() && conflict(".", &[]).is_some());
         assert_eq!(conflict("", &["logs"]), None);
     }
 
     #[test]
-    fn other_folders_do_not_conflict() {
+    fn folders_without_files_of_the_host_do_not_conflict() {
         for dir in ["local_logs/node_io", "blobs2", "cached", "logs/blobs", "/blobs", "/var/data"] {
             assert_eq!(conflict(dir, &[]), None, "{dir}");
         }

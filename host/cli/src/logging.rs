@@ -46,7 +46,7 @@ fn filter(verbosity: u8, omitted_target: Option<&str>, env_filter: &str) -> EnvF
 }
 
 /// Returns the value of [`FILTER_VARIABLE`].
-#[expect(clippy::disallowed_methods, reason = "read before there is a configuration")]
+#[expect(clippy::disallowed_methods, reason = "WATTLE_LOG is read before wattle.toml")]
 fn env_filter() -> String {
     std::env::var(FILTER_VARIABLE).unwrap_or_default()
 }

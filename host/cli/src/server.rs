@@ -384,7 +384,8 @@ impl RunningServer {
         self.host.loader.refresh().await.all(log_progress).await
     }
 
-    /// Waits until all runs that were orphaned before the start are recovered or set aside.
+    /// Waits until each run that was orphaned before the start is recovered, waits for its app, or
+    /// cannot be recovered, so that its thread is set aside. Returns the progress of the recovery.
     pub async fn recovery(&self) -> Recovery {
         self.engine.wait_recovered().await
     }

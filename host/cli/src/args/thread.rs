@@ -25,7 +25,7 @@ pub enum ThreadCommand {
     Resume(ThreadResumeArgs),
     /// Stop the run of a thread before its next superstep
     Drain(ThreadArg),
-    /// Retry the recovery of an orphaned run that is set aside
+    /// Retry the recovery of a thread that is set aside
     Retry(ThreadArg),
     /// Delete a thread and its data
     Delete(ThreadArg),

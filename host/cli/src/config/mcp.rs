@@ -103,7 +103,12 @@ impl McpTable {
         }
     }
 
-    /// Returns the transport of the server, and adds the values of the secrets that it receives.
+    /// Returns the transport of the server. Adds to `secrets` the values of the secrets that the
+    /// headers or the environment variables of the server contain.
+    ///
+    /// # Errors
+    ///
+    /// A message, for example if the URL is invalid or a secret is missing.
     fn transport(
         &self,
         context: &McpContext<'_>,

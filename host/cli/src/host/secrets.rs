@@ -10,9 +10,10 @@ pub(crate) fn find_secret(config: &Config, env: &ReadEnv, name: &str) -> Result<
     })?;
     match source.value(&config.base, &**env) {
         Ok(Secret::Value(value)) => Ok(value),
-        Ok(Secret::Token(_)) => {
-            Err(format!("the secret `{name}` is a token, which only requests of guests can use"))
-        }
+        Ok(Secret::Token(_)) => Err(format!(
+            "the secret `{name}` is a managed token, which only requests of guests can use; name a \
+             secret with a value instead"
+        )),
         Err(reason) => Err(format!("the secret `{name}` is missing: {reason}")),
     }
 }

@@ -321,7 +321,9 @@ struct DescribedPlugin {
 
 #[async_trait]
 impl Plugin for DescribedPlugin {
-    /// If the thread is not that of the runtime, waits for a task of the runtime.
+    /// Returns the description of the plugin. On any thread other than the only thread of the
+    /// runtime, first waits until the runtime has executed a new task, which the runtime cannot do
+    /// while its thread is blocked.
     fn info(&self) -> &PluginInfo {
         if thread::current().id() != self.home {
             let (tell, told) = channel();

@@ -11,7 +11,7 @@ use crate::output::Table;
 /// Width of the numbers in the table.
 const NUMBER_WIDTH: usize = 8;
 
-/// The cost of the steps of a run.
+/// The cost of the steps of a run. A step is the execution of a node by a plugin.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     app: AppName,

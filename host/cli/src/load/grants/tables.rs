@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ambiguous_table_applies_to_the_app_only_if_the_operator_configures_the_app() {
+    fn a_table_named_like_two_plugins_applies_only_to_the_component_of_a_configured_app() {
         let both = |config: &str| {
             let tables = tables(config, &["asset"], &["asset"]);
             ["asset", "desk"].map(|app| table(&tables, app, "asset", app == "asset"))
