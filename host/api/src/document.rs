@@ -53,8 +53,8 @@ pub struct Health {
     pub version: String,
     /// Instance id of the server. Each start generates a new id.
     pub instance: String,
-    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if all runs
-    /// are recovered and none is set aside.
+    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if the
+    /// recovery is complete, no thread is set aside and no run waits until its app is loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
     /// Number of files and folders that could not be loaded, as in `GET /api/v1/problems`. Absent
@@ -66,21 +66,22 @@ pub struct Health {
 /// The progress of the recovery of runs that a crash or shutdown interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecoveryDocument {
-    /// True if every found run was recovered or set aside, or waits until its app is loaded.
+    /// True if each found run was recovered, waits until its app is loaded, or cannot be recovered,
+    /// so that its thread is set aside.
     pub over: bool,
     /// Number of runs that were found.
     pub found: usize,
     /// Number of runs that continue.
     pub recovered: usize,
-    /// Number of runs that are set aside, because they cannot be recovered.
+    /// Number of threads that are set aside, because their runs cannot be recovered.
     pub set_aside: usize,
     /// Number of runs that wait until their apps are loaded.
     pub waiting: usize,
 }
 
 impl RecoveryDocument {
-    /// Returns the progress of a recovery. Returns `None` if the recovery is complete and no run is
-    /// set aside or waits.
+    /// Returns the progress of a recovery. Returns `None` if the recovery is complete, no thread is
+    /// set aside and no run waits.
     pub(crate) fn new(recovery: Recovery) -> Option<Self> {
         let Recovery { is_complete, found, recovered, set_aside, waiting } = recovery;
         let is_done = is_complete && set_aside == 0 && waiting == 0;

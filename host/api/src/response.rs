@@ -124,7 +124,8 @@ mod tests {
         }
     }
 
-    /// The task that the document waits for needs the only thread of the runtime.
+    /// The runtime has one worker thread. Serializing the document waits for another task, so the
+    /// test hangs if the serialization blocks the worker thread.
     #[test]
     fn long_document_does_not_block_other_tasks() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();

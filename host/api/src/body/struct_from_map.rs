@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_deserialized_unchanged() {
+    fn nested_values_are_deserialized_unchanged() {
         let text = r#"{ "inner": { "count": 1 }, "list": [{ "count": 2 }], "pair": [3, "a"],
             "any": [[1], { "x": [null, 1.5, -2, true, "s"] }], "named": { "b": { "count": 4 } } }"#;
         let parsed = parse(text).unwrap();

@@ -55,7 +55,7 @@ pub struct StatisticsCountsDocument {
     pub runs: EndedRunsDocument,
     /// Failed runs by code. Codes of guests are counted as `other`.
     pub failures: BTreeMap<String, u64>,
-    /// Limits that runs reached, by name.
+    /// How often runs reached a limit, by the name of the limit.
     pub limits: BTreeMap<String, u64>,
     /// Runs by duration, the shortest first.
     pub durations: Vec<DurationDocument>,

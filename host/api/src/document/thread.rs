@@ -70,18 +70,18 @@ pub struct ThreadDocument {
     pub next: Vec<String>,
     /// Pending interrupts.
     pub interrupts: Vec<InterruptDocument>,
-    /// Reason why the run of the thread is set aside; absent if no run is set aside.
+    /// Reason why the thread is set aside; absent if the thread is not set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<SetAsideDocument>,
 }
 
-/// The reason why a run cannot be recovered. The response for its thread has no state, because the
-/// state itself may be unreadable.
+/// The reason why a thread is set aside: its run cannot be recovered. The document of the thread
+/// has no state, because the stored state may be unreadable.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SetAsideDocument {
     /// Failure that prevents the recovery.
     pub failure: FailureDocument,
-    /// Time at which the run was set aside, in milliseconds since 1970.
+    /// Time at which the thread was set aside, in milliseconds since 1970.
     pub since_ms: i64,
     /// Number of failed recovery attempts.
     pub attempts: u32,
@@ -244,7 +244,8 @@ impl ThreadDocument {
         }
     }
 
-    /// Describes a thread whose run is set aside, without its state.
+    /// Describes a thread that is set aside: the reason, the time and the number of attempts. The
+    /// document has no state, because the stored state may be unreadable.
     pub fn set_aside(record: &ThreadRecord, set_aside: SetAside) -> Self {
         Self {
             version: record.version.to_hex(),

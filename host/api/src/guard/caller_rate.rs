@@ -14,7 +14,8 @@ use crate::guard::rate_limiters::RateLimiters;
 pub(crate) enum CallerIdentity {
     /// A key, by its id.
     Key(String),
-    /// The network of a client that sends requests without a key.
+    /// A client that sends requests without a key, by its IPv4 address or the /64 prefix of its
+    /// IPv6 address, see [`network_of`](crate::guard::network_of).
     Network(IpAddr),
 }
 

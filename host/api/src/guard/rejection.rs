@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_rejections_have_no_retry_after() {
+    async fn rejection_for_a_missing_key_has_no_retry_after() {
         let rejection = Rejection::from(Problem::new(api_code::UNAUTHORIZED, "a key"));
         let (status, retry, body) = response_parts(rejection, ErrorFormat::Detail).await;
         assert_eq!((status, retry, body), (401, None, json!({ "detail": "a key" })));

@@ -48,8 +48,8 @@ pub struct GraphFilter {
 }
 
 /// Describes a graph: its definition, its nodes with the schemas of their functions, and a Mermaid
-/// flow chart. The host first loads an archived version. If loading takes longer than a request may
-/// wait, the status is 503.
+/// flow chart. If the requested version is archived, the host loads it first. If loading takes
+/// longer than a request may wait, the status is 503.
 #[utoipa::path(get, path = "/api/v1/apps/{app}/graphs/{graph}", tag = "apps",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
     params(
@@ -59,7 +59,8 @@ pub struct GraphFilter {
     responses(
         (status = 200, body = GraphDocument),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_graph(
     State(engine): State<Engine>,
     Path((app, graph)): Path<(String, String)>,

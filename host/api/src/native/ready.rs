@@ -24,8 +24,8 @@ pub struct Ready {
     pub status: String,
     /// Instance id of the server. Each start generates a new id.
     pub instance: String,
-    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if all runs
-    /// are recovered and none is set aside.
+    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if the
+    /// recovery is complete, no thread is set aside and no run waits until its app is loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
     /// Apps and plugins that are being loaded. Absent if all are loaded.

@@ -93,7 +93,7 @@ pub async fn get_trace(
     Ok(Json(trace::read(&engine, &record.id).await?))
 }
 
-/// Retries the recovery of a thread's run that was set aside.
+/// Retries the recovery of the run of a thread that is set aside.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/retry", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_name_the_apps_whose_endpoints_are_omitted() {
+    fn tag_says_that_the_description_of_an_app_is_too_large() {
         let named = |name: &str| App::empty(AppName::new(name).unwrap());
         let route = |bytes: u64| {
             let description = "x".repeat(usize::try_from(bytes).unwrap());
