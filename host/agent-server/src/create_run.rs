@@ -227,7 +227,8 @@ async fn adopt_existing_thread(
     failure: Failure,
 ) -> Result<ThreadRecord, ApiError> {
     if failure.code == code::BUSY {
-        // The other host may die before the thread is durable, so the caller must retry.
+        // The other host may die before the thread is durable, so the caller must retry. The id of
+        // the run is also the id of its thread.
         let text = format!("another host is creating thread `{run}`; try again");
         return Err(Failure::new(code::UNAVAILABLE, text).into());
     }

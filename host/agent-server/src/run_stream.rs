@@ -262,8 +262,8 @@ impl RunTail {
                     self.has_ended = is_root && matches!(event.kind, EventKind::RunEnded(_));
                     return RunTailItem::Event(event);
                 }
-                // A run that was set aside counts as running: the stream waits until the run
-                // continues.
+                // The run of a thread that is set aside counts as running: the stream waits until
+                // the run continues.
                 Ok(TailItem::CaughtUp) if self.tail.is_run_active() => {}
                 Ok(TailItem::CaughtUp | TailItem::Idle) => {
                     return self.wait_for_end().await;

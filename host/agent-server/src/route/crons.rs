@@ -191,8 +191,9 @@ async fn read(
     Ok(Json(record.to_body(engine.ports().clock.now_ms())))
 }
 
-/// Reads a cron that the caller may access. The operator may access the crons of all tenants, so
-/// the entry with the due time is read first to find the tenant.
+/// Reads a cron that the caller may access. Crons are stored by tenant. For the operator, who may
+/// access the crons of all tenants, the [`DueEntry`] of the cron is read first, because the entry
+/// names the tenant.
 async fn find(
     engine: &Engine,
     caller: &Caller,

@@ -209,8 +209,8 @@ pub(super) async fn write_history(
 }
 
 /// Joins the two supersteps of an input into one, because the engine makes a single checkpoint for
-/// an input. The joined superstep has the writer of the first superstep and the values of the
-/// second. Reads derive the state before the input from this checkpoint.
+/// an input. The joined superstep has the node of the first superstep and the values of the second.
+/// Reads derive the state before the input from this checkpoint.
 fn join_input_supersteps(steps: Vec<Superstep>) -> Vec<Superstep> {
     let mut whole = Vec::with_capacity(steps.len());
     let mut steps = steps.into_iter().peekable();
@@ -227,7 +227,8 @@ fn join_input_supersteps(steps: Vec<Superstep>) -> Vec<Superstep> {
     whole
 }
 
-/// Returns the writer of a superstep with one update.
+/// Returns the node (`as_node`) of the only update of a superstep; `None` if the superstep has
+/// several updates or the update names no node.
 fn only_writer(step: &Superstep) -> Option<&str> {
     match step.updates.as_slice() {
         [only] => only.as_node.as_deref(),

@@ -17,7 +17,7 @@
 //!
 //! A connection with all channels gets pauses and ends without delay. No event is delayed by more
 //! than [`MAX_DELAY`], independent of other connections. An event that is older than [`MAX_DELAY`]
-//! is not delayed, so a replay takes no extra time. Content is never delayed.
+//! is not delayed, so reading an old run takes no extra time. Content is never delayed.
 //!
 //! Each host considers only the commands and connections that it serves, not those of other hosts.
 //! The grace applies only to runs that a command of the streaming protocol requested.
@@ -427,7 +427,7 @@ mod tests {
         let later = THEN_MS + i64::try_from(MAX_DELAY.as_millis()).unwrap();
         let from = Instant::now();
         connection(&delays, ReceivedChannels::Lifecycle).wait_until_due(&end(), later).await;
-        assert_eq!(from.elapsed(), Duration::ZERO, "a replay does not wait");
+        assert_eq!(from.elapsed(), Duration::ZERO, "an old event is not delayed");
         drop((stalled, content));
         let mut watcher = connection(&delays, ReceivedChannels::Lifecycle);
         assert_eq!(waited(&mut watcher).await, Duration::ZERO, "both connections are closed");
