@@ -109,7 +109,9 @@ struct LearnedMessages {
 }
 
 impl LearnedMessages {
-    /// Returns the messages of a later version of the channel whose ids may not have been recorded.
+    /// Returns the messages of `all`, the value of the channel at `version`, whose ids may not have
+    /// been recorded: no message if `version` is the recorded version, the messages after the
+    /// recorded messages if the last recorded message is still in its place, else all messages.
     fn rest<'m>(&self, all: &'m ChannelValue, version: Option<CheckpointId>) -> Vec<&'m Value> {
         if version.is_some() && version == self.version {
             return Vec::new();
@@ -161,8 +163,9 @@ impl MessageProjection {
         }
     }
 
-    /// Returns the messages in a state whose ids may not have been recorded. A superstep appends
-    /// messages to a channel, so the work per superstep does not grow with the conversation.
+    /// Returns the messages in a state whose ids may not have been recorded: the messages after the
+    /// recorded messages of each channel, or all messages of a channel whose recorded messages were
+    /// replaced. The work per superstep therefore does not grow with the conversation.
     fn unlearned<'c>(
         &self,
         thread_info: &ThreadInfo,

@@ -33,7 +33,8 @@ pub struct Tracer {
     /// Sequence number of the newest migration of the thread.
     migration_seq: Option<u64>,
     totals: Totals,
-    /// Successful calls of each task. A re-execution of the task replays them.
+    /// Successful calls of each task. A re-execution of the task gets their results from the
+    /// journal.
     answered: BTreeMap<TaskId, BTreeSet<CallKey>>,
     /// Number of entries of the trace, which [`TRACE_ENTRIES`] limits.
     entries: usize,

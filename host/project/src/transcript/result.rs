@@ -7,7 +7,8 @@ use wattle_graph::message::MessageView;
 /// The result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolCallResult {
-    /// The output: structured data, text, or the parts of other content.
+    /// The output: the structured data of the tool, else its text (parsed if the text is a JSON
+    /// object or array), else its content parts if not all of them are text.
     Output(Value),
     /// The error message.
     Error(String),

@@ -138,7 +138,7 @@ fn subgraphs_are_left_out_unless_requested() {
 }
 
 #[test]
-fn states_are_read_only_for_modes_that_need_them() {
+fn only_modes_that_need_states_read_them() {
     let log = Sample::whole();
     let needs = |modes: &[Mode]| {
         let modes = modes.iter().copied().collect();
@@ -406,7 +406,7 @@ fn events_of_a_tool_call_have_its_input_and_its_result() {
 }
 
 #[test]
-fn events_name_the_enclosing_runs() {
+fn parent_ids_of_a_subgraph_are_the_run_and_the_task_around_it() {
     let log = Sample::whole();
     let events = events(&log, RUNS[1]);
     let run = |name: &str| &events.iter().find(|event| event["name"] == name).unwrap()["run_id"];

@@ -293,7 +293,7 @@ fn calls_without_an_id_have_no_events() {
 }
 
 #[test]
-fn tool_output_has_the_form_of_the_message_that_an_agent_writes() {
+fn output_of_a_tool_event_has_the_form_of_a_tool_message() {
     let picture = json!({ "media": { "media_type": "image/png", "blob": "b" } });
     for (answer, content, artifact) in [
         (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("a\nb"), Value::Null),
