@@ -17,7 +17,7 @@ use crate::file::handle::Handle;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CachedThread {
     pub(crate) head: Head,
-    /// Frames of the values of the newest checkpoint, by version, if it was written recently.
+    /// The frame index of the newest checkpoint, if that checkpoint was written recently.
     pub(crate) frame_index: FrameIndex,
     /// How the lists of the newest checkpoint are stored.
     pub(crate) lists: BTreeMap<ChannelName, ListState>,

@@ -15,8 +15,8 @@ use crate::disk::byte_reader::ByteReader;
 use crate::disk::delta::{DeltaLink, LINK_BYTES};
 use crate::error::corrupt;
 
-/// Frame index of a checkpoint. Maps a version to the number of the frame that contains the values
-/// of this version.
+/// Frame index of a checkpoint. Maps an earlier checkpoint to the number of the frame that contains
+/// the values that the earlier checkpoint wrote.
 pub(crate) type FrameIndex = BTreeMap<CheckpointId, u64>;
 
 /// Upper bound of the bytes of a page, or of several contiguous pages, that redb needs for its own
@@ -120,7 +120,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Returns whether the frame can contain values of a version.
+    /// Returns whether the frame can contain values that the checkpoint `version` wrote.
     pub(crate) fn may_hold(&self, version: CheckpointId) -> bool {
         self.checkpoint == Some(version)
             || self.carries && self.checkpoint.is_some_and(|id| id > version)

@@ -210,7 +210,7 @@ fn resolve_frames(
     let mut frame_index = FrameIndex::new();
     let mut wanted: BTreeSet<_> = unchanged.copied().collect();
     wanted.extend(bases.map(|(_, delta)| delta.base).filter(|base| *base < meta.id));
-    // After a rewrite, the frame of a version may differ between checkpoints.
+    // After a rewrite, the frame with the values of a version may differ between checkpoints.
     if !cached.head.carries || meta.parent == cached.head.last_checkpoint {
         wanted.retain(|version| match cached.frame_index.get(version) {
             Some(frame_no) => frame_index.insert(*version, *frame_no).is_some(),

@@ -183,11 +183,12 @@ impl Tables {
     }
 }
 
-/// Separates damage from errors of the file.
+/// Returns damage of what was read as the inner error, as a text, so that a survey can report the
+/// damage and continue.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`], which is not damage of the file.
+/// [`StoreError::Backend`] if the file could not be read.
 fn separate_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match read {
         Err(error @ StoreError::Backend { .. }) => Err(error),

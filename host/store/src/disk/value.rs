@@ -41,13 +41,14 @@ type ValueKey = (u64, ChannelName);
 /// Loads channel values. Frames and deltas that several values share are decoded once.
 pub(crate) struct ValueLoader<'a, L> {
     log: &'a L,
-    /// The frame that was read last: the channels of one version are in one frame.
+    /// The frame that was read last: all values that one checkpoint wrote are in one frame.
     last: Option<(u64, Rc<Frame>)>,
     parts: HashMap<ValueKey, Option<Arc<DecodedPart>>>,
     values: HashMap<ValueKey, Option<Measured>>,
 }
 
-/// Returns the number of the frame with a version of a checkpoint's channels.
+/// Returns the number of the frame with the values that the checkpoint `version` wrote and that the
+/// checkpoint of `meta` uses. `own` is the number of the frame of the latter checkpoint.
 pub(crate) fn frame_of_version(
     meta: &CheckpointMeta,
     own: u64,
@@ -56,7 +57,10 @@ pub(crate) fn frame_of_version(
 ) -> Result<u64, StoreError> {
     let frame_no = if version == meta.id { Some(own) } else { frame_index.get(&version).copied() };
     frame_no.filter(|frame_no| *frame_no <= own).ok_or_else(|| {
-        corrupt("checkpoint", format!("the frame index has no frame of version {version}"))
+        let message = format!(
+            "the frame index has no earlier frame for the values that checkpoint {version} wrote"
+        );
+        corrupt("checkpoint", message)
     })
 }
 
@@ -212,7 +216,8 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
             return Err(corrupt(
                 VALUE,
                 format!(
-                    "version {version} is expected in frame {frame_no}, which cannot contain it"
+                    "frame {frame_no} should contain a value that checkpoint {version} wrote, but \
+                     its header excludes that"
                 ),
             ));
         }

@@ -76,8 +76,8 @@ fn compute_seal(previous: Option<Digest>, frame: &Frame) -> Result<Digest, Store
 }
 
 /// Checks the parts of a frame that seals do not cover. The header must agree with the records of
-/// the frame, and every frame that the frame index or a link refers to must contain the referenced
-/// version.
+/// the frame, and every frame to which the frame index or a link refers must be able to contain
+/// the values of the named checkpoint.
 fn check_frame(
     headers: &HashMap<u64, &Header>,
     number: u64,
@@ -101,12 +101,14 @@ fn check_frame(
     };
     for (version, frame_no) in frame.frame_index()? {
         if !holds(version, frame_no) {
-            return Err(mismatch("the frame index maps a version to a frame without that version"));
+            return Err(mismatch(
+                "the frame index names a frame without the values of a checkpoint",
+            ));
         }
     }
     for part in frame.parts()? {
         if part?.link.is_some_and(|link| !holds(link.base, link.frame_no)) {
-            return Err(mismatch("a list delta refers to a frame without its base version"));
+            return Err(mismatch("a list delta refers to a frame without its base"));
         }
     }
     Ok(())

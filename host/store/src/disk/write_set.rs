@@ -232,7 +232,7 @@ impl WriteSet {
     }
 }
 
-/// The log of a snapshot together with the staged entries.
+/// Reads frames from a write set that is not yet written, and all other frames from a snapshot.
 pub(crate) struct Overlay<'a> {
     pub(crate) write_set: &'a WriteSet,
     pub(crate) snapshot: &'a Snapshot,

@@ -3,8 +3,8 @@
 //! The kept batches are written under a new thread number, in order and with new seals, and the
 //! rows of the old number are deleted. All of this is one transaction of many short statements:
 //! however large the thread is, readers see either the old or the new thread, and other threads are
-//! not locked. If a kept checkpoint refers to a value whose batch is deleted, the rewrite carries
-//! the value: it writes the full value with the oldest kept checkpoint that refers to it.
+//! not locked. If a kept checkpoint refers to a value whose batch is deleted, the rewrite writes
+//! the full value with the oldest kept checkpoint that refers to the value.
 
 mod copy;
 
@@ -268,7 +268,7 @@ pub(super) struct ThreadRewriter {
     pruned_seq: u64,
     /// The newest sequence number of the thread, even if that event is not kept.
     last_seq: u64,
-    /// Carried values, by channel and version.
+    /// Values of deleted batches that kept checkpoints use, by channel and version.
     carried: value::ValueMap,
     /// Chain sizes of the values that have been written.
     chain_stats: BTreeMap<Version, ChainStats>,
@@ -339,8 +339,8 @@ impl ThreadRewriter {
         BatchHeader { base, after_seq, last_seq, checkpoint }
     }
 
-    /// Reads the values that must be carried, and the list deltas whose base version is deleted as
-    /// full values.
+    /// Reads the values of deleted batches that kept checkpoints use. Also reads, as full values,
+    /// the list deltas whose base version is deleted.
     async fn load_values(
         &mut self,
         transaction: &mut PgTransaction,
@@ -406,8 +406,8 @@ impl ThreadRewriter {
         push_batch(&mut self.write_set, &mut self.row, header, body);
     }
 
-    /// Returns the values of a kept batch, with the carried values that no earlier kept batch
-    /// contains.
+    /// Returns the values of a kept batch: its own values, and the values that its checkpoint uses
+    /// from deleted batches (`carried`), unless an earlier kept batch already contains them.
     fn values(
         &mut self,
         own: Vec<BodyValue>,
@@ -434,12 +434,15 @@ impl ThreadRewriter {
         Ok(values.into_values().collect())
     }
 
-    /// Encodes a carried value in full.
+    /// Encodes a value of `carried` in full.
     fn full_value(&mut self, version: &Version) -> Result<BodyValue, StoreError> {
         let (channel, number) = version;
         let value = self.carried.get(version);
         let value = value.ok_or_else(|| {
-            corrupt(format!("value of channel `{channel}`"), format!("{number} is missing"))
+            corrupt(
+                format!("value of channel `{channel}`"),
+                format!("the value of checkpoint {number} is missing"),
+            )
         })?;
         BodyValue::full(channel, *number, value, &mut self.packer)
             .map_err(|message| backend(OPERATION, message))

@@ -99,7 +99,10 @@ fn check_batch(batch: &ScannedBatch, previous: Option<Digest>) -> Result<(), Str
     }
     let version = |channel| meta.as_ref().and_then(|meta| meta.versions.get(channel));
     match batch.body.values.iter().find(|value| version(&value.channel) != Some(&value.version)) {
-        Some(value) => Err(format!("channel `{}` is stored under another version", value.channel)),
+        Some(value) => Err(format!(
+            "the value of channel `{}` is stored for another checkpoint",
+            value.channel
+        )),
         None => Ok(()),
     }
 }

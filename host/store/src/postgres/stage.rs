@@ -271,7 +271,7 @@ fn check_column_ranges(thread: &ThreadId, batch: &Batch) -> Result<(), StoreErro
     }
 }
 
-/// Checks that the checkpoints and versions to which a batch refers exist.
+/// Checks that the checkpoints and channel versions to which a batch refers exist.
 fn check_references(
     thread: &ThreadId,
     cached: &CachedThread,

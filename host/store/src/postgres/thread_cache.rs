@@ -34,8 +34,9 @@ impl ThreadCache {
         }
     }
 
-    /// Removes a thread, and returns its cached history if the cached number and newest position
-    /// are those of `row`.
+    /// Removes a thread from the cache. Returns its cached history without the pending runs; an
+    /// empty history if the thread is not cached, or if its number or newest position differs from
+    /// that of `row`.
     pub(super) fn take_history(&mut self, thread: &ThreadId, row: &ThreadRow) -> HistoryCache {
         let known = self.0.remove(thread);
         let position = |row: &ThreadRow| (row.number, row.last_position);

@@ -17,9 +17,9 @@ use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::thread_row::{checkpoint_id, unsigned, utf8};
 
-/// Selects the chains of the wanted values. All list deltas of a chain have versions between the
-/// version of its full value and the wanted version. Sends no values if the total length of all
-/// values is more than `$4` bytes of JSON.
+/// Selects the delta chains of the wanted values. All list deltas of a chain have channel versions
+/// between the version of its full value and the wanted version. Sends no values if the total
+/// length of all values is more than `$4` bytes of JSON.
 const CHAINS: &str = concat!(
     "SELECT channel, version, CASE WHEN bytes <= $4 THEN value END AS value, base, keep, items
     FROM (
@@ -187,14 +187,14 @@ fn build(
         if let Some(value) = loaded.get(&at) {
             break value.value().into_owned();
         }
-        let chain_link = chain_links
-            .get(&at)
-            .ok_or_else(|| corrupt(what(), format!("its version {} is missing", at.1)))?;
+        let chain_link = chain_links.get(&at).ok_or_else(|| {
+            corrupt(what(), format!("the value of checkpoint {} is missing", at.1))
+        })?;
         let Some(delta) = chain_link.delta else { break unpack(&what(), chain_link.packed)? };
         if delta.base >= at.1 {
             return Err(corrupt(
                 what(),
-                format!("version {} has a later version as its base", at.1),
+                format!("the base of the list delta of checkpoint {} is not older", at.1),
             ));
         }
         deltas.push((delta, chain_link));

@@ -346,7 +346,7 @@ async fn damaged_frames_are_detected_without_a_panic() {
 }
 
 #[tokio::test]
-async fn too_large_superstep_is_not_decoded() {
+async fn events_since_a_checkpoint_are_not_decoded_if_they_exceed_the_limit() {
     const EVENT_BYTES: usize = 1 << 20;
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");

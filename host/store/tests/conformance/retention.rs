@@ -309,8 +309,9 @@ pub(crate) async fn deleting_a_run_keeps_checkpoints_that_subgraphs_need(store: 
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// A run that stores only its last checkpoint. In the log, the base of the pending events of that
-/// checkpoint is the checkpoint with which the run began.
+/// The run persists only its last checkpoint. The log then has the event `checkpointed` of this
+/// checkpoint, and events after it, with the checkpoint at which the run began as their base. A
+/// prune keeps these events.
 pub(crate) async fn pruning_keeps_events_of_a_checkpoint_persisted_later(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();

@@ -113,13 +113,13 @@ pub(super) fn at_start(
     replace_file(path, &file.transaction).map(drop)
 }
 
-/// Rebuilds a file from the documents that can be read, if documents are lost or if `damage` is
-/// damage of the file. Returns `None` if neither is the case. Returns the damage and the new path
-/// of the damaged file.
+/// Rebuilds a file from the documents that can be read, if the caller found damage of the file
+/// (`damage`) or if documents are lost. Returns all damage, and the path to which the damaged file
+/// was moved; `None` if the file needs no rebuild.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if none of its documents can be read. The file is unchanged then.
+/// [`StoreError::Corrupt`] if none of the documents can be read. The file is unchanged then.
 pub(super) fn repair(
     path: &Path,
     damage: Option<Damage>,
