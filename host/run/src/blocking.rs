@@ -29,8 +29,8 @@ const MANY_TASKS: usize = 256;
 /// condition that compares all pairs of values uses its whole budget of steps.
 const MANY_VALUES: usize = 1_000;
 
-/// Length of a string that counts as one more value, in bytes. The time of pattern matching is
-/// proportional to the length.
+/// Number of bytes of a string that count as one more JSON value. The time of matching a pattern is
+/// proportional to the length of the string.
 const TEXT_BYTES: usize = 100;
 
 /// Maximum size of a JSON document, in bytes, that is parsed or written on a shared thread. A

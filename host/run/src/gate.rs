@@ -1,7 +1,7 @@
 //! The gate: the one path of every host call, with grant check, journal, budget, event and effect.
 //!
-//! Each guest call has its own gate. The gate of a task replays recorded results from the task's
-//! journal. The gate of a web handler has no journal. Both have a budget.
+//! Each guest call has its own gate. The gate of a task returns the results that the journal of the
+//! task has. The gate of a web handler has no journal. Both have a budget.
 //!
 //! # Layout
 //!

@@ -77,8 +77,8 @@ pub enum Until {
     /// When the thread is deleted.
     Deleted,
     /// When the thread is deleted, or when every event was returned and no run writes more: the run
-    /// that is read has ended, or the thread has no active run and no pending run that is due. A
-    /// run that was set aside is not active.
+    /// that is read has ended, or the thread has no active run and no pending run that is due. The
+    /// run of a thread that is set aside is not active.
     Idle,
 }
 

@@ -2,9 +2,10 @@
 //! the store, stopped before their end.
 //!
 //! After a start, recovery proceeds in the background, oldest run first, a few runs at a time. An
-//! operation on a thread recovers the run of the thread first. A run that cannot be recovered is
-//! set aside with the reason. It does not delay other runs, and is retried with growing delays,
-//! after the next start, and on request. A run whose app is still being loaded waits for its app.
+//! operation on a thread recovers the run of the thread first. If a run cannot be recovered, its
+//! thread is set aside with the reason. Such a thread does not delay the recovery of other runs.
+//! The host retries the recovery of the thread with growing delays, after the next start, and on
+//! request. A run whose app is still being loaded waits for its app.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -44,11 +45,11 @@ const LIST_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Number of recovered runs between two progress messages in the log.
 const PROGRESS_LOG_RUNS: usize = 500;
 
-/// Delay before the first retry of a run that is set aside. The delay doubles with each retry, so
-/// that a run that always fails costs little.
+/// Delay before the first retry of the recovery of a thread that is set aside. The delay doubles
+/// with each retry, so that a recovery that always fails costs little.
 const MIN_RETRY_MS: i64 = 30_000;
 
-/// Upper bound of the delay between two retries of a run that is set aside.
+/// Upper bound of the delay between two retries of the recovery of a thread that is set aside.
 const MAX_RETRY_MS: i64 = 3_600_000;
 
 /// Outcome of an attempt to recover a run.
@@ -58,7 +59,7 @@ enum RecoveryOutcome {
     Recovered,
     /// The run has ended or is active.
     NotNeeded,
-    /// The run was set aside.
+    /// The run cannot be recovered, so its thread was set aside.
     SetAside,
     /// The run waits until its app is loaded.
     Waiting,
@@ -96,7 +97,7 @@ impl Engine {
         self.recovery()
     }
 
-    /// Returns why the run of a thread cannot be recovered, if it is set aside.
+    /// Returns why the run of a thread cannot be recovered; `None` if the thread is not set aside.
     pub fn set_aside(&self, thread: &ThreadId) -> Option<SetAside> {
         self.0.recovery.set_aside().get(thread).cloned()
     }
@@ -175,7 +176,7 @@ impl Engine {
         Ok(cuts)
     }
 
-    /// Returns false if the run of a thread is set aside and its next attempt is not due.
+    /// Returns false if a thread is set aside and the next attempt to recover its run is not due.
     fn is_due(&self, thread: &ThreadId) -> bool {
         self.set_aside(thread).is_none_or(|aside| aside.retry_ms <= self.now_ms())
     }
@@ -227,7 +228,8 @@ impl Engine {
         }
     }
 
-    /// Retries the runs that are set aside and due. Returns the number of recovered runs.
+    /// Retries the recovery of the threads that are set aside and whose next attempt is due.
+    /// Returns the number of recovered runs.
     pub async fn retry_set_aside(&self) -> usize {
         let due: Vec<ThreadId> = {
             let now_ms = self.now_ms();
@@ -343,7 +345,7 @@ impl Engine {
         }
         tracing::error!(
             thread = %cut.thread, %failure,
-            "cannot recover an orphaned run; it is set aside"
+            "cannot recover an orphaned run; its thread is set aside"
         );
         self.0.recovery.waiting().remove(&cut.thread);
         self.mark_set_aside(cut.thread, cut.run, failure);
@@ -399,7 +401,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `unavailable` until the run is recovered; `busy`, with the reason, if the run is set aside.
+    /// `unavailable` until the run is recovered; `busy`, with the reason, if the thread is set
+    /// aside.
     pub(super) async fn reject_orphaned_run(&self, head: &ThreadHead) -> Result<(), Failure> {
         let (ThreadStatus::Running, Some(run)) = (head.record.status, &head.record.run) else {
             return Ok(());

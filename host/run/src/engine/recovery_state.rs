@@ -1,5 +1,5 @@
-//! The state of the recovery of orphaned runs: its progress, the runs that are set aside, and the
-//! runs that wait for their apps.
+//! The state of the recovery of orphaned runs: its progress, the threads that are set aside, and
+//! the runs that wait for their apps.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ use crate::ports::store::OrphanedThread;
 /// Progress of the recovery after a start of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// True if all runs that were orphaned before the start are recovered or set aside, or wait for
-    /// their apps.
+    /// True if each run that was orphaned before the start is recovered, waits for its app, or
+    /// cannot be recovered, so that its thread is set aside.
     pub is_complete: bool,
     /// Number of orphaned runs that were found.
     pub found: usize,
     /// Number of orphaned runs that continue.
     pub recovered: usize,
-    /// Number of orphaned runs that are set aside now.
+    /// Number of threads that are set aside now.
     pub set_aside: usize,
-    /// Number of orphaned runs that wait for their apps to be loaded now.
+    /// Number of orphaned runs that now wait until their apps are loaded.
     pub waiting: usize,
 }
 

@@ -460,8 +460,8 @@ impl Engine {
     }
 
     /// Collects unused results of cancelled runs that the new run may reuse. Tasks of `past` with a
-    /// journal are excluded, because they replay their journals. Reuse only saves cost, so a read
-    /// error is logged and ignored.
+    /// journal are excluded, because they get the results of their journals. Reuse only saves cost,
+    /// so a read error is logged and ignored.
     async fn find_reusable_results(
         &self,
         head: &ThreadHead,

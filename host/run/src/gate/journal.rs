@@ -186,8 +186,9 @@ impl Journal {
     }
 
     /// Starts the next attempt: call numbering restarts at 0. Failed calls of the last batch,
-    /// except in-doubt calls, are removed from the journal and executed again. All other results
-    /// are replayed, so no effect is paid for twice and no question is asked twice.
+    /// except in-doubt calls, are removed from the journal and executed again. The next attempt
+    /// gets all other results from the journal, so no effect is paid for twice and no question is
+    /// asked twice.
     pub fn begin_attempt(&self) {
         let mut inner = self.lock();
         inner.next_call = 0;

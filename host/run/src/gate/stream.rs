@@ -35,7 +35,7 @@ pub struct CompletionStream {
 }
 
 enum CompletionState {
-    /// The call has not started: the guest still replays recorded reads.
+    /// The call has not started: reads of the guest still return recorded deltas.
     NotStarted(Box<StreamingCall>),
     Running(AbortOnDropHandle<Result<Result<Completion, Failure>, Unwind>>),
     Done(Box<Result<Completion, Failure>>),

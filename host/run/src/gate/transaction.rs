@@ -285,7 +285,7 @@ impl DatabaseHandle {
                 ..failure
             }),
             // An abandoned attempt committed first. This guest has read results that do not match
-            // the database, so it is unwound. The next attempt replays the committed results.
+            // the database, so it is unwound. The next attempt gets the committed results.
             CommitStatus::CommittedByOther(kept) => {
                 let request = |text: &str| json!({ "function": TRANSACTION, "request": text });
                 let (before, now) = ("committed by another execution", "commit");
@@ -382,8 +382,8 @@ impl Transaction {
         Ok(live.rollback().await?)
     }
 
-    /// Ends a replayed transaction, if the recorded transaction ended in the same way: by a commit
-    /// or a rollback.
+    /// Ends a transaction that the journal has ([`Mode::Replayed`]), if the recorded transaction
+    /// ended in the same way: by a commit or a rollback.
     fn end_replayed(&self, now: &str) -> Result<(), Unwind> {
         let Mode::Replayed { end, call } = &self.mode else { return Ok(()) };
         let journaled = match self.statements.get(self.next_statement) {
@@ -410,7 +410,8 @@ impl Transaction {
         }
     }
 
-    /// Returns the recorded result of the next statement, if the transaction is replayed.
+    /// Returns the recorded result of the next statement; `None` if the transaction runs in the
+    /// database.
     fn replayed(
         &mut self,
         text: &str,

@@ -491,12 +491,18 @@ mod tests {
         let budget = JsonBudget::new(5 * VALUE_BYTES);
         assert!(budget.parse::<Value>("[0,0]").is_ok());
         assert!(matches!(budget.parse::<Value>("[0"), Err(JsonError::Syntax(_))));
-        assert!(budget.parse::<Value>("[0]").is_ok(), "the document that failed does not count");
+        assert!(
+            budget.parse::<Value>("[0]").is_ok(),
+            "a document with a syntax error does not count"
+        );
         assert_eq!(limit(budget.parse("[0]")), JsonLimit::Values(5 * VALUE_BYTES));
         budget.clear();
         assert_eq!(budget.count(&json!([0, 0])), Ok(()));
         assert_eq!(budget.count(&json!([0, 0])), Err(JsonLimit::Values(5 * VALUE_BYTES)));
-        assert!(budget.parse::<Value>("[0]").is_ok(), "the value that failed does not count");
+        assert!(
+            budget.parse::<Value>("[0]").is_ok(),
+            "a value that exceeded the budget does not count"
+        );
     }
 
     #[test]

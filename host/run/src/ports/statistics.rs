@@ -50,10 +50,10 @@ pub enum StatisticsStep {
 }
 
 impl StatisticsStep {
-    /// All steps, the shortest first.
+    /// All lengths, the shortest first.
     pub const ALL: [Self; 3] = [Self::Minute, Self::Hour, Self::Day];
 
-    /// Returns the name of the step.
+    /// Returns the name of the length, such as `minute`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,7 +122,7 @@ pub struct StatisticsCounts {
     pub cancelled: u64,
     /// Failed runs by the code of the failure.
     pub failures: BTreeMap<String, u64>,
-    /// Limits that runs reached, by name.
+    /// How often runs reached a limit, by the name of the limit.
     pub limits: BTreeMap<String, u64>,
     /// Runs by duration. The key is the upper bound in milliseconds, a power of two.
     pub durations: BTreeMap<u64, u64>,

@@ -36,7 +36,7 @@ impl RunOptions {
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// Output commit: whatever leaves the host waits until the events that led to it are durable. A
-    /// crash loses only work that was not visible outside and that is replayed.
+    /// crash loses only work that was not visible outside, and recovery does this work again.
     #[default]
     Commit,
     /// Every superstep waits for its checkpoint to be durable before the next starts.
@@ -44,7 +44,7 @@ pub enum Durability {
     /// Only the end of the run waits. After a crash an effect may be repeated.
     Async,
     /// Like `commit`, but only the last checkpoint of the run is stored: at its end, at an
-    /// interrupt or at a failure. After a crash, the run is replayed from the last stored
+    /// interrupt or at a failure. After a crash, recovery continues the run from the last stored
     /// checkpoint, with the results of its journal.
     Exit,
 }
