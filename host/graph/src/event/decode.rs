@@ -136,7 +136,8 @@ fn set<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// A map of the fields of the payload. While it is read, fields that all events have go to `own`.
+/// A [`MapAccess`] with the fields of the payload only. It stores the fields that events of all
+/// kinds have in `own`.
 struct Payload<'o, A> {
     map: A,
     own: &'o mut OwnFields,

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn namespaces_contain_their_parents_nodes_tasks_and_calls() {
+    fn parent_node_task_and_call_are_read_from_a_namespace() {
         let (node, task) = (NodeName::new("research").unwrap(), TaskId::new("0af3").unwrap());
         let root = Namespace::root();
         let one = root.for_task(&node, &task);

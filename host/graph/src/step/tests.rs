@@ -420,7 +420,7 @@ fn a_superstep_copies_only_the_items_that_it_changes() {
 }
 
 #[test]
-fn overwrite_has_no_unchanged_prefix() {
+fn overwrite_of_a_list_makes_no_list_delta() {
     let listed = small("entry = 'a'\nnodes.a = {}");
     let mut lineage = start(&listed, &json!({ "log": [1, 2] })).unwrap();
     let task = ready(&listed, &lineage).remove(0);
