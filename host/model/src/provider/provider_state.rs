@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn other_providers_and_families_get_neither_state_nor_reasoning() {
+    fn providers_and_families_do_not_get_state_and_reasoning_of_another() {
         let parts = message(StateOwner::new("g", "gemini-3-pro"));
         for other in [StateOwner::new("h", "gemini-3-pro"), StateOwner::new("g", "gemma-3")] {
             let said = SentMessage::new(&parts, &other);

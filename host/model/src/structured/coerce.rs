@@ -8,7 +8,8 @@ use serde_json::{Number, Value};
 /// A change at one path of a document.
 pub(super) struct Coercion {
     path: String,
-    /// The value after the coercion; `None` to drop nulls.
+    /// The value after the coercion. `None` to drop the null at the path or, if the value at the
+    /// path is not null, all null members below the path.
     coerced: Option<Value>,
 }
 

@@ -105,7 +105,8 @@ fn push_found(found: &mut VecDeque<FoundDocument>, document: FoundDocument) {
     found.push_back(document);
 }
 
-/// Returns whether the two newest documents are equal and start with `strict`.
+/// Returns whether `strict`, a document that is cut off, repeats the two newest documents: these
+/// are equal and start with `strict`.
 fn is_repetition(found: &VecDeque<FoundDocument>, strict: &str) -> bool {
     let mut newest = found.iter().rev().map(|found| found.as_deref().ok());
     match (newest.next().flatten(), newest.next().flatten()) {

@@ -105,7 +105,7 @@ async fn anthropic_gets_its_state_back() {
 }
 
 #[tokio::test]
-async fn other_providers_get_neither_state_nor_reasoning() {
+async fn providers_do_not_get_state_and_reasoning_of_another_provider() {
     let first = server(vec![json_response(&calls_of_openai())]).await;
     let routes = routes_to("openai", &first, "gemini-3-pro");
     let said = complete(&routes, &ask_tools("add them")).await.unwrap().parts;

@@ -142,7 +142,7 @@ async fn rejected_schema_falls_back_to_a_weaker_mode() {
 }
 
 #[tokio::test]
-async fn other_rejections_do_not_change_the_mode() {
+async fn rejection_without_a_word_about_the_schema_does_not_change_the_mode() {
     let error = json!({ "error": { "message": "the conversation is too long" } });
     let refused = ResponseTemplate::new(400).set_body_json(error);
     let server = server(vec![refused]).await;
