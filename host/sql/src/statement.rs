@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statements_are_rejected() {
+    fn statements_other_than_one_dml_or_ddl_statement_are_rejected() {
         for text in [
             "",
             ";",

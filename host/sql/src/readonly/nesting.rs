@@ -86,9 +86,9 @@ impl Level {
         self.arms += 1;
     }
 
-    /// Returns the counts of the enclosing brackets after the end of these brackets. A chain of the
-    /// enclosing brackets may continue, and the content of these brackets may be the deepest
-    /// operand of the chain.
+    /// Closes the current brackets, and returns the counts of the outer brackets (`outer`). The
+    /// closed brackets are an operand there: the current item of the outer brackets has one level
+    /// more than its levels so far or the content of the closed brackets, whichever is deeper.
     fn closed(self, outer: Option<Self>) -> Self {
         let outer = outer.unwrap_or_default();
         Self { chain: outer.chain.max(self.depth()) + 1, ..outer }

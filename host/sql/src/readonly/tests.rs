@@ -152,7 +152,7 @@ fn subject(dialect: Dialect, text: &str) -> Option<String> {
 }
 
 #[test]
-fn queries_with_the_command_table_are_rejected() {
+fn table_commands_are_rejected() {
     for text in ["TABLE secret", "WITH a AS (TABLE secret) SELECT 1", "SELECT 1 UNION TABLE secret"]
     {
         for dialect in BOTH {
