@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn other_output_has_no_cause() {
+    fn output_without_an_error_and_its_location_has_no_cause() {
         for output in [
             "",
             "10 rows at noon (local time)\n",
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn cause_is_created_from_the_fields_of_a_message() {
+    fn cause_has_the_text_and_location_of_a_log_message() {
         let field = |name: &str, json: &str| (name.to_owned(), json.to_owned());
         let fields = [field("file", "\"src/lib.rs\""), field("line", "12"), field("more", "{}")];
         let found = Cause::from_fields("no rows", &fields);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_rejected_with_their_kind() {
+    fn files_that_are_not_wasm_are_rejected_with_their_kind() {
         assert!(message(b"").contains("empty"));
         assert!(message(b"\0as").contains("four bytes"));
         assert!(message(b"\0asm\x01").contains("after 5 bytes"));

@@ -17,7 +17,7 @@ pub(crate) enum ValueFault {
     Mismatch,
     /// The values exceed a limit.
     Limit,
-    /// The memory of all guests does not suffice for the values now.
+    /// The memory that all guests share has no room for the values at the moment.
     GuestsMemory,
 }
 
@@ -42,7 +42,8 @@ impl ValueError {
         Self { fault: ValueFault::Limit, ..Self::new(message) }
     }
 
-    /// Creates the error of values for which the memory of all guests does not suffice now.
+    /// Creates the error of values for which the memory that all guests share has no room at the
+    /// moment.
     pub(crate) fn no_memory() -> Self {
         let fault = ValueFault::GuestsMemory;
         Self { fault, ..Self::new("the share of the memory of all guests is in use") }

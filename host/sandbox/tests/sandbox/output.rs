@@ -40,7 +40,7 @@ async fn traceback_is_the_cause_of_a_trap() {
 }
 
 #[tokio::test]
-async fn other_output_is_in_the_details_of_a_trap() {
+async fn output_without_a_cause_is_in_the_details_of_a_trap() {
     let body = format!("{} (unreachable)", guest::say("\u{1b}[31mloading\n"));
     let (failure, details) = trap(run(guest::foreign(&body)).await);
     assert!(failure.message.contains("trapped: it panicked, or reached code"), "{failure}");
