@@ -142,7 +142,8 @@ impl Calls {
         self.lock().is_reserved = true;
     }
 
-    /// Ends the reservation. The caller must call this method when the held call has ended.
+    /// Ends the reservation of the session. The caller must call this method when the held call has
+    /// ended.
     pub(crate) fn end_reservation(&self) {
         self.lock().is_reserved = false;
     }

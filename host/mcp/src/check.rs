@@ -8,8 +8,8 @@ use wattle_run::ports::sandbox::ToolInfo;
 /// same notes.
 pub const NOTES_TARGET: &str = "wattle_mcp::notes";
 
-/// Result of checking one server: its session, its tools, and notes about its messages or the
-/// failure.
+/// Result of checking one server: its session, its tools, notes about its messages, and why the
+/// server cannot be used, if so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Check {
     /// Negotiated protocol version, a date.

@@ -59,7 +59,8 @@ impl Lease for Taken {
 /// counts the selected messages that arrive at the new path.
 struct Moved {
     is_counted: fn(&Value) -> bool,
-    /// Notified when a selected message arrives at the old path.
+    /// Notified when a message that `is_counted` selects arrives at the old path, before its
+    /// redirect.
     came: Notify,
     /// Lets the server send the redirect.
     goes_on: Notify,

@@ -45,7 +45,9 @@ pub(super) fn with_message(event: Sse, message: &Value) -> Sse {
     Sse { data: Some(message.to_string()), ..event }
 }
 
-/// Returns the bytes of an event stream. Fails if one event exceeds `event_bytes`.
+/// Returns the chunks of an event stream. Fails at the end of a chunk if the event that is still
+/// open there has more than `event_bytes` bytes. An event therefore has at most `event_bytes` bytes
+/// more than the chunk in which it ends.
 pub(super) fn limit_size(
     response: Response,
     event_bytes: usize,
