@@ -17,7 +17,7 @@ export const TEXTS = {
   next: "Next nodes",
   interrupts: "Pending interrupts",
   failure: "Failure of the last run",
-  setAside: "The recovery of the run is set aside",
+  setAside: "The thread is set aside",
   metadata: "Metadata",
   state: "State",
   history: "Checkpoints",

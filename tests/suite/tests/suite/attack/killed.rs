@@ -26,7 +26,7 @@ async fn a_superstep_of_thousands_of_tasks_continues_after_a_kill() {
     assert_eq!((status, &document["status"]), (200, &"completed".into()), "{document}");
     // Each task counts once, whether it finished before the kill or after it.
     assert_eq!(document["state"]["number"], TASKS - HELD, "{document}");
-    // The document has no `recovery` once it is complete and no run is set aside.
+    // The document has no `recovery` once it is complete and no thread is set aside.
     calm::until(async || {
         let (_, health) = host.get("/api/v1/health").await.unwrap();
         health["recovery"].is_null().then_some(())
