@@ -8,6 +8,7 @@ mod admission;
 mod answers;
 mod app_code;
 mod balance;
+pub mod call_once;
 mod create;
 mod dispatch;
 mod documents;
@@ -100,9 +101,9 @@ pub struct EngineConfig {
     /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
     /// The host divides this number between callers. Default: no limit.
     pub max_runs: Option<usize>,
-    /// Maximum number of guest instances that web handlers and the tools that they call hold. One
-    /// caller can hold at most half of the instances that other callers do not hold. The engine
-    /// rejects handlers above these limits. Default: no limit.
+    /// Maximum number of guest instances that web handlers, tools that clients call, and the tools
+    /// that these call hold. One caller can hold at most half of the instances that other callers
+    /// do not hold. The engine rejects calls above these limits. Default: no limit.
     pub max_handlers: Option<usize>,
 }
 
@@ -125,7 +126,7 @@ struct EngineInner {
     load_balance: load_balance::LoadBalance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
-    /// Guest instances of web handlers, divided between callers.
+    /// Guest instances of web handlers and of tools that clients call, divided between callers.
     handlers: Pool<CallerId>,
     /// Compiled schemas of interrupts and tools.
     schemas: Arc<SchemaCache>,

@@ -1,22 +1,25 @@
 //! The gate: the one path of every host call, with grant check, journal, budget, event and effect.
 //!
 //! Each guest call has its own gate. The gate of a task returns the results that the journal of the
-//! task has. The gate of a web handler has no journal. Both have a budget.
+//! task has. The gate of a web handler, or of a tool that a client calls, has no journal. Each gate
+//! has a budget.
 //!
 //! # Layout
 //!
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
 //! * `journal`: the recorded calls of a task; `task_gate`: the task of a gate; `budget`: the number
-//!   of calls, bytes and log messages of a guest call.
+//!   of calls, bytes and log messages of a guest call; [`call_list`]: the calls that a client sees.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
 //!   the functions that guests call. `deltas`: the pieces of a streamed completion.
 //! * `ticket`: calls whose numbers are taken before they are made.
-//! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
+//! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers; `tool_check`: arguments and
+//!   outputs of tools.
 //! * [`HostedApp`] and `task_subgraphs`: traits through which the gate uses the engine, so that the
 //!   gate imports no module that imports the gate.
 
 mod budget;
+pub mod call_list;
 mod clock;
 mod deltas;
 pub mod effect;
@@ -34,6 +37,7 @@ pub mod stream;
 mod task_gate;
 mod task_subgraphs;
 mod ticket;
+pub(crate) mod tool_check;
 mod tools;
 pub mod transaction;
 pub mod unwind;
@@ -50,6 +54,7 @@ use wattle_graph::tool::ToolOutput;
 use crate::caller_id::CallerId;
 use crate::fair_share::Lease;
 use crate::gate::budget::CallBudget;
+use crate::gate::call_list::{CallList, CallListEntry};
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::grant::{GrantKey, Grants};
 use crate::hostcall::blob;
@@ -143,19 +148,21 @@ pub struct Gate {
     budget: Arc<CallBudget>,
     /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
+    /// The list of the calls, if a client called the tool.
+    calls: Option<CallList>,
 }
 
 impl Gate {
     /// Creates the gate for one attempt of a task.
     pub fn for_task(env: GuestEnv, task: TaskGate) -> Self {
         let budget = task.journal.budget();
-        Self { env, task: Some(Arc::new(task)), runs: None, budget, depth: 0 }
+        Self { env, task: Some(Arc::new(task)), runs: None, budget, depth: 0, calls: None }
     }
 
     /// Creates the gate of a web handler, which may use threads and runs.
     pub fn for_web(env: GuestEnv, runs: Arc<dyn RunService>) -> Self {
         let budget = Arc::new(CallBudget::for_handler(None));
-        Self { env, task: None, runs: Some(runs), budget, depth: 0 }
+        Self { env, task: None, runs: Some(runs), budget, depth: 0, calls: None }
     }
 
     /// Sets the guest instance that a web handler holds. Each tool that the handler calls takes
@@ -172,8 +179,20 @@ impl Gate {
         task: Option<Arc<TaskGate>>,
         budget: Arc<CallBudget>,
         depth: u32,
+        calls: Option<CallList>,
     ) -> Self {
-        Self { env, task, runs: None, budget, depth }
+        Self { env, task, runs: None, budget, depth, calls }
+    }
+
+    /// Creates the gate of a tool that a client calls. The tool holds a guest instance, and each
+    /// tool that it calls takes another one. Its calls are added to `calls`.
+    pub(crate) fn for_tool_of_client(
+        env: GuestEnv,
+        instance: Lease<CallerId>,
+        calls: CallList,
+    ) -> Self {
+        let budget = Arc::new(CallBudget::for_tool_of_client(instance));
+        Self { env, task: None, runs: None, budget, depth: 0, calls: Some(calls) }
     }
 
     /// Returns the app, plugin and tenant of the guest.
@@ -197,7 +216,8 @@ impl Gate {
         }
     }
 
-    /// Returns true for a web handler and for the tools that it calls.
+    /// Returns true for a web handler, for a tool that a client calls, and for the tools that these
+    /// call.
     pub fn is_of_handler(&self) -> bool {
         self.task.is_none()
     }
@@ -214,6 +234,11 @@ impl Gate {
             task.heartbeat.on_call();
         }
         self.budget.charge_calls(1, self.limits().host_calls)
+    }
+
+    /// Begins the entry of a call in the list of calls, if the gate has a list.
+    fn list_call(&self, function: &'static str, summary: impl FnOnce() -> String) -> CallListEntry {
+        CallListEntry::begin(self.calls.as_ref(), self.depth, function, summary)
     }
 
     /// Counts bytes of a request or of a result.

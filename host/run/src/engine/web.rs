@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, ThreadId};
+use wattle_graph::id::{AppName, PluginName, ThreadId};
 use wattle_graph::principal::Principal;
 
 use super::Engine;
@@ -46,28 +46,14 @@ impl Engine {
         };
         let instance = self.0.handlers.lease(caller, 1, usize::MAX);
         let instance = instance.map_err(|_full| GuestError::Host(handlers_full()))?;
-        let grants = app.grants_of(name);
         let tenant = request.tenant.clone();
-        let env = GuestEnv {
-            ports: Arc::new(self.0.ports.clone()),
-            caller: Caller {
-                app: app.name.clone(),
-                plugin: name.clone(),
-                tenant: tenant.clone(),
-                owner: caller,
-            },
-            app: app.clone(),
-            cancel: StopFlag::default(),
-            grants: grants.clone(),
-            quotas: self.0.quotas.clone(),
-            schemas: self.0.schemas.clone(),
-        };
+        let env = self.env_outside_of_runs(app, name, tenant.clone(), caller);
         let principal = Principal { app: Some(app.name.clone()), ..principal.unwrap_or_default() };
+        let limit = Duration::from_millis(env.grants.limits.node_timeout_ms);
         let runs =
             ScopedRunService { engine: self.clone(), app: app.name.clone(), tenant, principal };
         let gate = Gate::for_web(env, Arc::new(runs)).with_instance(instance);
         let gate = Arc::new(gate);
-        let limit = Duration::from_millis(grants.limits.node_timeout_ms);
         let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };
         match AbortOnDropHandle::new(self.0.runtime.spawn(work)).await {
             Ok(Ok(ended)) => ended,
@@ -82,6 +68,26 @@ impl Engine {
             Err(error) => {
                 Err(GuestError::Host(Failure::internal(format!("the web handler failed: {error}"))))
             }
+        }
+    }
+
+    /// Returns the environment of a guest that is not part of a run.
+    pub(super) fn env_outside_of_runs(
+        &self,
+        app: &Arc<App>,
+        plugin: &PluginName,
+        tenant: Option<String>,
+        owner: CallerId,
+    ) -> GuestEnv {
+        let caller = Caller { app: app.name.clone(), plugin: plugin.clone(), tenant, owner };
+        GuestEnv {
+            ports: Arc::new(self.0.ports.clone()),
+            caller,
+            app: app.clone(),
+            cancel: StopFlag::default(),
+            grants: app.grants_of(plugin),
+            quotas: self.0.quotas.clone(),
+            schemas: self.0.schemas.clone(),
         }
     }
 }

@@ -89,6 +89,11 @@ impl CallBudget {
         Self { instance, ..Self::of("web handler") }
     }
 
+    /// Creates the budget of a tool that a client calls.
+    pub(crate) fn for_tool_of_client(instance: Lease<CallerId>) -> Self {
+        Self { instance: Some(instance), ..Self::of("tool") }
+    }
+
     /// Creates the budget of a tool that a task calls.
     pub(crate) fn for_tool(&self) -> Self {
         let (calls, bytes) = (AtomicU64::default(), AtomicU64::default());
@@ -224,8 +229,8 @@ impl CallBudget {
 
 /// Returns the failure if web handlers hold as many guest instances as they may.
 pub(crate) fn handlers_full() -> Failure {
-    let text = "web handlers of this caller and the tools that they call hold as many guest \
-                instances as they may; try again when some have ended, or raise `limits.handlers`";
+    let text = "the web handlers and tools that this caller calls hold as many guest instances as \
+                they may; try again when some have ended, or raise `limits.handlers`";
     let details = json!({ "limit": "handlers" });
     Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
 }

@@ -16,6 +16,7 @@ use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
 use crate::gate::GuestEnv;
 use crate::gate::budget::CallBudget;
+use crate::gate::call_list::CallList;
 use crate::gate::deltas::{DeltaBuffer, forward_deltas};
 use crate::gate::entry::CallEntry;
 use crate::gate::unwind::CallError;
@@ -54,6 +55,8 @@ pub struct EffectContext<'a> {
     pub(crate) budget: &'a CallBudget,
     /// Number of tool calls around the caller.
     pub(crate) depth: u32,
+    /// The list of the calls of the caller and of its tools, if there is one.
+    pub(crate) calls: Option<&'a CallList>,
 }
 
 impl EffectContext<'_> {

@@ -11,8 +11,8 @@
 //! 5. The gate checks the grant and performs the call while the host holds the lease of the thread.
 //! 6. [`CallEntry::record`] records the result.
 //!
-//! A call of a web handler has no journal: the gate checks budgets and the grant and performs the
-//! call.
+//! A call of a guest without a task has no journal: the gate checks budgets and the grant and
+//! performs the call.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -94,7 +94,10 @@ impl Gate {
     ) -> Result<CallResult<Value>, Unwind> {
         let Some(task) = &self.task else {
             self.count_call()?;
-            return Ok(answer());
+            let entry = self.list_call(request.function, || request.summary.clone());
+            let answer = answer();
+            entry.end(answer.as_ref().err());
+            return Ok(answer);
         };
         match self.enter(task, request)? {
             (_, CallLookup::Recorded(result)) => Ok(result),
@@ -162,14 +165,16 @@ impl Gate {
         self.record::<C>(entry, answer).await
     }
 
-    /// Makes a host call of a web handler, or of a tool that it calls.
+    /// Makes a host call of a guest without a task.
     async fn call_without_journal<C: Effect>(
         &self,
         call: &C,
     ) -> Result<CallResult<C::Output>, Unwind> {
         self.count_text(C::FUNCTION, call)?;
         self.budget.charge_blob(call.blob_bytes())?;
+        let entry = self.list_call(C::FUNCTION, || call.summary());
         let answer = self.perform(call, None).await?;
+        entry.end(answer.as_ref().err());
         if let Ok(output) = &answer {
             self.count_text(C::FUNCTION, output)?;
         }
@@ -285,8 +290,9 @@ impl Gate {
         if let Err(denied) = call.check_allowed(grants, caller) {
             return Ok(Err(denied));
         }
-        let (env, budget, depth) = (&self.env, &*self.budget, self.depth);
-        let context = EffectContext { ports, caller, grants, env, entry, budget, depth };
+        let (env, budget, depth, calls) =
+            (&self.env, &*self.budget, self.depth, self.calls.as_ref());
+        let context = EffectContext { ports, caller, grants, env, entry, budget, depth, calls };
         let mut call = pin!(call.perform(&context));
         let answer = async {
             match entry {

@@ -144,7 +144,10 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
     let meter = || ByteBudget::of(gate);
     let Some(task) = &gate.task else {
         gate.count_call()?;
-        return Ok(open_live(env, database, meter()).await?);
+        let entry = gate.list_call(TRANSACTION, || database.to_owned());
+        let opened = open_live(env, database, meter()).await;
+        entry.end(opened.as_ref().err());
+        return Ok(opened?);
     };
     let request = CallRequest::small(TRANSACTION, json!({ "database": database }));
     let (call, lookup) = gate.enter(task, request.with_summary(database.to_owned()))?;

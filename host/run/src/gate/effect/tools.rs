@@ -17,20 +17,19 @@ use serde_json::json;
 use wattle_graph::event::Decision;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{PluginName, ThreadId};
-use wattle_graph::schema::{Formats, SchemaError};
 
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
-use crate::blocking::{are_large_values, block_in_place_in_turn};
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::elicit::AnsweredRounds;
 use crate::gate::entry::CallEntry;
+use crate::gate::tool_check::{check_arguments, check_output_size, timed_out};
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::grant::{InDoubtPolicy, ToolGrant, ToolSource};
 use crate::hostcall::elicit::elicitation_unsupported;
 use crate::hostcall::tools::{ListTools, PluginToolCall, ToolHints, ToolInfo};
-use crate::json::{approx_bytes, check_depth, with_integers};
+use crate::json::{check_depth, with_integers};
 use crate::limit;
 use crate::ports::lease::CallLease;
 use crate::ports::tool_server::{ServerCall, ServerCallResult};
@@ -165,7 +164,7 @@ async fn call_tool(
     }
     match &tool.source {
         ToolSource::Plugin(plugin) => {
-            let violations = check_arguments(context, &tool.info, request).await?;
+            let violations = check_arguments(context.env, &tool.info, request).await?;
             call_plugin(context, plugin, &tool, request, violations).await
         }
         // A server validates the arguments itself: its schema may use a draft or a pattern that
@@ -188,21 +187,6 @@ fn was_suspended(context: &EffectContext<'_>, source: &ToolSource) -> bool {
     let Some(entry) = context.entry else { return false };
     let suspended = entry.task.last_suspension_of_tool(entry.number);
     entry.last_start_seq.is_some_and(|begun| suspended.is_some_and(|seq| seq > begun))
-}
-
-/// Returns the violations of the arguments, if the tool of a plugin accepts them.
-async fn check_arguments(
-    context: &EffectContext<'_>,
-    info: &ToolInfo,
-    request: &ToolRequest,
-) -> Result<Vec<String>, Failure> {
-    let violations = violations(context, info, request).await?;
-    if violations.is_empty() || info.accepts_invalid {
-        return Ok(violations);
-    }
-    let (tool, list) = (&request.tool, violations.join("; "));
-    let text = format!("the arguments of `{tool}` do not match its schema: {list}");
-    Err(Failure::new(code::INVALID, text).with_details(json!({ "violations": violations })))
 }
 
 /// Lists the tools of all sources concurrently, so that their delays do not add up.
@@ -299,27 +283,6 @@ fn not_granted(context: &EffectContext<'_>, wanted: &str) -> Option<Failure> {
     (!references.is_empty()).then(|| refusal::denied(context, wanted, &references))
 }
 
-/// Returns the violations of the arguments schema, one sentence each.
-async fn violations(
-    context: &EffectContext<'_>,
-    info: &ToolInfo,
-    request: &ToolRequest,
-) -> Result<Vec<String>, Failure> {
-    let subject = format!("the arguments schema of tool `{}`", request.tool);
-    let owner = context.caller.owner;
-    let schema = context.env.schemas.compile(owner, &info.arguments_schema, Formats::OfDraft).await;
-    let schema = schema.map_err(|error| match error {
-        SchemaError::Limit(exceeded) => exceeded.of(&subject).to_failure(),
-        error => Failure::new(code::INVALID, format!("{subject} is invalid: {error}")),
-    })?;
-    let arguments = &request.arguments;
-    let is_long = schema.is_expensive() || are_large_values([arguments]);
-    let violations = block_in_place_in_turn(owner, is_long, || {
-        schema.violations(arguments, limit::TOOL_VIOLATIONS)
-    });
-    violations.await.map_err(|exceeded| exceeded.of(&subject).to_failure())
-}
-
 async fn call_plugin(
     context: &EffectContext<'_>,
     name: &PluginName,
@@ -357,13 +320,14 @@ async fn call_plugin(
         Some(task) => task.journal.budget(),
         None => Arc::new(context.budget.for_handler_tool()?),
     };
-    let gate = Arc::new(Gate::for_tool(env, task, budget, context.depth + 1));
+    let (depth, calls) = (context.depth + 1, context.calls.cloned());
+    let gate = Arc::new(Gate::for_tool(env, task, budget, depth, calls));
     let allowed = call_timeout_ms(request, limits.node_timeout_ms);
     let work = context.env.app.call_tool(name, call, gate);
     let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
     match ended {
         Err(_elapsed) => Err(timed_out(&request.tool, allowed).into()),
-        Ok(Ok(output)) => check_output_size(output, &request.tool, limits.output_bytes),
+        Ok(Ok(output)) => Ok(check_output_size(output, &request.tool, limits.output_bytes)?),
         Ok(Err(ended)) => Err(into_call_error(context, ended)),
     }
 }
@@ -382,36 +346,6 @@ fn call_id(context: &EffectContext<'_>, request: &ToolRequest) -> String {
 
 fn call_timeout_ms(request: &ToolRequest, most: u64) -> u64 {
     request.timeout_ms.map_or(most, |wanted| u64::from(wanted).min(most))
-}
-
-fn timed_out(tool: &str, allowed_ms: u64) -> Failure {
-    Failure::new(code::TIMEOUT, format!("the tool `{tool}` took longer than {allowed_ms} ms"))
-        .retryable()
-        .with_details(json!({ "limit": "timeout", "allowed_ms": allowed_ms }))
-}
-
-fn check_output_size(
-    output: ToolOutput,
-    tool: &str,
-    allowed: u64,
-) -> Result<ToolOutput, CallError> {
-    let value = serde_json::to_value(&output).map_err(|error| {
-        Failure::internal(format!("cannot serialize the tool's output: {error}"))
-    })?;
-    check_depth(&format!("the output of the tool `{tool}`"), &value)?;
-    let bytes = approx_bytes(&value);
-    if bytes <= allowed {
-        return Ok(output);
-    }
-    Err(Failure::new(
-        code::LIMIT,
-        format!(
-            "the output of the tool `{tool}` is {bytes} bytes, more than the limit of {allowed}; \
-             request less, or raise `output` in its grant"
-        ),
-    )
-    .with_details(json!({ "limit": "output", "allowed": allowed }))
-    .into())
 }
 
 /// Converts the error of a tool: a failure for its caller, unless the whole task must be unwound.
@@ -514,7 +448,7 @@ async fn output_or_interrupt(
     let (limits, tools) = (&context.grants.limits, context.ports.tools.as_ref());
     match (answer, context.entry) {
         (ServerCallResult::Returned(output), _) => {
-            check_output_size(output, &call.request.tool, limits.output_bytes)
+            Ok(check_output_size(output, &call.request.tool, limits.output_bytes)?)
         }
         (ServerCallResult::Elicits(elicitation), Some(entry)) => {
             let thread = entry.task.log.thread();

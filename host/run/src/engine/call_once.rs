@@ -1,0 +1,176 @@
+//! Calls one tool of an app for a client, outside of any run.
+//!
+//! The tool has the gate of a guest without a journal: grants, budgets and limits are those of the
+//! plugin, and nothing is recorded. The client gets the list of the host calls with the output.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::PluginName;
+use wattle_graph::suggest;
+use wattle_graph::tool::{ToolOutput, ToolRequest};
+
+use super::Engine;
+use crate::app::App;
+use crate::caller_id::CallerId;
+use crate::gate::call_list::{CallList, ListedCall};
+use crate::gate::tool_check::{check_arguments, check_output_size, timed_out};
+use crate::gate::unwind::Unwind;
+use crate::gate::{Gate, GuestEnv, handlers_full};
+use crate::grant::{ToolGrant, ToolSource};
+use crate::json::{check_depth, with_integers};
+use crate::ports::Plugin;
+use crate::ports::sandbox::{GuestError, PluginToolCall, ToolInfo};
+
+/// A call of one tool.
+#[derive(Clone, Debug)]
+pub struct CallToolOnce {
+    /// Full reference of the tool, such as `date/parse`, or a name that one plugin of the app has.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Value,
+    /// Tenant of the caller.
+    pub tenant: Option<String>,
+    /// Caller for which the guest instance and its work count.
+    pub caller: CallerId,
+}
+
+/// The end of a call of one tool.
+#[derive(Debug)]
+pub struct ToolCallEnd {
+    /// The output, or the failure that ended the tool.
+    pub result: Result<ToolOutput, Failure>,
+    /// Duration of the call.
+    pub duration: Duration,
+    /// Host calls of the tool and of the tools that it called, in the order in which they began.
+    pub calls: Vec<ListedCall>,
+    /// Number of further host calls.
+    pub omitted_calls: u64,
+}
+
+impl Engine {
+    /// Calls a tool of an app. The call ends if its future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if the app has no such tool; `invalid` for a name that several plugins have, and
+    /// for arguments that the tool does not accept; `unavailable` if guests outside of runs hold as
+    /// many instances as they may. A failure of the tool is in the result.
+    pub async fn call_tool_once(
+        &self,
+        app: &Arc<App>,
+        call: CallToolOnce,
+    ) -> Result<ToolCallEnd, Failure> {
+        let CallToolOnce { tool, arguments, tenant, caller } = call;
+        check_depth("the arguments", &arguments)?;
+        let (plugin, info) = find_tool(app, &tool)?;
+        let name = &plugin.info().name;
+        let env = self.env_outside_of_runs(app, name, tenant, caller);
+        let call_id = uuid::Uuid::new_v4().to_string();
+        let request = ToolRequest { tool, call_id, arguments, timeout_ms: None, state: None };
+        let violations = check_arguments(&env, info, &request).await?;
+        let instance = self.0.handlers.lease(caller, 1, usize::MAX);
+        let instance = instance.map_err(|_full| handlers_full())?;
+        let tool_call = tool_call(&env, info, request, violations);
+        let (limits, calls) = (env.grants.limits.clone(), CallList::default());
+        let gate = Arc::new(Gate::for_tool_of_client(env, instance, calls.clone()));
+        let allowed_ms = limits.node_timeout_ms;
+        let (plugin, started) = (plugin.clone(), Instant::now());
+        let work = async move {
+            let work = plugin.call_tool(tool_call, gate);
+            tokio::time::timeout(Duration::from_millis(allowed_ms), work).await
+        };
+        let ended = AbortOnDropHandle::new(self.0.runtime.spawn(work)).await;
+        let duration = started.elapsed();
+        let result = match ended {
+            Ok(Ok(Ok(output))) => check_output_size(output, &info.name, limits.output_bytes),
+            Ok(Ok(Err(ended))) => Err(to_failure(ended)),
+            Ok(Err(_elapsed)) => Err(timed_out(&info.name, allowed_ms)),
+            Err(error) => Err(Failure::internal(format!("the tool call failed: {error}"))),
+        };
+        let (calls, omitted_calls) = calls.to_calls();
+        Ok(ToolCallEnd { result, duration, calls, omitted_calls })
+    }
+}
+
+/// Finds a tool by its reference, or by a name that only one plugin of the app has.
+fn find_tool<'a>(app: &'a App, tool: &str) -> Result<(&'a Arc<dyn Plugin>, &'a ToolInfo), Failure> {
+    let (plugin, name) = match tool.parse::<ToolGrant>() {
+        Ok(ToolGrant { source: ToolSource::Plugin(plugin), tool: Some(name) }) => {
+            (Some(plugin), name)
+        }
+        _ => (None, tool.to_owned()),
+    };
+    let is_wanted = |of: &PluginName| plugin.as_ref().is_none_or(|plugin| plugin == of);
+    let plugins = app.plugins.iter().filter(|&(of, _)| is_wanted(of));
+    let mut found = plugins.filter_map(|(_, plugin)| {
+        let info = plugin.info().tools.iter().find(|info| info.name == name)?;
+        Some((plugin, info))
+    });
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (Some((first, _)), Some((second, _))) => {
+            let (first, second) = (&first.info().name, &second.info().name);
+            let text = format!(
+                "several plugins of app `{}` have a tool `{name}`; name one, such as \
+                 `{first}/{name}` or `{second}/{name}`",
+                app.name
+            );
+            Err(Failure::new(code::INVALID, text))
+        }
+        (None, _) => Err(unknown_tool(app, tool)),
+    }
+}
+
+fn unknown_tool(app: &App, tool: &str) -> Failure {
+    let references = app.plugins.iter().flat_map(|(plugin, loaded)| {
+        let tools = loaded.info().tools.iter();
+        tools.map(move |info| format!("{plugin}/{}", info.name))
+    });
+    let references: Vec<String> = references.collect();
+    let what = format!("tools of app `{}`", app.name);
+    let hint = suggest::hint(tool, &what, references.iter().map(String::as_str));
+    Failure::new(code::NOT_FOUND, format!("there is no tool `{tool}`; {hint}"))
+}
+
+fn tool_call(
+    env: &GuestEnv,
+    info: &ToolInfo,
+    request: ToolRequest,
+    violations: Vec<String>,
+) -> PluginToolCall {
+    PluginToolCall {
+        tool: info.name.clone(),
+        call_id: request.call_id,
+        thread: None,
+        task: None,
+        tenant: env.caller.tenant.clone(),
+        violations,
+        arguments: with_integers(request.arguments),
+        state: None,
+        grants: Arc::clone(&env.grants),
+    }
+}
+
+/// Converts the error of a tool that runs outside of a task.
+fn to_failure(ended: GuestError) -> Failure {
+    match ended {
+        GuestError::Failure(failure)
+        | GuestError::Trap(failure)
+        | GuestError::Limit(failure)
+        | GuestError::Host(failure)
+        | GuestError::Unwound(
+            Unwind::Limit(failure) | Unwind::Divergence(failure) | Unwind::LogLost(failure),
+        ) => failure,
+        GuestError::Unwound(Unwind::Cancelled | Unwind::Drained) => {
+            Failure::new(code::CANCELLED, "the tool call was cancelled")
+        }
+        // The gate refuses interrupts of a guest without a task.
+        GuestError::Unwound(Unwind::Suspended(_)) => {
+            Failure::internal("the tool raised an interrupt outside of a run")
+        }
+    }
+}

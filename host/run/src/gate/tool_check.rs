@@ -1,0 +1,89 @@
+//! Checks of the arguments and outputs of the tools of plugins.
+
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::schema::{Formats, SchemaError};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
+
+use crate::blocking::{are_large_values, block_in_place_in_turn};
+use crate::gate::GuestEnv;
+use crate::hostcall::tools::ToolInfo;
+use crate::json::{approx_bytes, check_depth};
+use crate::limit;
+
+/// Returns the violations of the arguments schema, if the tool accepts them. `env` is the
+/// environment of the caller.
+///
+/// # Errors
+///
+/// `invalid`, with the violations, if the tool does not accept them; `invalid` and `limit` for a
+/// schema that cannot be used.
+pub(crate) async fn check_arguments(
+    env: &GuestEnv,
+    info: &ToolInfo,
+    request: &ToolRequest,
+) -> Result<Vec<String>, Failure> {
+    let violations = violations(env, info, request).await?;
+    if violations.is_empty() || info.accepts_invalid {
+        return Ok(violations);
+    }
+    let (tool, list) = (&request.tool, violations.join("; "));
+    let text = format!("the arguments of `{tool}` do not match its schema: {list}");
+    Err(Failure::new(code::INVALID, text).with_details(json!({ "violations": violations })))
+}
+
+/// Returns the violations of the arguments schema, one sentence each.
+async fn violations(
+    env: &GuestEnv,
+    info: &ToolInfo,
+    request: &ToolRequest,
+) -> Result<Vec<String>, Failure> {
+    let subject = format!("the arguments schema of tool `{}`", request.tool);
+    let owner = env.caller.owner;
+    let schema = env.schemas.compile(owner, &info.arguments_schema, Formats::OfDraft).await;
+    let schema = schema.map_err(|error| match error {
+        SchemaError::Limit(exceeded) => exceeded.of(&subject).to_failure(),
+        error => Failure::new(code::INVALID, format!("{subject} is invalid: {error}")),
+    })?;
+    let arguments = &request.arguments;
+    let is_long = schema.is_expensive() || are_large_values([arguments]);
+    let violations = block_in_place_in_turn(owner, is_long, || {
+        schema.violations(arguments, limit::TOOL_VIOLATIONS)
+    });
+    violations.await.map_err(|exceeded| exceeded.of(&subject).to_failure())
+}
+
+/// Returns the output of a tool if it is within the limits.
+///
+/// # Errors
+///
+/// `invalid` for an output that is nested too deeply; `limit` if it has more than `allowed` bytes.
+pub(crate) fn check_output_size(
+    output: ToolOutput,
+    tool: &str,
+    allowed: u64,
+) -> Result<ToolOutput, Failure> {
+    let value = serde_json::to_value(&output).map_err(|error| {
+        Failure::internal(format!("cannot serialize the tool's output: {error}"))
+    })?;
+    check_depth(&format!("the output of the tool `{tool}`"), &value)?;
+    let bytes = approx_bytes(&value);
+    if bytes <= allowed {
+        return Ok(output);
+    }
+    Err(Failure::new(
+        code::LIMIT,
+        format!(
+            "the output of the tool `{tool}` is {bytes} bytes, more than the limit of {allowed}; \
+             request less, or raise `output` in its grant"
+        ),
+    )
+    .with_details(json!({ "limit": "output", "allowed": allowed })))
+}
+
+/// Returns the failure of a tool that took too long.
+pub(crate) fn timed_out(tool: &str, allowed_ms: u64) -> Failure {
+    Failure::new(code::TIMEOUT, format!("the tool `{tool}` took longer than {allowed_ms} ms"))
+        .retryable()
+        .with_details(json!({ "limit": "timeout", "allowed_ms": allowed_ms }))
+}
