@@ -279,7 +279,7 @@ async fn resolve_command(
             Err(ApiError::bad_request("`command` is empty; set `update`, `resume` or `goto`"))
         }
         resume => Ok(RunKind::Command {
-            command: step::Command { writes, goto, sends },
+            command: step::Command { writes, goto, sends, skips_entry: false },
             answer: resume.clone().map(RunAnswers::Matched),
             checkpoint,
         }),

@@ -5,7 +5,7 @@
 //! blob. A reader can verify the seals and replay the thread without the host that wrote the file.
 
 mod compressed;
-mod test_case;
+pub(crate) mod test_case;
 mod untrusted;
 
 use std::collections::{BTreeMap, BTreeSet};

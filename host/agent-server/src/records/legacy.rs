@@ -111,7 +111,7 @@ impl From<LegacyRunKind> for RunKind {
             LegacyRunKind::Fork { checkpoint, input } => Self::Fork { checkpoint, input },
             LegacyRunKind::Instead { checkpoint, input } => Self::Redo { checkpoint, input },
             LegacyRunKind::Command { writes, goto, sends, resume, checkpoint } => Self::Command {
-                command: Command { writes, goto, sends },
+                command: Command { writes, goto, sends, skips_entry: false },
                 answer: resume.map(RunAnswers::Matched),
                 checkpoint,
             },

@@ -29,12 +29,16 @@ pub struct Command {
     /// Further tasks of the next superstep, with separate inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Send>,
+    /// True if the entry nodes do not run on a thread without a checkpoint, so that only the named
+    /// nodes run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skips_entry: bool,
 }
 
 /// Applies a command to a copy of a checkpoint. The triggers of the checkpoint remain, and their
 /// tasks keep their indexes. The nodes that the command names run in the same superstep. Without a
 /// base, the result is the first checkpoint of a thread: the writes are its input, and the entry
-/// nodes run, too.
+/// nodes run, too, unless the command skips them.
 ///
 /// `reduced` holds the results of [`super::command_reductions`].
 ///
@@ -60,7 +64,12 @@ pub fn command(
         Some(base) => with_writes(graph, base, &command.writes, reduced, at)?,
         None => {
             let (root, source) = (Namespace::root(), CheckpointSource::Input);
-            input::accept(graph, None, &root, source, &command.writes, reduced, at)?
+            let mut made = input::accept(graph, None, &root, source, &command.writes, reduced, at)?;
+            if command.skips_entry {
+                made.meta.next.clear();
+                made.meta.deferred.clear();
+            }
+            made
         }
     };
     let made = with_targets(graph, made, command);

@@ -12,6 +12,7 @@ use wattle_graph::id::{Digest, ThreadId};
 
 use super::{Engine, thread_not_found};
 use crate::app::App;
+use crate::export::test_case::make_test;
 use crate::export::{
     BlobFile, CodeDigests, CompressedBytes, EXPORT_FORMAT, ExportHeader, ExportLine, ExportParts,
     OperatorPolicy,
@@ -40,6 +41,30 @@ impl Engine {
         thread: &ThreadId,
         parts: ExportParts,
     ) -> Result<BoxStream<'static, Result<Bytes, Failure>>, Failure> {
+        self.export_lines(thread, parts, false).await
+    }
+
+    /// Returns the lines of a thread as a test of later code: its log without principals and
+    /// metadata, and, with `blobs`, the blobs that it mentions. See
+    /// [`Export::into_test`](crate::export::Export::into_test).
+    ///
+    /// # Errors
+    ///
+    /// See [`Engine::export`].
+    pub async fn export_test(
+        &self,
+        thread: &ThreadId,
+        blobs: bool,
+    ) -> Result<BoxStream<'static, Result<Bytes, Failure>>, Failure> {
+        self.export_lines(thread, ExportParts { code: false, blobs }, true).await
+    }
+
+    async fn export_lines(
+        &self,
+        thread: &ThreadId,
+        parts: ExportParts,
+        is_test: bool,
+    ) -> Result<BoxStream<'static, Result<Bytes, Failure>>, Failure> {
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         if head.record.status == ThreadStatus::Running {
             let text = format!("a run is active on thread `{thread}`; wait for it, then export");
@@ -52,7 +77,7 @@ impl Engine {
         let version = if parts.code { version? } else { version.unwrap_or_default() };
         let app = version.map(|(app, _)| app);
         let header = self.header(&head, app.as_deref(), parts).await?;
-        let mut first = json_line(&header)?;
+        let mut first = json_line(&if is_test { header.into_test() } else { header })?;
         if parts.code {
             let app = app.ok_or_else(|| code_unavailable(record))?;
             first.extend(self.code_lines(&app, record).await?);
@@ -64,6 +89,7 @@ impl Engine {
             from: None,
             log_end: LogEnd::of(&head),
             mentioned: BTreeSet::new(),
+            is_test,
         };
         let rest = futures::stream::try_unfold(lines, |mut lines| async move {
             let next = lines.next().await?;
@@ -183,6 +209,8 @@ struct ExportStream {
     log_end: LogEnd,
     /// Referenced blobs that are not yet written.
     mentioned: BTreeSet<BlobRef>,
+    /// True if the lines are those of a test.
+    is_test: bool,
 }
 
 impl ExportStream {
@@ -203,8 +231,11 @@ impl ExportStream {
     async fn batch_lines(&mut self) -> Result<Bytes, Failure> {
         let page = self.store.batches(&self.thread, self.from, PAGE_BYTES).await?;
         let mut text = Vec::new();
-        for batch in page.batches {
+        for mut batch in page.batches {
             if self.log_end.includes(&batch) {
+                if self.is_test {
+                    make_test(&mut batch);
+                }
                 text.extend(json_line(&ExportLine::Batch(Box::new(batch)))?);
             }
         }

@@ -1,6 +1,33 @@
 //! Exports as tests: what the code did, without the principals that requested it.
 
-use super::{Export, ExportLine};
+use super::{Export, ExportHeader, ExportLine};
+use crate::ports::store::StoredBatch;
+
+impl ExportHeader {
+    /// Removes what a test does not need, see [`Export::into_test`].
+    #[must_use]
+    pub(crate) fn into_test(mut self) -> Self {
+        self.thread.metadata.clear();
+        for run in &mut self.runs {
+            run.spec = None;
+        }
+        self.code = None;
+        self.parts.code = false;
+        (self.seal, self.pruned_seal) = (None, None);
+        self
+    }
+}
+
+/// Removes what a test does not need from a batch, see [`Export::into_test`].
+pub(crate) fn make_test(batch: &mut StoredBatch) {
+    batch.seal = None;
+    for event in &mut batch.events {
+        event.make_anonymous();
+    }
+    if let Some(checkpoint) = &mut batch.checkpoint {
+        checkpoint.metadata.clear();
+    }
+}
 
 impl Export {
     /// Removes what another version of the code does not need to execute the thread again: the
@@ -10,25 +37,10 @@ impl Export {
     /// What nodes read stays: inputs, context, tenant, answers and results of calls.
     #[must_use]
     pub fn into_test(mut self) -> Self {
-        let header = &mut self.header;
-        header.thread.metadata.clear();
-        for run in &mut header.runs {
-            run.spec = None;
-        }
-        header.code = None;
-        header.parts.code = false;
-        (header.seal, header.pruned_seal) = (None, None);
+        self.header = self.header.into_test();
         self.code.clear();
         self.policy = None;
-        for batch in &mut self.batches {
-            batch.seal = None;
-            for event in &mut batch.events {
-                event.make_anonymous();
-            }
-            if let Some(checkpoint) = &mut batch.checkpoint {
-                checkpoint.metadata.clear();
-            }
-        }
+        self.batches.iter_mut().for_each(make_test);
         self
     }
 

@@ -111,6 +111,19 @@ fn first_command_of_a_thread_is_an_input() {
 }
 
 #[test]
+fn first_command_of_a_thread_can_skip_the_entry_nodes() {
+    let graph = graph(GRAPH);
+    let first = |wish: &Command| command(&graph, None, wish, &BTreeMap::new(), at(1)).unwrap();
+    let wish = Command { sends: vec![send("c", json!(1))], skips_entry: true, ..goto(&["a"]) };
+    assert_eq!(next(&first(&wish)), [("a", None), ("c", Some(json!(1)))]);
+    let late = first(&Command { skips_entry: true, ..goto(&["last"]) });
+    assert_eq!((next(&late), late.meta.deferred.len()), (vec![("last", None)], 0));
+    let base = base(&graph);
+    let made = apply(&graph, &base, &Command { skips_entry: true, ..goto(&["c"]) }).unwrap();
+    assert_eq!(next(&made), [("a", None), ("b", None), ("c", None)], "pending work goes on");
+}
+
+#[test]
 fn invalid_commands_are_rejected() {
     let graph = graph(GRAPH);
     let base = base(&graph);

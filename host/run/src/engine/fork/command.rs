@@ -33,7 +33,7 @@ use crate::engine::app_code::select_graph;
 use crate::engine::owner::check_owner;
 use crate::engine::request::RunRequest;
 use crate::engine::threads::bind;
-use crate::engine::{Engine, ThreadClaim, thread_not_found};
+use crate::engine::{Engine, ThreadClaim};
 use crate::hostcall::runs::RunRef;
 use crate::metadata;
 use crate::ports::store::{CheckpointTuple, RunRecord, RunSpec, ThreadHead};
@@ -57,11 +57,12 @@ pub(in crate::engine) struct CommandRun<'r> {
 }
 
 impl Engine {
-    /// Starts a run that executes a command. Returns once the start is durable.
+    /// Starts a run that executes a command, on a thread that is created if it does not exist.
+    /// Returns once the start is durable.
     ///
     /// # Errors
     ///
-    /// `not-found` if the thread or the checkpoint does not exist; `busy` while a run is active;
+    /// `not-found` if the checkpoint does not exist; `busy` while a run is active;
     /// `invalid` for unknown channels and nodes, and for invalid answers; `conflict` for answers at
     /// an earlier checkpoint, for named nodes while an error handler runs in place of a failed
     /// task, and for writes to a channel that a task with a call in doubt reads.
@@ -72,8 +73,16 @@ impl Engine {
     ) -> Result<RunRef, Failure> {
         let (thread, spec) = (&request.record.thread, request.spec);
         let mut slot = self.claim_for_run(thread, run_request).await?;
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        self.admit(&head).await?;
+        let head = match self.unexpired_thread(thread).await? {
+            Some(head) => {
+                self.admit(&head).await?;
+                head
+            }
+            None => {
+                self.admit_new_thread(request.tenant.as_deref()).await?;
+                ThreadHead::new(self.new_thread(thread.clone(), request.tenant.clone()))
+            }
+        };
         let app = (!head.record.is_unbound()).then_some(&spec.app);
         check_owner(&head, app, request.tenant.as_ref())?;
         let (mut head, fork) = match request.checkpoint.or(head.current) {

@@ -165,11 +165,7 @@ async fn a_command_carries_over_the_rounds_of_a_pending_call() {
         let world = world(THEN, &desk);
         let (_, thread) = asked(&world).await;
         world.answer(&thread, accept()).await;
-        let command = Command {
-            writes: Vec::new(),
-            goto: vec![NodeName::new("c").unwrap()],
-            sends: Vec::new(),
-        };
+        let command = Command { goto: vec![NodeName::new("c").unwrap()], ..Command::default() };
         let ended = world.run_on(&thread, run_of(command)).await.unwrap();
         assert_eq!(questions(&ended)[0].payload["message"], "Sure?");
         let ended = world.answer(&thread, decline()).await;

@@ -129,7 +129,7 @@ async fn a_failure_that_a_fork_copied_is_not_compared() {
     world.net.fail_next(unavailable());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
-    let command = Command { writes: Vec::new(), goto: Vec::new(), sends: Vec::new() };
+    let command = Command::default();
     let answer = Some(RunAnswers::ById([(String::new(), json!("yes"))].into()));
     let kind = RunKind::Command { command, answer, checkpoint: None };
     let ended = world.run_on(thread, kind).await.unwrap();

@@ -93,7 +93,7 @@ fn command(goto: &[&str], n: Option<u32>) -> Command {
     Command {
         writes: n.into_iter().map(write).collect(),
         goto: goto.iter().map(|name| NodeName::new(name).unwrap()).collect(),
-        sends: Vec::new(),
+        ..Command::default()
     }
 }
 
