@@ -20,6 +20,7 @@ pub mod run_summary;
 pub mod statistics;
 pub mod thread;
 pub mod time_travel;
+pub mod tool;
 
 use std::collections::BTreeSet;
 

@@ -32,6 +32,7 @@ pub mod thread_filter;
 pub mod thread_list;
 pub mod threads;
 pub mod time_travel;
+pub mod tools;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -53,6 +54,8 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::get_app))
         .routes(routes!(apps::get_graph))
         .routes(routes!(apps::list_graph_versions))
+        .routes(routes!(tools::list_tools))
+        .routes(routes!(tools::call_tool))
         .routes(routes!(plugins::list_plugins))
         .routes(routes!(plugins::get_plugin))
         .routes(routes!(load_problems::list_problems))
@@ -89,6 +92,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::delete_run))
         .routes(routes!(maintenance::verify_thread))
         .routes(routes!(export::export_thread))
+        .routes(routes!(export::export_test))
         .routes(routes!(store::compact_store))
         .routes(routes!(store::verify_store))
         .routes(routes!(store::back_up_store))

@@ -5,10 +5,12 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use futures::TryStreamExt as _;
+use futures::stream::BoxStream;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wattle_graph::failure::code;
+use wattle_graph::failure::{Failure, code};
 use wattle_run::engine::Engine;
 use wattle_run::export::ExportParts;
 
@@ -62,7 +64,40 @@ pub async fn export_thread(
         }
         lines => lines,
     };
-    let lines = lines?.map_err(|failure| std::io::Error::other(failure.message));
+    Ok(file(lines?))
+}
+
+/// Selects the contents of a test.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TestQuery {
+    /// True to include the blobs that the thread refers to. Default: true.
+    blobs: Option<bool>,
+}
+
+/// Exports a thread as a test of later code: one file of JSON lines, which `wattle test` reads. The
+/// file has no code, no metadata and no principals; it has the inputs, answers and results of the
+/// thread.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/test", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread"), TestQuery),
+    responses(
+        (status = 200, body = String, content_type = "application/x-ndjson"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn export_test(
+    State(engine): State<Engine>,
+    scope: TenantScope,
+    Path(id): Path<String>,
+    query: Result<Query<TestQuery>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(query) = query.map_err(invalid_query)?;
+    let record = scope.thread(&engine, &id).await?;
+    Ok(file(engine.export_test(&record.id, query.blobs.unwrap_or(true)).await?))
+}
+
+fn file(lines: BoxStream<'static, Result<Bytes, Failure>>) -> Response {
+    let lines = lines.map_err(|failure| std::io::Error::other(failure.message));
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
-    Ok((headers, Body::from_stream(lines)).into_response())
+    (headers, Body::from_stream(lines)).into_response()
 }

@@ -6,14 +6,16 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
+use wattle_graph::event::{self, Write};
 use wattle_graph::failure::code;
-use wattle_graph::id::{GraphName, RunId, ThreadId};
+use wattle_graph::id::{ChannelName, GraphName, NodeName, RunId, ThreadId};
+use wattle_graph::step::Command;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
 use wattle_run::ports::store::{RunKind, RunSpec, StaleAnswers};
 
 use crate::body::JsonBody;
-use crate::document::run::{ResumeDocument, RunDocument, StartDocument};
+use crate::document::run::{GotoDocument, ResumeDocument, RunDocument, StartDocument};
 use crate::native::apps;
 use crate::native::request_principal::RequestPrincipal;
 use crate::native::tenant_scope::TenantScope;
@@ -55,7 +57,7 @@ pub async fn start_run(
         options: request.options.into(),
         may_stay_pending: false,
         spec: RunSpec {
-            kind: RunKind::Start { input: request.input },
+            kind: run_kind(request.input, request.goto)?,
             stale_answers: StaleAnswers::Reject,
             app,
             graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
@@ -73,6 +75,30 @@ pub async fn start_run(
         return run_response(&engine, run, true).await;
     }
     Ok(accepted(record.into()))
+}
+
+/// Returns the kind of a run that begins with an input or with named nodes.
+fn run_kind(input: Value, goto: Vec<GotoDocument>) -> Result<RunKind, Problem> {
+    if goto.is_empty() {
+        return Ok(RunKind::Start { input });
+    }
+    let Value::Object(values) = input else {
+        let text = "`input` must be an object of channel values, which may be empty";
+        return Err(Problem::new(code::INVALID, text));
+    };
+    let mut command = Command { skips_entry: true, ..Command::default() };
+    for (channel, value) in values {
+        let channel = ChannelName::new(channel).map_err(invalid_id)?;
+        command.writes.push(Write { channel, value, overwrite: false });
+    }
+    for GotoDocument { node, input } in goto {
+        let node = NodeName::new(node).map_err(invalid_id)?;
+        match input {
+            Some(input) => command.sends.push(event::Send { node, input, timeout_ms: None }),
+            None => command.goto.push(node),
+        }
+    }
+    Ok(RunKind::Command { command, answer: None, checkpoint: None })
 }
 
 /// Converts a delay from seconds to milliseconds.

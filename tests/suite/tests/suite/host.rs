@@ -1,6 +1,7 @@
 //! The host through its public interfaces: HTTP, files and the command line.
 
 mod agents;
+mod alone;
 mod api;
 mod app_dev;
 mod app_tests;
