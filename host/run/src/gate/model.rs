@@ -91,8 +91,8 @@ impl Gate {
         Err(Failure::new(
             code::DENIED,
             format!(
-                "plugin `{}` may not set the model route `{route}` for tenants; add it to \
-                 `tenant_routes` under `[grants.{}]` in wattle.toml",
+                "plugin `{}` may not set the model route `{route}` for tenants; add \
+                 `tenant_routes = [\"{route}\"]` under `[grants.{}]` in wattle.toml",
                 self.caller().plugin,
                 self.grant_key()
             ),

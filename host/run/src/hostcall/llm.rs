@@ -28,7 +28,7 @@ pub(crate) fn check_route_grant(
     Err(Failure::new(
         code::DENIED,
         format!(
-            "plugin `{}` may not use the model route `{route}`; add it to `llm` under \
+            "plugin `{}` may not use the model route `{route}`; add `llm = [\"{route}\"]` under \
              `[grants.{}]` in wattle.toml",
             caller.plugin,
             grants.key_of(&caller.app, &caller.plugin)
