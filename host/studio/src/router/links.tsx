@@ -94,6 +94,20 @@ export function graphRoute(app: string, graph: string, search: GraphSearch = {})
   return `${appRoute(app)}/graphs/${encodeURIComponent(graph)}${values}`;
 }
 
+/** What the playground shows: a graph or one of its nodes, or a tool; and for which tenant. */
+export interface PlaySearch {
+  graph?: string | undefined;
+  node?: string | undefined;
+  tool?: string | undefined;
+  tenant?: string | undefined;
+}
+
+/** Returns the route of the playground of an app. */
+export function playRoute(app: string, search: PlaySearch = {}): string {
+  const { graph, node, tool, tenant } = search;
+  return `${appRoute(app)}/play${writeSearch({ graph, node, tool, tenant })}`;
+}
+
 /** Returns the route of the inbox. */
 export function inboxRoute(filter: InboxFilter = {}): string {
   return `/inbox${writeSearch(filter)}`;

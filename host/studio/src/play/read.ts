@@ -1,0 +1,88 @@
+// The requests of the playground.
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { tenantHeaders } from "../access/key.ts";
+import { api, ok, type Schemas } from "../api/client.ts";
+import type { RunPlace } from "../api/log.ts";
+
+export type Tool = Schemas["ToolDocument"];
+
+export type ToolCall = Schemas["ToolCallDocument"];
+
+export type Thread = Schemas["ThreadDocument"];
+
+/** A graph, for a tenant if the host needs to know one. */
+export interface GraphOf {
+  app: string;
+  graph: string;
+  tenant: string | undefined;
+}
+
+/** Interval at which a visible tab reads the tools of an app, in milliseconds. */
+const INTERVAL_MS = 10_000;
+
+/** Reads the tools of an app. */
+export function useTools(app: string): UseQueryResult<Tool[]> {
+  return useQuery({
+    queryKey: ["tools", app],
+    queryFn: () => ok(api.GET("/api/v1/apps/{app}/tools", { params: { path: { app } } })),
+    refetchInterval: INTERVAL_MS,
+  });
+}
+
+/**
+ * Calls a tool outside of any run. The tenant is in the body, in which the operator may name one
+ * and stays the operator.
+ */
+export function callTool(
+  app: string,
+  tool: string,
+  { input, tenant }: { input: unknown; tenant: string | undefined },
+  signal: AbortSignal,
+): Promise<ToolCall> {
+  const params = { path: { app, tool } };
+  const body = { input, ...(tenant === undefined ? {} : { tenant }) };
+  return ok(api.POST("/api/v1/apps/{app}/tools/{tool}/call", { params, body, signal }));
+}
+
+/** What a run begins with: the input of its graph, on a thread or a new one, or one node alone. */
+export type Start =
+  | { kind: "graph"; input: unknown; thread?: string | undefined }
+  | { kind: "node"; node: string; input: unknown };
+
+/** Starts a run, and returns its place. */
+export async function startRun({ app, graph, tenant }: GraphOf, start: Start): Promise<RunPlace> {
+  const body: Schemas["StartDocument"] = { graph, ...bodyOf(start) };
+  const params = { path: { app } };
+  const headers = tenantHeaders(tenant);
+  const started = await ok(api.POST("/api/v1/apps/{app}/runs", { params, headers, body }));
+  return { thread: started.thread_id, run: started.run, tenant };
+}
+
+function bodyOf(start: Start): Pick<Schemas["StartDocument"], "input" | "goto" | "options"> {
+  if (start.kind === "node") {
+    const { node, input } = start;
+    return { input: {}, goto: [{ node, input }], options: { interrupt_after: "*" } };
+  }
+  const { input, thread } = start;
+  return { input, ...(thread === undefined ? {} : { thread_id: thread }) };
+}
+
+/** Cancels a run. */
+export function stopRun({ run, tenant }: RunPlace): Promise<unknown> {
+  const params = { path: { run } };
+  const headers = tenantHeaders(tenant);
+  return ok(api.POST("/api/v1/runs/{run}/cancel", { params, headers }));
+}
+
+/** Reads the thread of a run that has ended. */
+export function readThread({ thread, tenant }: RunPlace): Promise<Thread> {
+  const params = { path: { thread } };
+  return ok(api.GET("/api/v1/threads/{thread}", { params, headers: tenantHeaders(tenant) }));
+}
+
+/** Reads a thread as a test of later code. */
+export function readTest({ thread, tenant }: RunPlace): Promise<Blob> {
+  const params = { path: { thread }, query: {} };
+  const headers = tenantHeaders(tenant);
+  return ok(api.GET("/api/v1/threads/{thread}/test", { params, headers, parseAs: "blob" }));
+}
