@@ -8,7 +8,7 @@ import { digestText } from "../part/digest.ts";
 import { Facts } from "../part/facts.tsx";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { graphRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
+import { graphRoute, playRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./app.module.css";
@@ -49,7 +49,8 @@ function Parts({ app }: { app: App }) {
         <Text>{doc}</Text>
       </p>
       <p>
-        <RouteLink to={threadsRoute({ app: name })}>{TEXTS.threads}</RouteLink>
+        <RouteLink to={threadsRoute({ app: name })}>{TEXTS.threads}</RouteLink>{" "}
+        <RouteLink to={playRoute(name)}>{TEXTS.playground}</RouteLink>
       </p>
       <Panel title={TEXTS.graphs}>
         {graphs.length === 0 && <p>{TEXTS.noGraphs}</p>}

@@ -13,5 +13,6 @@ export const TEXTS = {
   graphs: "Graphs",
   noGraphs: "The app has no graph.",
   threads: "Threads",
+  playground: "Playground",
   endpoints: "Endpoints",
 };

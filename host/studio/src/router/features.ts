@@ -45,6 +45,7 @@ export const FEATURES: readonly Feature[] = [
   },
   { path: "/compare", page: lazyRouteComponent(() => import("../travel/compare.tsx")) },
   { path: "/apps/$app", page: lazyRouteComponent(() => import("../app/page.tsx")) },
+  { path: "/apps/$app/play", page: lazyRouteComponent(() => import("../play/page.tsx")) },
   {
     path: "/apps/$app/graphs/$graph",
     page: lazyRouteComponent(() => import("../graph/page.tsx")),

@@ -1,0 +1,217 @@
+// The playground of an app: its graphs, the nodes of these, and its tools, one at a time.
+import { Alert, ApiError, Button, Segments, SelectField, TextField } from "@wattle/page";
+import { type FormEvent, useState } from "react";
+import { Guarded, useAccess } from "../access/access.tsx";
+import { may } from "../access/scope.ts";
+import { choosesTenant } from "../access/tenant.ts";
+import { useApps } from "../api/apps.ts";
+import type { GraphDocument } from "../graph/definition.ts";
+import { useGraph } from "../graph/read.ts";
+import { Text, visible } from "../part/text.tsx";
+import {
+  appRoute,
+  type PlaySearch,
+  playRoute,
+  RouteLink,
+  useGo,
+  useParam,
+  useSearchOf,
+} from "../router/links.tsx";
+import { name } from "../router/search.ts";
+import { useTitle } from "../shell/title.ts";
+import { Chat } from "./chat.tsx";
+import { messageChannel } from "./input.ts";
+import styles from "./play.module.css";
+import { type GraphOf, type Tool, useTools } from "./read.ts";
+import { GraphForm, NodeForm } from "./run-form.tsx";
+import { TEXTS } from "./texts.ts";
+import { ToolForm } from "./tool-form.tsx";
+
+/** The search parameters of the view. */
+const SEARCH = { graph: name, node: name, tool: name, tenant: name };
+
+export default function PlayPage() {
+  const app = useParam("app");
+  const search = useSearchOf(SEARCH);
+  const { tenant } = search;
+  useTitle(TEXTS.title(visible(app)));
+  return (
+    <div className={styles.page}>
+      <div className={styles.top}>
+        <RouteLink to={appRoute(app)}>
+          <Text>{TEXTS.back(app)}</Text>
+        </RouteLink>
+        <h2>{TEXTS.heading}</h2>
+      </div>
+      {!may(useAccess(), "write") && <p>{TEXTS.mayNot}</p>}
+      <Guarded need="write">
+        <TenantField key={tenant ?? ""} app={app} search={search} />
+        <Subjects app={app} search={search} />
+      </Guarded>
+    </div>
+  );
+}
+
+interface PartProps {
+  app: string;
+  search: PlaySearch;
+}
+
+/** The tenant for which the operator calls, where a request needs one. */
+function TenantField({ app, search }: PartProps) {
+  const access = useAccess();
+  const go = useGo();
+  const [tenant, setTenant] = useState(search.tenant ?? "");
+  if (!choosesTenant(access)) return null;
+  const apply = () => {
+    const chosen = tenant.trim();
+    if (chosen === (search.tenant ?? "")) return;
+    go(playRoute(app, { ...search, tenant: chosen }), { replace: true });
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    apply();
+  };
+  return (
+    <form className={styles.tenant} onSubmit={submit}>
+      <TextField
+        label={TEXTS.tenant}
+        value={tenant}
+        onChange={setTenant}
+        onBlur={apply}
+        autoComplete="off"
+        spellCheck={false}
+      />
+      <p className="w-note">{TEXTS.tenantNote}</p>
+    </form>
+  );
+}
+
+/** The choice of what is tried, and the chosen part of the app. */
+function Subjects({ app, search }: PartProps) {
+  const apps = useApps();
+  const tools = useTools(app);
+  const graphs = apps.data?.find((it) => it.name === app)?.graphs;
+  const error = apps.error ?? tools.error;
+  if (error !== null) {
+    const retry = () => void Promise.all([apps.refetch(), tools.refetch()]);
+    const isMissing = error instanceof ApiError && error.status === 404;
+    return (
+      <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>
+        {isMissing ? TEXTS.notFound : visible(error.message)}
+      </Alert>
+    );
+  }
+  if (graphs === undefined || tools.data === undefined) return <p role="status">{TEXTS.reading}</p>;
+  return <Chosen app={app} search={search} graphs={graphs} tools={tools.data} />;
+}
+
+interface ChosenProps extends PartProps {
+  graphs: readonly string[];
+  tools: readonly Tool[];
+}
+
+function Chosen({ app, search, graphs, tools }: ChosenProps) {
+  const go = useGo();
+  const { graph, node, tenant } = search;
+  // Without a choice in the address, it is the first graph, or else the first tool.
+  const isTool = search.tool !== undefined || (graph === undefined && graphs.length === 0);
+  const tool = tools.find((it) => it.tool === (search.tool ?? tools[0]?.tool));
+  const of = { app, graph: graph ?? graphs[0] ?? "", tenant };
+  const options = [
+    ...graphs.map((it) => ({ value: `graph:${it}`, name: visible(TEXTS.graph(it)) })),
+    ...tools.map((it) => ({ value: `tool:${it.tool}`, name: visible(TEXTS.tool(it.tool)) })),
+  ];
+  if (options.length === 0) return <p>{TEXTS.nothing}</p>;
+  const choose = (value: string) => {
+    const [kind = "", chosen] = split(value);
+    go(playRoute(app, { [kind]: chosen, tenant }));
+  };
+  return (
+    <>
+      <div className={styles.choice}>
+        <SelectField
+          label={TEXTS.subject}
+          value={isTool ? `tool:${tool?.tool ?? ""}` : `graph:${of.graph}`}
+          options={options}
+          onChange={choose}
+        />
+      </div>
+      {isTool && tool !== undefined && (
+        <ToolForm key={`${tool.tool} ${tenant}`} app={app} tool={tool} tenant={tenant} />
+      )}
+      {!isTool && <GraphPart key={`${of.graph} ${tenant}`} of={of} node={node} />}
+    </>
+  );
+}
+
+/** Returns a kind and a name. */
+function split(value: string): [string, string] {
+  const at = value.indexOf(":");
+  return [value.slice(0, at), value.slice(at + 1)];
+}
+
+/** A graph: as a whole, or one of its nodes. */
+function GraphPart({ of, node }: { of: GraphOf; node: string | undefined }) {
+  const { data, error, refetch } = useGraph({ app: of.app, graph: of.graph, version: undefined });
+  const go = useGo();
+  if (error !== null) {
+    const isMissing = error instanceof ApiError && error.status === 404;
+    return (
+      <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
+        {isMissing ? TEXTS.noGraph : visible(error.message)}
+      </Alert>
+    );
+  }
+  if (data === undefined) return <p role="status">{TEXTS.reading}</p>;
+  const names = Object.keys(data.nodes);
+  const isKnown = node !== undefined && names.includes(node);
+  const choose = (value: string) =>
+    go(playRoute(of.app, { graph: of.graph, node: value, tenant: of.tenant }));
+  return (
+    <>
+      <div className={styles.choice}>
+        <SelectField
+          label={TEXTS.part}
+          value={isKnown ? node : ""}
+          options={[
+            { value: "", name: TEXTS.whole },
+            ...names.map((it) => ({ value: it, name: visible(TEXTS.node(it)) })),
+          ]}
+          onChange={choose}
+        />
+      </div>
+      {isKnown ? (
+        <NodeForm key={node} of={of} graph={data} node={node} />
+      ) : (
+        <WholeGraph of={of} graph={data} />
+      )}
+    </>
+  );
+}
+
+/** A graph as a whole: a conversation, or a form. */
+function WholeGraph({ of, graph }: { of: GraphOf; graph: GraphDocument }) {
+  const channel = messageChannel(graph.definition);
+  const [mode, setMode] = useState<"chat" | "form">(channel === undefined ? "form" : "chat");
+  return (
+    <>
+      {channel !== undefined && (
+        <Segments
+          label={TEXTS.mode}
+          options={[
+            { value: "chat", name: TEXTS.asChat },
+            { value: "form", name: TEXTS.asForm },
+          ]}
+          value={mode}
+          onChange={setMode}
+        />
+      )}
+      {mode === "chat" && channel !== undefined ? (
+        <Chat of={of} channel={channel} />
+      ) : (
+        <GraphForm of={of} graph={graph} />
+      )}
+    </>
+  );
+}

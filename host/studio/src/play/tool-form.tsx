@@ -1,0 +1,138 @@
+// A tool that is called outside of any run, with what a user enters into a form.
+import { Button, useOnce } from "@wattle/page";
+import { useEffect, useRef, useState } from "react";
+import { durationText } from "../part/amount.ts";
+import { JsonTree } from "../part/json-tree.tsx";
+import { Status } from "../part/status.tsx";
+import { Text } from "../part/text.tsx";
+import { Calls, Failure, type MadeCall } from "./calls.tsx";
+import styles from "./play.module.css";
+import { callTool, type Tool, type ToolCall } from "./read.ts";
+import { RequestForm } from "./request-form.tsx";
+import { RUN, TEXTS, TOOL } from "./texts.ts";
+import { Words } from "./words.tsx";
+
+interface ToolFormProps {
+  app: string;
+  tool: Tool;
+  tenant: string | undefined;
+}
+
+/** A form for the input of a tool, and the end of its newest call. */
+export function ToolForm({ app, tool, tenant }: ToolFormProps) {
+  const calling = useRef<AbortController>(undefined);
+  const [ended, setEnded] = useState<ToolCall>();
+  const [refusal, setRefusal] = useState<string>();
+  const [isStopped, setStopped] = useState(false);
+  const [call, isCalling] = useOnce(async (input: unknown) => {
+    const controller = new AbortController();
+    calling.current = controller;
+    setRefusal(undefined);
+    setStopped(false);
+    setEnded(undefined);
+    try {
+      setEnded(await callTool(app, tool.tool, { input, tenant }, controller.signal));
+    } catch (error) {
+      if (controller.signal.aborted) setStopped(true);
+      else setRefusal(error instanceof Error ? error.message : String(error));
+    }
+  });
+  // A call whose result nobody will see is not left running.
+  useEffect(() => () => calling.current?.abort(), []);
+  return (
+    <>
+      <p>
+        <Text>{tool.description}</Text>
+      </p>
+      <p className="w-note">
+        {[
+          TEXTS.real,
+          ...(tool.read_only ? [TOOL.readOnly] : []),
+          ...(tool.idempotent ? [TOOL.idempotent] : []),
+        ].join(" ")}
+      </p>
+      <RequestForm
+        label={TEXTS.tool(tool.tool)}
+        schema={tool.input_schema}
+        submit={TOOL.call}
+        busy={TOOL.calling}
+        isBusy={isCalling}
+        refusal={refusal}
+        onSubmit={(input) => void call(input)}
+      >
+        {isCalling && (
+          <Button kind="danger" onClick={() => calling.current?.abort()}>
+            {TOOL.stop}
+          </Button>
+        )}
+      </RequestForm>
+      <p role="status">{isStopped ? TOOL.stopped : ""}</p>
+      {ended !== undefined && <End call={ended} />}
+    </>
+  );
+}
+
+function End({ call }: { call: ToolCall }) {
+  const { output, failure, duration_us, calls, omitted_calls } = call;
+  return (
+    <section className={styles.result} aria-label={RUN.result}>
+      <div className={styles.head}>
+        <Status name={failure == null ? "completed" : "failed"} />
+        <span>{`${RUN.duration}: ${durationText(duration_us)}`}</span>
+      </div>
+      {failure != null && (
+        <div role="alert" className={styles.part}>
+          <h3>{TOOL.failed}</h3>
+          <Failure failure={failure} />
+        </div>
+      )}
+      {output !== undefined && output !== null && <Output output={output} />}
+      <Calls calls={calls.map(madeCall)} omitted={omitted_calls} />
+    </section>
+  );
+}
+
+function madeCall(call: ToolCall["calls"][number], index: number): MadeCall {
+  const { depth, function: name, summary, duration_us, failure } = call;
+  return {
+    key: String(index),
+    depth,
+    function: name,
+    summary,
+    durationUs: duration_us ?? undefined,
+    failure: failure ?? undefined,
+  };
+}
+
+/** The output of a tool: what models read of it, and the rest as data. */
+function Output({ output }: { output: unknown }) {
+  const fields: Partial<Record<"content" | "structured" | "is_error" | "updates", unknown>> =
+    Object(output);
+  const { content, structured, is_error, updates } = fields;
+  const parts: readonly unknown[] = Array.isArray(content) ? content : [];
+  const isEmpty = parts.length === 0 && structured === undefined && updates === undefined;
+  return (
+    <section className={styles.part} aria-label={TOOL.output}>
+      <h3>{TOOL.output}</h3>
+      {is_error === true && <p>{TOOL.isError}</p>}
+      {isEmpty && <p>{TOOL.empty}</p>}
+      {parts.map((part, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one output do not change.
+        <Part key={index} part={part} />
+      ))}
+      {structured !== undefined && <JsonTree label={TOOL.data} value={structured} />}
+      {updates !== undefined && (
+        <>
+          <h4>{TOOL.updates}</h4>
+          <JsonTree label={TOOL.updates} value={updates} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Part({ part }: { part: unknown }) {
+  const { text }: { text?: unknown } = Object(part);
+  if (typeof text !== "string") return <JsonTree label={TOOL.output} value={part} />;
+  return <Words label={TOOL.text} text={text} />;
+}

@@ -1,0 +1,128 @@
+// What a run does and did: what its models write, its end, the state that it left and its calls.
+import { Alert, Button, useOnce } from "@wattle/page";
+import { type ReactNode, useState } from "react";
+import type { RunPlace } from "../api/log.ts";
+import { durationText } from "../part/amount.ts";
+import { JsonTree } from "../part/json-tree.tsx";
+import { Status } from "../part/status.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { inboxRoute, RouteLink, runRoute } from "../router/links.tsx";
+import { LiveText } from "../run/live-text.tsx";
+import { Calls, Failure } from "./calls.tsx";
+import { callsOf, durationOf, liveText, useTrial } from "./follow.ts";
+import styles from "./play.module.css";
+import { stopRun, type Thread } from "./read.ts";
+import { RUN, TEXTS } from "./texts.ts";
+
+/** A run that has ended. */
+export interface Ended {
+  status: string;
+  thread: Thread;
+}
+
+interface TrialProps {
+  place: RunPlace;
+  /** What can be done with the run once it has ended. */
+  children?: (ended: Ended) => ReactNode;
+}
+
+/** A run from its start to its end. Give each run a key of its own. */
+export function Trial({ place, children }: TrialProps) {
+  const { timeline, phase, error, end, retry } = useTrial(place);
+  const { status = "running" } = timeline.facts;
+  const text = timeline.isOver ? "" : liveText(timeline);
+  const tookUs = durationOf(timeline);
+  return (
+    <section className={styles.result} aria-label={RUN.result} data-status={status}>
+      <div className={styles.head}>
+        <Status name={status} />
+        {tookUs !== undefined && <span>{`${RUN.duration}: ${durationText(tookUs)}`}</span>}
+        <RouteLink to={runRoute(place)}>{RUN.open}</RouteLink>
+        {!timeline.isOver && <StopButton place={place} />}
+      </div>
+      <p role="status">{timeline.isOver ? "" : phase === "lost" ? RUN.lost : RUN.running}</p>
+      {error !== undefined && <Broken error={error} onRetry={retry} />}
+      {text !== "" && <LiveText label={RUN.streamed} text={text} />}
+      {end.error !== null && <Broken error={end.error} onRetry={() => void end.refetch()} />}
+      {end.data !== undefined && <End thread={end.data} status={status} tenant={place.tenant} />}
+      <Calls calls={callsOf(place, timeline)} />
+      {end.data !== undefined && children?.({ status, thread: end.data })}
+    </section>
+  );
+}
+
+function Broken({ error, onRetry }: { error: Error; onRetry: () => void }) {
+  return (
+    <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>
+      {visible(error.message)}
+    </Alert>
+  );
+}
+
+/** A button that cancels a run. */
+export function StopButton({ place }: { place: RunPlace }) {
+  const [refusal, setRefusal] = useState<string>();
+  const [stop, isStopping] = useOnce(async () => {
+    setRefusal(undefined);
+    try {
+      await stopRun(place);
+    } catch (error) {
+      setRefusal(error instanceof Error ? error.message : String(error));
+    }
+  });
+  return (
+    <>
+      <Button kind="danger" busy={isStopping} onClick={() => void stop()}>
+        {RUN.stop}
+      </Button>
+      {refusal !== undefined && <Alert>{TEXTS.refused(visible(refusal))}</Alert>}
+    </>
+  );
+}
+
+interface EndProps extends Ended {
+  tenant: string | undefined;
+}
+
+function End({ thread, status, tenant }: EndProps) {
+  const { failure, state } = thread;
+  return (
+    <>
+      {status === "failed" && failure != null && (
+        <div role="alert" className={styles.part}>
+          <h3>{RUN.failure}</h3>
+          <Failure failure={failure} />
+        </div>
+      )}
+      <Waiting thread={thread} status={status} tenant={tenant} />
+      <section className={styles.part} aria-label={RUN.state}>
+        <h3>{RUN.state}</h3>
+        <JsonTree label={RUN.state} value={state} />
+      </section>
+    </>
+  );
+}
+
+/** What an interrupted run waits for. */
+export function Waiting({ thread, status, tenant }: EndProps) {
+  const { interrupts, next, thread_id } = thread;
+  const [first] = interrupts;
+  if (status !== "interrupted") return null;
+  if (first === undefined) {
+    return next.length === 0 ? null : (
+      <p>
+        <Text>{RUN.stopped(next.join(", "))}</Text>
+      </p>
+    );
+  }
+  const to = inboxRoute({
+    thread: thread_id,
+    interrupt: first.id,
+    ...(tenant === undefined ? {} : { of: tenant }),
+  });
+  return (
+    <p>
+      {RUN.questions(interrupts.length)} <RouteLink to={to}>{RUN.answer}</RouteLink>
+    </p>
+  );
+}
