@@ -1,6 +1,6 @@
 //! Tests of the studio on the real host in a real browser: login, navigation, the lists of threads
 //! and runs, the timeline of a run, its graph, its states and its log, the fork of a run that failed,
-//! and the inbox.
+//! the inbox, and the playground.
 
 use bytes::Bytes;
 use futures::future::join_all;
@@ -64,6 +64,9 @@ const INBOX: &str = "studio-inbox.js";
 
 /// The program of an operator who forks a run that failed.
 const TRAVEL: &str = "studio-travel.js";
+
+/// The program of an author who tries a tool and a graph.
+const PLAY: &str = "studio-play.js";
 
 /// The path of the studio.
 const STUDIO: &str = "/studio/";
@@ -420,4 +423,28 @@ async fn an_operator_forks_a_failed_run_with_a_corrected_answer_and_compares_bot
     assert_eq!(runs.as_array().map(Vec::len), Some(1), "the thread itself did not change");
     let counts = server.get("/api/v1/thread-counts").await.expect(200);
     assert_eq!(counts["total"], OTHER_RUNS + 3, "there is one copy: {counts}");
+}
+
+/// Starts a server with an app whose tool `nested` may call no other tool.
+async fn ungranted() -> Result<TestServer, LeftOut> {
+    clients::studio()?;
+    Ok(Setup::desk(&Desk::default()).await.start().await)
+}
+
+#[tokio::test]
+async fn an_author_calls_a_tool_alone_and_adds_the_line_that_it_lacks() {
+    let server = need!(ungranted().await);
+    let grant = async |order: &str| {
+        assert_eq!(order, "grant");
+        let workspace = &server.setup.workspace;
+        let toml = std::fs::read_to_string(workspace.config()).expect("the configuration");
+        let granted = toml.replace("tools = []", "tools = [\"tools/echo\"]");
+        assert_ne!(granted, toml);
+        workspace.write("wattle.toml", granted);
+        server.running.reload().await;
+    };
+    let url = server.url(&format!("{STUDIO}apps/desk"));
+    need!(browser::with_orders(PLAY, "tries", &url, grant).await);
+    let threads = server.get("/api/v1/threads").await.expect(200);
+    assert_eq!(threads["items"].as_array().map(Vec::len), Some(1), "only the graph has a thread");
 }
