@@ -5,6 +5,7 @@
 //! after the last event may be missing.
 
 use memchr::memchr2;
+use wattle_run::json::lenient;
 
 /// Starts of lines that the formats do not use: comments and fields.
 const IGNORED_PREFIXES: [&str; 4] = [":", "event:", "id:", "retry:"];
@@ -70,7 +71,7 @@ impl SseParser {
         }
         // Only complete lines are decoded, so no multi-byte character is split. Invalid UTF-8 is
         // replaced.
-        let line = String::from_utf8_lossy(&line);
+        let line = lenient::decode(&line);
         let line = line.trim_start_matches('\u{feff}');
         if let Some(value) = line.strip_prefix("data:") {
             let value = value.strip_prefix(' ').unwrap_or(value);

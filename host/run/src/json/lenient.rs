@@ -22,6 +22,9 @@ use crate::json::bounded::{JsonBudget, JsonError, JsonLimit};
 /// end with the last code point of Unicode's last plane, which is for private use.
 const PRIVATE_USE_BASE: u32 = 0x10_f800;
 
+/// The first byte of each of these characters in UTF-8.
+const PRIVATE_USE_BYTE: u8 = 0xf4;
+
 /// The byte order mark.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -54,7 +57,14 @@ pub fn parse_within(text: &str, budget: &JsonBudget) -> Result<Value, JsonError>
 ///
 /// See [`parse`].
 pub fn parse_bytes(bytes: &[u8]) -> Result<Value, JsonError> {
-    parse(&String::from_utf8_lossy(bytes))
+    parse(&decode(bytes))
+}
+
+/// Decodes UTF-8. Invalid bytes become U+FFFD.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    // Validating first is faster: `from_utf8_lossy` examines each byte on its own.
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Parses a document that a client sent. If `deserialize` fails, it is called again with every lone
@@ -98,7 +108,7 @@ pub fn parse_message(bytes: &[u8]) -> Result<(Value, bool), JsonError> {
         is_replaced = finite.is_some();
         with_private_use(finite.as_deref().unwrap_or(text)).or(finite)
     };
-    let message = parse_or_mend(&String::from_utf8_lossy(bytes), &JsonBudget::default(), mend)?;
+    let message = parse_or_mend(&decode(bytes), &JsonBudget::default(), mend)?;
     Ok((message, is_replaced))
 }
 
@@ -221,9 +231,8 @@ pub struct SurrogateJoiner {
 impl SurrogateJoiner {
     /// Returns the piece with surrogate pairs joined. A lone surrogate becomes U+FFFD.
     pub fn feed<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
-        if piece.is_empty()
-            || (self.high.is_none() && piece.chars().all(|it| from_private_use(it).is_none()))
-        {
+        let has_none = self.high.is_none() && !piece.as_bytes().contains(&PRIVATE_USE_BYTE);
+        if piece.is_empty() || has_none {
             return Cow::Borrowed(piece);
         }
         let mut whole = String::with_capacity(piece.len());

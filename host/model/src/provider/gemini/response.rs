@@ -166,23 +166,23 @@ impl<'a> GeminiResponse<'a> {
 impl ResponseBuilder for GeminiResponse<'_> {
     fn push(&mut self, document: &Value) -> Result<(), ResponseError> {
         ResponseError::check_reported(document)?;
-        let text = |path: &str| document.pointer(path).and_then(Value::as_str);
-        if let Some(model) = text("/modelVersion").filter(|model| !model.is_empty()) {
+        if let Some(model) = document["modelVersion"].as_str().filter(|model| !model.is_empty()) {
             model.clone_into(&mut self.model);
         }
         if let Some(told) = document.get("usageMetadata").filter(|usage| usage.is_object()) {
             self.usage = Some(to_usage(told));
         }
-        if text("/promptFeedback/blockReason").is_some_and(is_specified) {
+        if document["promptFeedback"]["blockReason"].as_str().is_some_and(is_specified) {
             self.is_prompt_blocked = true;
             self.has_started = true;
         }
-        let Some(candidate) = document.pointer("/candidates/0").filter(|it| it.is_object()) else {
+        let candidate = &document["candidates"][0];
+        if !candidate.is_object() {
             return Ok(());
-        };
+        }
         self.has_started = true;
         let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());
-        let parts = candidate.pointer("/content/parts").and_then(Value::as_array);
+        let parts = candidate["content"]["parts"].as_array();
         for part in parts.into_iter().flatten() {
             self.push_part(part)?;
         }

@@ -33,9 +33,6 @@ const KNOWN_FIELDS: [&str; 8] = [
     "annotations",
 ];
 
-/// JSON pointers to the usage. Moonshot sends it within the choice, Groq in its field `x_groq`.
-const USAGE_POINTERS: [&str; 3] = ["/usage", "/choices/0/usage", "/x_groq/usage"];
-
 /// A response that is being assembled.
 pub(in crate::provider) struct OpenAiResponse<'a> {
     owner: StateOwner,
@@ -163,13 +160,18 @@ impl ResponseBuilder for OpenAiResponse<'_> {
             model.clone_into(&mut self.model);
         }
         // Some services send an object without counts together with the real usage, or after it.
-        let mut told = USAGE_POINTERS.iter().filter_map(|place| chunk.pointer(place)).map(to_usage);
+        let choice = &chunk["choices"][0];
+        // Moonshot sends the usage within the choice, Groq in its field `x_groq`.
+        let mut told = [&chunk["usage"], &choice["usage"], &chunk["x_groq"]["usage"]]
+            .into_iter()
+            .filter(|told| told.is_object())
+            .map(to_usage);
         if let Some(usage) = told.find(|usage| *usage != Usage::default()) {
             self.usage = Some(usage);
         }
-        let Some(choice) = chunk.pointer("/choices/0").filter(|choice| choice.is_object()) else {
+        if !choice.is_object() {
             return Ok(());
-        };
+        }
         ResponseError::check_reported(choice)?;
         self.has_started = true;
         let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());

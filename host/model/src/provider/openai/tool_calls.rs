@@ -52,19 +52,18 @@ struct CallFragment<'a> {
 
 impl<'a> CallFragment<'a> {
     fn parse(piece: &'a Value) -> Self {
-        let text = |field: &str| {
-            piece.pointer(field).and_then(Value::as_str).filter(|text| !text.is_empty())
-        };
-        let arguments = match piece.pointer("/function/arguments") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => String::new(),
+        let text = |value: &'a Value| value.as_str().filter(|text| !text.is_empty());
+        let function = &piece["function"];
+        let arguments = match &function["arguments"] {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
             // Some services send the arguments as a JSON value instead of a string.
-            Some(document) => document.to_string(),
+            document => document.to_string(),
         };
         Self {
             index: piece.get("index").and_then(Value::as_u64),
-            id: text("/id"),
-            name: text("/function/name"),
+            id: text(&piece["id"]),
+            name: text(&function["name"]),
             arguments,
         }
     }
