@@ -66,8 +66,7 @@ impl Engine {
     ) -> Result<ToolCallEnd, Failure> {
         let CallToolOnce { tool, arguments, tenant, caller } = call;
         check_depth("the arguments", &arguments)?;
-        let (plugin, info) = find_tool(app, &tool)?;
-        let name = &plugin.info().name;
+        let Found { name, plugin, info } = find_tool(app, &tool)?;
         let env = self.env_outside_of_runs(app, name, tenant, caller);
         let call_id = uuid::Uuid::new_v4().to_string();
         let request = ToolRequest { tool, call_id, arguments, timeout_ms: None, state: None };
@@ -96,27 +95,34 @@ impl Engine {
     }
 }
 
+/// A tool of an app.
+struct Found<'a> {
+    /// Name of the plugin in the app.
+    name: &'a PluginName,
+    plugin: &'a Arc<dyn Plugin>,
+    info: &'a ToolInfo,
+}
+
 /// Finds a tool by its reference, or by a name that only one plugin of the app has.
-fn find_tool<'a>(app: &'a App, tool: &str) -> Result<(&'a Arc<dyn Plugin>, &'a ToolInfo), Failure> {
-    let (plugin, name) = match tool.parse::<ToolGrant>() {
+fn find_tool<'a>(app: &'a App, tool: &str) -> Result<Found<'a>, Failure> {
+    let (wanted, tool_name) = match tool.parse::<ToolGrant>() {
         Ok(ToolGrant { source: ToolSource::Plugin(plugin), tool: Some(name) }) => {
             (Some(plugin), name)
         }
         _ => (None, tool.to_owned()),
     };
-    let is_wanted = |of: &PluginName| plugin.as_ref().is_none_or(|plugin| plugin == of);
-    let plugins = app.plugins.iter().filter(|&(of, _)| is_wanted(of));
-    let mut found = plugins.filter_map(|(_, plugin)| {
-        let info = plugin.info().tools.iter().find(|info| info.name == name)?;
-        Some((plugin, info))
+    let is_wanted = |name: &PluginName| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    let plugins = app.plugins.iter().filter(|&(name, _)| is_wanted(name));
+    let mut found = plugins.filter_map(|(name, plugin)| {
+        let info = plugin.info().tools.iter().find(|info| info.name == tool_name)?;
+        Some(Found { name, plugin, info })
     });
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
-        (Some((first, _)), Some((second, _))) => {
-            let (first, second) = (&first.info().name, &second.info().name);
+        (Some(Found { name: first, .. }), Some(Found { name: second, .. })) => {
             let text = format!(
-                "several plugins of app `{}` have a tool `{name}`; name one, such as \
-                 `{first}/{name}` or `{second}/{name}`",
+                "several plugins of app `{}` have a tool `{tool_name}`; name one, such as \
+                 `{first}/{tool_name}` or `{second}/{tool_name}`",
                 app.name
             );
             Err(Failure::new(code::INVALID, text))

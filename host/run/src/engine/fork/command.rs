@@ -73,16 +73,14 @@ impl Engine {
     ) -> Result<RunRef, Failure> {
         let (thread, spec) = (&request.record.thread, request.spec);
         let mut slot = self.claim_for_run(thread, run_request).await?;
-        let head = match self.unexpired_thread(thread).await? {
-            Some(head) => {
-                self.admit(&head).await?;
-                head
-            }
-            None => {
-                self.admit_new_thread(request.tenant.as_deref()).await?;
-                ThreadHead::new(self.new_thread(thread.clone(), request.tenant.clone()))
-            }
-        };
+        let known = self.unexpired_thread(thread).await?;
+        if let Some(head) = &known {
+            self.admit(head).await?;
+        } else {
+            self.admit_new_thread(request.tenant.as_deref()).await?;
+        }
+        let new = || ThreadHead::new(self.new_thread(thread.clone(), request.tenant.clone()));
+        let head = known.unwrap_or_else(new);
         let app = (!head.record.is_unbound()).then_some(&spec.app);
         check_owner(&head, app, request.tenant.as_ref())?;
         let (mut head, fork) = match request.checkpoint.or(head.current) {
