@@ -5,6 +5,7 @@ import { Standin } from "./standin.ts";
 import {
   both,
   comesTo,
+  downloaded,
   eventually,
   onPhone,
   order,
@@ -198,13 +199,9 @@ async function lists(visit: Visit): Promise<void> {
   };
   await check();
   await visit.look("list");
-  const downloads = page.waitForEvent("download");
-  await result(page).getByRole("button", { name: "下载 CSV" }).click();
-  const file = await downloads;
-  assert.match(file.suggestedFilename(), /^[0-9a-f]{16}-\d{14}-[0-9a-f]{16}\.csv$/);
-  const chunks: Buffer[] = [];
-  for await (const chunk of await file.createReadStream()) chunks.push(chunk);
-  const lines = Buffer.concat(chunks).toString("utf8").trimEnd().split("\r\n");
+  const [name, content] = await downloaded(page, "下载 CSV");
+  assert.match(name, /^[0-9a-f]{16}-\d{14}-[0-9a-f]{16}\.csv$/);
+  const lines = content.trimEnd().split("\r\n");
   assert.equal(lines.length, MOST_ROWS + 1);
   await page.reload();
   await check();

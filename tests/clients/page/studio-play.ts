@@ -1,9 +1,8 @@
 // An author who calls a tool of a plugin alone, grants what it lacks, and talks to a graph; see
 // `visit.ts`.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
-import { eventually, order, run, textOf, type Visit, valueAt } from "./visit.ts";
+import { downloaded, eventually, order, run, textOf, type Visit, valueAt } from "./visit.ts";
 
 /** What the tool calls. The plugin was granted no tool. */
 const INPUT = { calls: [{ tool: "echo", arguments: { text: "<b>hi</b>" } }] };
@@ -64,11 +63,9 @@ async function talk(visit: Visit): Promise<void> {
   await click(page, "Save as a case…");
   await page.getByLabel("Name", { exact: true }).fill("says-a");
   await visit.look("play-case");
-  const download = page.waitForEvent("download");
-  await page.getByRole("button", { name: "Save the case" }).click();
-  const file = await download;
-  assert.equal(file.suggestedFilename(), "says-a.jsonl");
-  const saved: unknown = JSON.parse(readFileSync(await file.path(), "utf8"));
+  const [name, content] = await downloaded(page, "Save the case");
+  assert.equal(name, "says-a.jsonl");
+  const saved: unknown = JSON.parse(content);
   assert.deepEqual(
     [valueAt(saved, "name"), valueAt(saved, "graph"), valueAt(saved, "expect", "/status")],
     ["says-a", "chat", "completed"],

@@ -2,7 +2,16 @@
 // export; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { comesTo, eventually, isTitled, parameter, run, textOf, type Visit } from "./visit.ts";
+import {
+  comesTo,
+  downloaded,
+  eventually,
+  isTitled,
+  parameter,
+  run,
+  textOf,
+  type Visit,
+} from "./visit.ts";
 
 /** Characters of a digest in the name of a blob. */
 const NAME_DIGITS = 12;
@@ -13,16 +22,6 @@ const channel = (page: Page, name: string) => page.locator(`[data-channel="${nam
 
 const view = (page: Page, name: string) =>
   page.getByRole("navigation", { name: "Views of the run" }).getByRole("link", { name });
-
-/** Returns what a download contains, and the name of its file. */
-async function downloaded(page: Page, button: string): Promise<[name: string, content: string]> {
-  const waiting = page.waitForEvent("download");
-  await page.getByRole("button", { name: button }).click();
-  const download = await waiting;
-  const chunks: Buffer[] = [];
-  for await (const chunk of await download.createReadStream()) chunks.push(Buffer.from(chunk));
-  return [download.suggestedFilename(), Buffer.concat(chunks).toString()];
-}
 
 /** The thread with its checkpoints, its export and the verification of its log. */
 async function readThread(visit: Visit): Promise<string[]> {

@@ -137,6 +137,20 @@ export async function boxOf(locator: Locator) {
   return box;
 }
 
+/** Clicks a button that starts a download. Returns the name of the file and its content. */
+export async function downloaded(
+  page: Page,
+  button: string,
+): Promise<[name: string, content: string]> {
+  const waiting = page.waitForEvent("download");
+  await page.getByRole("button", { name: button }).click();
+  const download = await waiting;
+  // The browser is another process, so the file has no path here.
+  const chunks: Buffer[] = [];
+  for await (const chunk of await download.createReadStream()) chunks.push(Buffer.from(chunk));
+  return [download.suggestedFilename(), Buffer.concat(chunks).toString()];
+}
+
 /** Returns a parameter that a test has added to the address of a page. */
 export function parameter(url: string, name: string): string {
   const value = new URL(url).searchParams.get(name);
