@@ -38,7 +38,7 @@ fn requested(thread: &ThreadId, name: &str, created_ms: i64, status: RunStatus) 
     }
 }
 
-/// Creates six runs of four threads. They are listed in the order `fecdba`, where `c` and `d` were
+/// Creates six runs of four threads. They are listed in the order `fedcba`, where `c` and `d` were
 /// requested at the same time.
 async fn six_runs(store: &dyn Store) {
     let rare = thread(store, "rare", ("shop", "main"), None).await;
@@ -49,9 +49,9 @@ async fn six_runs(store: &dyn Store) {
     write(store, requested(&rare, "a", 10, RunStatus::Completed)).await;
     let b = requested(&two, "b", 20, RunStatus::Failed);
     write(store, RunRecord { failure: failed("trap"), ..b }).await;
-    write(store, requested(&one, "d", 30, RunStatus::Running)).await;
     let c = requested(&three, "c", 30, RunStatus::Failed);
     write(store, RunRecord { failure: failed("rude"), ..c }).await;
+    write(store, requested(&one, "d", 30, RunStatus::Running)).await;
     let e = RunRecord { created_ms: Some(50), ..pending_run(&two, "e", 55) };
     assert!(store.enqueue(&e).await.unwrap());
     write(store, requested(&three, "f", 60, RunStatus::Cancelled)).await;
@@ -84,7 +84,7 @@ pub(crate) async fn runs_are_found_by_each_field(store: &dyn Store) {
     let all = RunSearch::default;
     assert_eq!(list(store, all()).await, "");
     six_runs(store).await;
-    assert_eq!(list(store, all()).await, "fecdba");
+    assert_eq!(list(store, all()).await, "fedcba");
     let app = Some(AppName::new("shop").unwrap());
     assert_eq!(list(store, RunSearch { app, ..all() }).await, "da");
     let graph = Some(GraphName::new("Other").unwrap());
@@ -108,7 +108,7 @@ pub(crate) async fn runs_are_found_by_each_field(store: &dyn Store) {
         let failure = Some(failure.to_owned());
         assert_eq!(list(store, RunSearch { failure, ..all() }).await, found);
     }
-    assert_eq!(list(store, RunSearch { created_ms: 20..=30, ..all() }).await, "cdb");
+    assert_eq!(list(store, RunSearch { created_ms: 20..=30, ..all() }).await, "dcb");
     assert_eq!(list(store, RunSearch { created_ms: 61..=i64::MAX, ..all() }).await, "");
 }
 
@@ -143,7 +143,7 @@ pub(crate) async fn run_text_search_ignores_case(store: &dyn Store) {
         ("acme", ""),
         ("%", ""),
         ("_", ""),
-        ("", "fecdba"),
+        ("", "fedcba"),
     ] {
         assert_eq!(list(store, text(wanted)).await, found, "{wanted:?}");
     }
@@ -158,7 +158,7 @@ pub(crate) async fn run_search_continues_after_its_position(store: &dyn Store) {
         // Each run has an `e` in its id, its thread or its app.
         for search in [RunSearch::default(), text("e")] {
             let found = pages(store, RunSearch { limit, ..search }).await;
-            assert_eq!(found, ("fecdba".to_owned(), 6_usize.div_ceil(limit)));
+            assert_eq!(found, ("fedcba".to_owned(), 6_usize.div_ceil(limit)));
         }
     }
 }
@@ -174,8 +174,8 @@ pub(crate) async fn run_positions_stay_valid_while_runs_change(store: &dyn Store
     write(store, requested(&one, "d", 30, RunStatus::Completed)).await;
     store.delete_thread(&thread_id("two")).await.unwrap();
     let rest = RunSearch { after: page.next, ..RunSearch::default() };
-    assert_eq!(list(store, rest).await, "cda");
-    assert_eq!(list(store, RunSearch::default()).await, "gfcda");
+    assert_eq!(list(store, rest).await, "dca");
+    assert_eq!(list(store, RunSearch::default()).await, "gfdca");
 }
 
 pub(crate) async fn run_search_stops_at_its_budget(store: &dyn Store) {
@@ -186,7 +186,7 @@ pub(crate) async fn run_search_stops_at_its_budget(store: &dyn Store) {
     };
     let page = store.search_runs(&rare(4, u64::MAX)).await.unwrap();
     assert!(page.items.is_empty());
-    assert_eq!(page.next.map(|next| next.run), Some(run_id("d")));
+    assert_eq!(page.next.map(|next| next.run), Some(run_id("c")));
     assert_eq!(pages(store, rare(4, u64::MAX)).await, ("a".to_owned(), 2));
     assert_eq!(pages(store, rare(6, u64::MAX)).await, ("a".to_owned(), 1));
     // A search makes progress with any budget.

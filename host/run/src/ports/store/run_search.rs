@@ -99,10 +99,11 @@ impl fmt::Display for RunCursor {
     }
 }
 
-/// Orders positions as searches list runs: latest request first, and then by id.
+/// Orders positions as searches list runs: latest request first. Of requests at the same time, the
+/// greatest id comes first, because the ids that the engine makes increase.
 impl Ord for RunCursor {
     fn cmp(&self, other: &Self) -> Ordering {
-        (Reverse(self.position), &self.run).cmp(&(Reverse(other.position), &other.run))
+        Reverse((self.position, &self.run)).cmp(&Reverse((other.position, &other.run)))
     }
 }
 
@@ -180,7 +181,7 @@ mod tests {
     fn cursors_are_ordered_as_runs_are_listed() {
         let mut all = [cursor(5, "c"), cursor(-1, "a"), cursor(9, "z"), cursor(5, "a")];
         all.sort();
-        assert_eq!(all, [cursor(9, "z"), cursor(5, "a"), cursor(5, "c"), cursor(-1, "a")]);
+        assert_eq!(all, [cursor(9, "z"), cursor(5, "c"), cursor(5, "a"), cursor(-1, "a")]);
     }
 
     #[test]
