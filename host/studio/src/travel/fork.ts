@@ -24,8 +24,8 @@ export type Change =
   | { readonly kind: "input"; readonly value: unknown }
   | { readonly kind: "none" };
 
-/** Characters of the longest result that is edited. A longer text would stop the browser. */
-const EDITED_CHARS = 200_000;
+/** Characters of the longest value that is edited. A longer text would stop the browser. */
+export const EDITED_CHARS = 200_000;
 
 /** A failure, for a call that has none. */
 const NEW_FAILURE = { code: "unavailable", message: "" };
@@ -62,6 +62,11 @@ function formOf(name: string, request: unknown): unknown {
   const form = FORMS[name];
   const { url }: { url?: unknown } = Object(request);
   return name === "http.send" && typeof url === "string" ? { ...Object(form), url } : form;
+}
+
+/** Returns what a result of a function looks like as JSON, an empty text if that is not known. */
+export function resultForm(name: string): string {
+  return textOf(formOf(name, undefined));
 }
 
 function textOf(value: unknown): string {

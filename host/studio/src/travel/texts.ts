@@ -1,4 +1,4 @@
-// The texts of forks and of comparisons.
+// The texts of forks and comparisons, and of what else changes a thread.
 import { countText } from "../part/amount.ts";
 import type { Relation } from "./align.ts";
 
@@ -53,4 +53,44 @@ export const COMPARE = {
   absent: "This run has no such row.",
   carried: "This is before the fork: the fork continues from it, and did not do it again.",
   pair: "Both runs",
+};
+
+/** The texts of everything that changes a thread. */
+export const ACTION = {
+  keep: "Do nothing",
+  refused: (reason: string) => `The host refused this: ${reason}`,
+  conflict: (reason: string) =>
+    `The host refused this, because the thread is not in the state for it: ${reason}. What is shown was read again.`,
+};
+
+export const SETTLE = {
+  title: "Calls in doubt",
+  note: "The host made these calls and has no result. Each may have had its effect, or not. Look at the other service first, then decide. A decision takes effect when the thread is resumed; a call without one is made again.",
+  waiting:
+    "A call that waits for a person is listed, too. A decision about it takes effect when its interrupt is answered, in place of the answer.",
+  readAgain: "Retry",
+  function: "Function",
+  node: "Node",
+  task: "Task",
+  number: "Number of the call",
+  started: "Started",
+  undecided: "Not settled",
+  decided: {
+    answer: "Settled: it returned the given result",
+    fail: "Settled: it failed",
+    retry: "Settled: it is made again",
+  },
+  decide: "Settle",
+  decideAgain: "Settle differently",
+  form: "Decision",
+  kinds: { answer: "It returned", fail: "It failed", retry: "Make it again" },
+  kindNotes: {
+    answer: "The call took effect. The node gets the result that you enter.",
+    fail: "The node gets the failure in-doubt.",
+    retry: "The call did not take effect, or may take effect twice. The host makes it again.",
+  },
+  result: "Result of the call",
+  missing: "Enter a JSON value.",
+  settle: "Settle the call",
+  settled: "The call is settled. Resume the thread to go on.",
 };
