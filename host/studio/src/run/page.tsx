@@ -15,6 +15,7 @@ import { RouteLink, runViewRoute, threadRoute, useParam, useSearchOf } from "../
 import { name, oneOf } from "../router/search.ts";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
+import { RunControl } from "../travel/control.tsx";
 import styles from "./run.module.css";
 import { RunStore } from "./store.ts";
 import { TEXTS } from "./texts.ts";
@@ -109,6 +110,7 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
         <span>{`${TEXTS.calls}: ${countText(calls)}`}</span>
         <span>{`${TEXTS.tokens}: ${TEXTS.tokensText(input, output)}`}</span>
       </div>
+      <RunControl place={place} status={status} />
       {status === "pending" && <p>{TEXTS.waiting}</p>}
       {facts.failure && <StatedFailure title={TEXTS.failure} failure={facts.failure} />}
       <details className={styles.facts}>

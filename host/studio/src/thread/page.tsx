@@ -15,6 +15,7 @@ import { RouteLink, threadsRoute, useParam, useSearchOf } from "../router/links.
 import { name } from "../router/search.ts";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
+import { ThreadControl } from "../travel/control.tsx";
 import { PendingCalls } from "../travel/settle.tsx";
 import { History } from "./history.tsx";
 import { Log } from "./log.tsx";
@@ -58,6 +59,7 @@ function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined 
           {TEXTS.setAside}: {visible(set_aside.failure.message)}
         </Alert>
       )}
+      <ThreadControl thread={thread} tenant={tenant} />
       <PendingCalls thread={thread} tenant={tenant} />
       <Panel title={TEXTS.facts}>
         <Facts facts={factsOf(thread)} />

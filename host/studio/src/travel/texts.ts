@@ -63,6 +63,29 @@ export const ACTION = {
     `The host refused this, because the thread is not in the state for it: ${reason}. What is shown was read again.`,
 };
 
+export const CONTROL = {
+  actions: "Actions",
+  toActions: "Go to the actions",
+  resume: "Resume",
+  retry: "Retry what failed",
+  answer: (count: number) =>
+    count === 1 ? "Answer the pending interrupt" : `Answer ${countText(count)} pending interrupts`,
+  drain: "Drain",
+  drainNote: "The run stops before its next superstep. A resume continues it.",
+  drained: "The run stops before its next superstep.",
+  cancel: "Cancel",
+  cancelTitle: "Cancel the run?",
+  cancelNow: "Cancel the run",
+  cancelNote:
+    "The run ends at once, and the work of its current superstep may be lost. Calls that wait for a person end, too. To stop it between two supersteps, drain it.",
+  cancelPendingNote: "The run waits for its turn. Once it is cancelled, it never starts.",
+  cancelled: "The run was cancelled.",
+  doubtTitle: "Make calls again?",
+  doubtNote: (count: number) =>
+    `${count === 1 ? "One call is" : `${countText(count)} calls are`} in doubt and not settled: the host made ${count === 1 ? "it" : "them"} and does not know whether ${count === 1 ? "it" : "they"} took effect. If you go on, ${count === 1 ? "it is" : "they are"} made again. The page of the thread lists what is in doubt.`,
+  repeat: "Make the calls again",
+};
+
 export const SETTLE = {
   title: "Calls in doubt",
   note: "The host made these calls and has no result. Each may have had its effect, or not. Look at the other service first, then decide. A decision takes effect when the thread is resumed; a call without one is made again.",

@@ -4,7 +4,7 @@ import { reached } from "@wattle/page/connection";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { noteTenantHeader } from "../../src/access/key.ts";
 import type { EventOutline } from "../../src/api/log.ts";
-import { problem } from "../host.ts";
+import { problem, threadOf } from "../host.ts";
 import {
   called,
   checkpointed,
@@ -78,7 +78,11 @@ async function answer(request: Request): Promise<Response> {
     const run = { run: "r2", thread: "copy", thread_id: "copy", status: "running" };
     return refusal ?? Response.json(run, { status: 202 });
   }
-  if (what !== "log") return Response.json({ run: "r1", thread: "t1", status: "failed" });
+  if (pathname.startsWith("/api/v1/runs/")) {
+    return Response.json({ run: "r1", thread: "t1", status: "failed" });
+  }
+  if (what === undefined)
+    return Response.json({ ...threadOf(thread, 1), next: [], interrupts: [] });
   const events = logs[thread];
   if (events === undefined) return problem(404, "no such thread");
   return Response.json(logPage(events, searchParams));

@@ -1,0 +1,200 @@
+// What a user can do with the newest run of a thread: cancel or drain it while it runs, and resume
+// or retry it afterwards.
+import { useQuery } from "@tanstack/react-query";
+import { Button, toast } from "@wattle/page";
+import { type ReactNode, useRef, useState } from "react";
+import { Guarded } from "../access/access.tsx";
+import type { RunPlace } from "../api/log.ts";
+import { inboxRoute, RouteLink, runRoute, useGo } from "../router/links.tsx";
+import { useShortcut } from "../shell/keys.tsx";
+import { Confirm, Refusal, useAction } from "./action.tsx";
+import {
+  cancel,
+  drain,
+  readPendingCalls,
+  readThread,
+  resume,
+  type Thread,
+  type ThreadPlace,
+} from "./requests.ts";
+import { CONTROL } from "./texts.ts";
+import styles from "./travel.module.css";
+
+/** The key that leads to the actions. */
+const KEY = "a";
+
+/**
+ * Returns how a thread continues without answers: `retry` executes failed tasks again. A thread
+ * that runs, waits for an answer, or has reached its end does not.
+ */
+export function continuationOf(thread: Thread): "resume" | "retry" | undefined {
+  const { status, next, interrupts, set_aside } = thread;
+  const isWaiting = interrupts.length > 0 || set_aside != null;
+  if (status === "running" || next.length === 0 || isWaiting) return undefined;
+  return status === "error" ? "retry" : "resume";
+}
+
+interface ThreadControlProps {
+  thread: Thread;
+  tenant: string | undefined;
+}
+
+/** The actions of the view of a thread, if the key permits them. */
+export function ThreadControl({ thread, tenant }: ThreadControlProps) {
+  const { thread: id, run, status } = thread;
+  const place = { thread: id, tenant };
+  const continuation = continuationOf(thread);
+  return (
+    <Guarded need="write">
+      <Actions>
+        {status === "running" && run != null && <Running place={{ ...place, run }} isStarted />}
+        {continuation !== undefined && <Continue place={place} kind={continuation} />}
+        <Answer place={place} thread={thread} />
+      </Actions>
+    </Guarded>
+  );
+}
+
+interface RunControlProps {
+  place: RunPlace;
+  /** `undefined` until it is known. */
+  status: string | undefined;
+}
+
+/** The actions of the view of a run, if there are any and the key permits them. */
+export function RunControl({ place, status }: RunControlProps) {
+  const isStarted = status === "running";
+  const isOver = status !== undefined && !isStarted && status !== "pending";
+  if (status === undefined || status === "completed") return null;
+  return (
+    <Guarded need="write">
+      <Actions>
+        {isOver ? <Ended place={place} /> : <Running place={place} isStarted={isStarted} />}
+      </Actions>
+    </Guarded>
+  );
+}
+
+/** Buttons and links, the first of which gets the focus by a key. */
+function Actions({ children }: { children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  useShortcut(KEY, CONTROL.toActions, () => {
+    box.current?.querySelector<HTMLElement>("button, a")?.focus();
+  });
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: buttons, not a set of fields.
+    <div ref={box} className={styles.actions} role="group" aria-label={CONTROL.actions}>
+      {children}
+    </div>
+  );
+}
+
+/** Drains or cancels a run. One that waits for its turn can only be cancelled. */
+function Running({ place, isStarted }: { place: RunPlace; isStarted: boolean }) {
+  const [isAsking, setAsking] = useState(false);
+  const draining = useAction(async () => {
+    await drain(place);
+    toast(CONTROL.drained);
+  });
+  const cancelling = useAction(async () => {
+    await cancel(place);
+    setAsking(false);
+    toast(CONTROL.cancelled);
+  });
+  const ask = () => {
+    cancelling.forget();
+    setAsking(true);
+  };
+  return (
+    <>
+      {isStarted && (
+        <Button busy={draining.isBusy} onClick={draining.act} title={CONTROL.drainNote}>
+          {CONTROL.drain}
+        </Button>
+      )}
+      <Button kind="danger" onClick={ask}>
+        {CONTROL.cancel}
+      </Button>
+      <Refusal error={draining.refusal} />
+      <Confirm
+        open={isAsking}
+        title={CONTROL.cancelTitle}
+        name={CONTROL.cancelNow}
+        action={cancelling}
+        onClose={() => setAsking(false)}
+      >
+        <p>{isStarted ? CONTROL.cancelNote : CONTROL.cancelPendingNote}</p>
+      </Confirm>
+    </>
+  );
+}
+
+/** What continues a run that has ended, if it is the newest one of its thread. */
+function Ended({ place }: { place: RunPlace }) {
+  const { thread, run, tenant } = place;
+  const { data } = useQuery({
+    queryKey: ["thread", thread, tenant],
+    queryFn: () => readThread(place),
+  });
+  if (data?.run !== run) return null;
+  const continuation = continuationOf(data);
+  return (
+    <>
+      {continuation !== undefined && <Continue place={place} kind={continuation} />}
+      <Answer place={place} thread={data} />
+    </>
+  );
+}
+
+/** The link to the pending interrupts of a thread, which continues with answers. */
+function Answer({ place, thread }: { place: ThreadPlace; thread: Thread }) {
+  const [first] = thread.interrupts;
+  if (first === undefined) return null;
+  const of = place.tenant === undefined ? {} : { of: place.tenant };
+  return (
+    <RouteLink to={inboxRoute({ thread: place.thread, interrupt: first.id, ...of })}>
+      {CONTROL.answer(thread.interrupts.length)}
+    </RouteLink>
+  );
+}
+
+interface ContinueProps {
+  place: ThreadPlace;
+  kind: "resume" | "retry";
+}
+
+/** Resumes a thread. Asks first if calls in doubt would be made again. */
+function Continue({ place, kind }: ContinueProps) {
+  const { thread, tenant } = place;
+  const go = useGo();
+  const [undecided, setUndecided] = useState(0);
+  const resuming = useAction(async () => {
+    const { run } = await resume(place);
+    setUndecided(0);
+    go(runRoute({ thread, run, tenant }));
+  });
+  const starting = useAction(async () => {
+    const calls = await readPendingCalls(place);
+    const count = calls.filter(({ decision }) => decision == null).length;
+    setUndecided(count);
+    if (count === 0) resuming.act();
+  });
+  const isBusy = starting.isBusy || resuming.isBusy;
+  return (
+    <>
+      <Button kind="primary" busy={isBusy} onClick={starting.act}>
+        {CONTROL[kind]}
+      </Button>
+      <Refusal error={starting.refusal ?? (undecided > 0 ? undefined : resuming.refusal)} />
+      <Confirm
+        open={undecided > 0}
+        title={CONTROL.doubtTitle}
+        name={CONTROL.repeat}
+        action={resuming}
+        onClose={() => setUndecided(0)}
+      >
+        <p>{CONTROL.doubtNote(undecided)}</p>
+      </Confirm>
+    </>
+  );
+}
