@@ -8,6 +8,7 @@ import type { RunPlace } from "../api/log.ts";
 import { inboxRoute, RouteLink, runRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { Confirm, Refusal, useAction } from "./action.tsx";
+import { Migrate } from "./migrate.tsx";
 import {
   cancel,
   drain,
@@ -50,6 +51,7 @@ export function ThreadControl({ thread, tenant }: ThreadControlProps) {
         {status === "running" && run != null && <Running place={{ ...place, run }} isStarted />}
         {continuation !== undefined && <Continue place={place} kind={continuation} />}
         <Answer place={place} thread={thread} />
+        {status !== "running" && <Migrate place={place} thread={thread} />}
       </Actions>
     </Guarded>
   );

@@ -117,3 +117,40 @@ export const SETTLE = {
   settle: "Settle the call",
   settled: "The call is settled. Resume the thread to go on.",
 };
+
+export const MIGRATE = {
+  open: "Migrate to the current code…",
+  title: "Migrate to the current code",
+  close: "Close",
+  check: "Check again",
+  checking: "Checking what a migration changes…",
+  migrate: "Migrate the thread",
+  migrated: (digest: string) => `The thread uses version ${digest} now.`,
+  current: "The thread uses the current code already.",
+  impossible: (count: number) =>
+    count === 1
+      ? "The thread cannot be migrated: there is an obstacle."
+      : `The thread cannot be migrated: there are ${countText(count)} obstacles.`,
+  unchanged: "The state stays as it is. A migrated thread cannot go back to its former code.",
+  possible: "This changes what is listed. A migrated thread cannot go back to its former code.",
+  from: "Version of the thread",
+  to: "Current version",
+  obstacles: "Obstacles",
+  changes: "Changes",
+  changeKinds: {
+    channel_added: (name: string) => `Channel ${name} is added with its default.`,
+    channel_dropped: (name: string) => `The value of channel ${name} is dropped.`,
+    value_set: (name: string) => `Channel ${name} gets the value that you entered.`,
+    task_restarted: (name: string) =>
+      `Node ${name} starts from the beginning. What it did since the checkpoint is discarded.`,
+  },
+  channelGone: (name: string) => `The current graph has no channel ${name}, which has a value.`,
+  valueInvalid: (name: string, message: string) =>
+    `The value of channel ${name} does not fit: ${message}`,
+  nodeGone: (name: string) => `Node ${name} runs next, and the current graph does not have it.`,
+  barrierGone: (barrier: string) =>
+    `Barrier ${barrier} was reached in part, and the current graph does not have it.`,
+  drop: "Drop the values of channels that the current graph does not have",
+  value: (name: string) => `New value of channel ${name}`,
+  noJson: "A value is not JSON.",
+};

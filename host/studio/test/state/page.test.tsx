@@ -75,6 +75,7 @@ function answer({ pathname, searchParams }: URL): Response {
       const items = checkpoints.filter((it) => it.id < before).reverse();
       return Response.json(items.map(({ state, ...rest }) => rest));
     }
+    case "graphs":
     case "open-calls":
       return Response.json([]);
     case "verify":
