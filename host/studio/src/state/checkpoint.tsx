@@ -10,8 +10,9 @@ import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
-import { checkpointRoute, RouteLink, runViewRoute } from "../router/links.tsx";
+import { checkpointRoute, RouteLink, runViewRoute, useGo } from "../router/links.tsx";
 import { Failure } from "../shell/failure.tsx";
+import { EditButton } from "../travel/edit-button.tsx";
 import { diffState } from "./diff.ts";
 import { type Checkpoint, type GraphPlace, readCheckpoint } from "./read.ts";
 import styles from "./state.module.css";
@@ -53,7 +54,8 @@ interface PartsProps {
 }
 
 function Parts({ place, document, against }: PartsProps) {
-  const { state, metadata = {}, interrupts = [], tasks = [] } = document;
+  const { id, state, metadata = {}, interrupts = [], tasks = [] } = document;
+  const go = useGo();
   return (
     <>
       <Facts facts={factsOf(place, document)} />
@@ -62,6 +64,12 @@ function Parts({ place, document, against }: PartsProps) {
         <JsonTree label={TEXTS.state} value={state} />
       </Section>
       <Blobs thread={place.thread} tenant={place.tenant} value={state} />
+      <EditButton
+        key={id}
+        place={place}
+        checkpoint={String(id)}
+        onEdited={(made) => go(checkpointRoute(place, made.id, { ns: place.namespace }))}
+      />
       {interrupts.length > 0 && (
         <Section title={TEXTS.interrupts}>
           <JsonTree label={TEXTS.interrupts} value={interrupts} />

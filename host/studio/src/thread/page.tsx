@@ -16,6 +16,7 @@ import { name } from "../router/search.ts";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { ThreadControl } from "../travel/control.tsx";
+import { EditButton } from "../travel/edit-button.tsx";
 import { PendingCalls } from "../travel/settle.tsx";
 import { History } from "./history.tsx";
 import { Log } from "./log.tsx";
@@ -24,6 +25,10 @@ import { TEXTS } from "./texts.ts";
 
 /** The search parameters of the view. */
 const SEARCH = { tenant: name };
+
+/** The checkpoint whose state the view shows, and the namespace of its graph. */
+const LATEST = "latest";
+const ROOT = "";
 
 export default function ThreadPage() {
   const thread = useParam("thread");
@@ -50,7 +55,9 @@ export default function ThreadPage() {
 }
 
 function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined }) {
-  const { failure, set_aside, metadata, state, thread: id } = thread;
+  const { failure, set_aside, metadata, state, status, thread: id } = thread;
+  // The host refuses edits of a thread that runs, and of one whose state it cannot read.
+  const canEdit = status !== "running" && set_aside == null;
   return (
     <>
       {failure != null && <StatedFailure title={TEXTS.failure} failure={failure} />}
@@ -70,6 +77,13 @@ function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined 
       <Panel title={TEXTS.state}>
         <JsonTree label={TEXTS.state} value={state} />
         <Blobs thread={id} tenant={tenant} value={state} />
+        {canEdit && (
+          <EditButton
+            place={{ thread: id, tenant, namespace: ROOT }}
+            checkpoint={LATEST}
+            onEdited={() => undefined}
+          />
+        )}
       </Panel>
       <Runs thread={id} tenant={tenant} />
       <History thread={id} tenant={tenant} />

@@ -154,3 +154,43 @@ export const MIGRATE = {
   value: (name: string) => `New value of channel ${name}`,
   noJson: "A value is not JSON.",
 };
+
+export const EDIT = {
+  open: "Edit the state",
+  opening: "Reading the state and the graph…",
+  retry: "Retry",
+  form: "Edit of the state",
+  note: (checkpoint: number) =>
+    `The edit makes a new checkpoint after checkpoint ${countText(checkpoint)}, as if a node had finished with these values.`,
+  noGraph:
+    "The host does not have the graph of this checkpoint, so the values have no forms, and channels without a value are not listed.",
+  author: "Write as",
+  choose: "Choose a node…",
+  asInput: "an input",
+  asEnd: "the end of the graph",
+  nodeNote: "The edges and branches of the node decide what runs next.",
+  inputNote: "The entry nodes run next.",
+  endNote: "Nothing runs next, and nothing is written.",
+  channels: "Channels to write",
+  mode: "How the value is written",
+  replace: "Replace the value",
+  combine: (reducer: string) => `Combine with it (${reducer})`,
+  tooLong: "The value is too long to be edited here. Enter another one.",
+  noAuthor: "Choose the node as which the edit writes.",
+  noChannel: "Choose at least one channel.",
+  problems: "Some values do not fit their channels.",
+  sendKeys: "Review the edit",
+  review: "Review the edit",
+  title: "Write the edit?",
+  write: "Write the edit",
+  reviewNote: (checkpoint: number, author: string) =>
+    `A new checkpoint follows checkpoint ${countText(checkpoint)}, written as ${author}.`,
+  replaces: "replaced",
+  combines: "combined by the reducer",
+  discards:
+    "Pending work of the graph is discarded: interrupts, failures, and finished tasks of a superstep that is not complete.",
+  notNewest: (checkpoint: number, newest: number) =>
+    `Checkpoint ${countText(checkpoint)} is not the newest one. The thread continues from the edit, and what happened until checkpoint ${countText(newest)} stays in the history only.`,
+  made: (checkpoint: number) =>
+    `The edit made checkpoint ${countText(checkpoint)}. Resume the thread to go on from there.`,
+};

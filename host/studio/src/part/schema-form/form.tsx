@@ -16,10 +16,13 @@ interface SchemaFormProps {
   onDraft: (draft: Draft) => void;
   /** Problems by the path of their field. */
   errors: Checked["errors"];
+  /** Name of the whole value, if the schema has none. */
+  label?: string;
 }
 
 /** The fields of a schema. A user can edit the whole value as JSON instead. */
-export function SchemaForm({ field, draft, onDraft, errors }: SchemaFormProps) {
+export function SchemaForm(props: SchemaFormProps) {
+  const { field, draft, onDraft, errors, label = TEXTS.answer } = props;
   return (
     <div className={styles.form}>
       <FieldView
@@ -28,7 +31,7 @@ export function SchemaForm({ field, draft, onDraft, errors }: SchemaFormProps) {
         onDraft={onDraft}
         errors={errors}
         path=""
-        label={TEXTS.answer}
+        label={label}
         isRequired
       />
       {field.kind !== "json" && <Switch field={field} draft={draft} onDraft={onDraft} />}
@@ -37,7 +40,7 @@ export function SchemaForm({ field, draft, onDraft, errors }: SchemaFormProps) {
 }
 
 /** Changes between the form and JSON. A value for which the form has no place stays JSON. */
-function Switch({ field, draft, onDraft }: Omit<SchemaFormProps, "errors">) {
+function Switch({ field, draft, onDraft }: Omit<SchemaFormProps, "errors" | "label">) {
   const [refused, setRefused] = useState<Draft>();
   const isJson = draft.kind === "written" && field.kind !== "number";
   const change = () => {

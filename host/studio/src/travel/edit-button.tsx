@@ -1,0 +1,50 @@
+// The button that opens the edit of a state. The form is loaded when it is opened.
+import { Button } from "@wattle/page";
+import { lazy, Suspense, useId, useState } from "react";
+import { Guarded } from "../access/access.tsx";
+import { useShortcut } from "../shell/keys.tsx";
+import type { Checkpoint, GraphPlace } from "../state/read.ts";
+import { EDIT } from "./texts.ts";
+import styles from "./travel.module.css";
+
+const EditForm = lazy(() => import("./edit-form.tsx"));
+
+interface EditButtonProps {
+  place: GraphPlace;
+  /** Number of the checkpoint, or `latest`. */
+  checkpoint: string;
+  onEdited: (made: Checkpoint) => void;
+}
+
+/** The edit of a state, if the key permits it. */
+export function EditButton(props: EditButtonProps) {
+  return (
+    <Guarded need="write">
+      <Toggled {...props} />
+    </Guarded>
+  );
+}
+
+function Toggled({ place, checkpoint, onEdited }: EditButtonProps) {
+  const [isOpen, setOpen] = useState(false);
+  const form = useId();
+  useShortcut("e", EDIT.open, () => setOpen(true));
+  const finish = (made: Checkpoint) => {
+    setOpen(false);
+    onEdited(made);
+  };
+  return (
+    <section className={`${styles.fork} ${styles.edit}`} aria-label={EDIT.open}>
+      <Button aria-expanded={isOpen} aria-controls={form} onClick={() => setOpen(!isOpen)}>
+        {EDIT.open}
+      </Button>
+      <div id={form}>
+        {isOpen && (
+          <Suspense fallback={<p role="status">{EDIT.opening}</p>}>
+            <EditForm place={place} checkpoint={checkpoint} onEdited={finish} />
+          </Suspense>
+        )}
+      </div>
+    </section>
+  );
+}
