@@ -12,9 +12,11 @@ use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 use wattle_graph::mapping::{FileProjection, StreamProjection};
 use wattle_graph::tool::ToolOutput;
 
+use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, HostedApp};
-use crate::grant::Grants;
+use crate::grant::{GrantRequest, Grants};
 use crate::hostcall::tools::{PluginToolCall, ToolInfo};
+use crate::meter::plugin_use::{PluginUse, PluginUses};
 use crate::page::Page;
 use crate::ports::Plugin;
 use crate::ports::sandbox::GuestError;
@@ -64,31 +66,54 @@ pub struct App {
     pub projections: Projections,
     /// The page of the app, if there is one.
     pub page: Option<Page>,
+    /// What the plugins have used.
+    pub uses: PluginUses,
 }
 
 /// Grants by plugin.
 pub type PluginGrants = BTreeMap<PluginName, Arc<Grants>>;
 
+/// Requested permissions by plugin.
+pub type PluginRequests = BTreeMap<PluginName, Arc<GrantRequest>>;
+
 /// The grants of the plugins of an app. The grants can be replaced while the app is in use. A guest
 /// keeps the grants with which its call began.
 #[derive(Default)]
-pub struct AppGrants(ArcSwap<PluginGrants>);
+pub struct AppGrants {
+    granted: ArcSwap<PluginGrants>,
+    requests: ArcSwap<PluginRequests>,
+}
 
 impl AppGrants {
+    /// Creates the grants of plugins that have requested permissions.
+    pub fn new(granted: PluginGrants, requests: PluginRequests) -> Self {
+        Self { granted: ArcSwap::from_pointee(granted), requests: ArcSwap::from_pointee(requests) }
+    }
+
     /// Returns the grants of all plugins.
     pub fn all(&self) -> Arc<PluginGrants> {
-        self.0.load_full()
+        self.granted.load_full()
     }
 
     /// Replaces the grants of all plugins.
-    pub fn replace(&self, grants: PluginGrants) {
-        self.0.store(Arc::new(grants));
+    pub fn replace(&self, granted: PluginGrants) {
+        self.granted.store(Arc::new(granted));
+    }
+
+    /// Replaces what the plugins request.
+    pub fn replace_requests(&self, requests: PluginRequests) {
+        self.requests.store(Arc::new(requests));
+    }
+
+    /// Returns what a plugin requests. A plugin without an entry requests nothing.
+    pub fn request_of(&self, plugin: &PluginName) -> Arc<GrantRequest> {
+        self.requests.load().get(plugin).cloned().unwrap_or_default()
     }
 }
 
 impl From<PluginGrants> for AppGrants {
-    fn from(grants: PluginGrants) -> Self {
-        Self(ArcSwap::from_pointee(grants))
+    fn from(granted: PluginGrants) -> Self {
+        Self::new(granted, PluginRequests::new())
     }
 }
 
@@ -117,12 +142,28 @@ impl App {
             mount: None,
             projections: Projections::default(),
             page: None,
+            uses: PluginUses::default(),
         }
     }
 
     /// Returns the grants of a plugin. A plugin without an entry has no grants.
     pub fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
-        self.grants.0.load().get(plugin).cloned().unwrap_or_default()
+        self.grants.granted.load().get(plugin).cloned().unwrap_or_default()
+    }
+
+    /// Counts a call of a function of a plugin, and its failure.
+    pub(crate) async fn count<T>(
+        &self,
+        plugin: &PluginName,
+        call: impl Future<Output = Result<T, GuestError>>,
+    ) -> Result<T, GuestError> {
+        let uses = self.uses.of(plugin);
+        uses.count_call();
+        let ended = call.await;
+        if ended.as_ref().is_err_and(has_failed) {
+            uses.count_failure();
+        }
+        ended
     }
 
     fn plugin(&self, name: &PluginName) -> Result<&Arc<dyn Plugin>, Failure> {
@@ -130,6 +171,14 @@ impl App {
             let message = format!("plugin `{name}` is not loaded, so its tools are unavailable");
             Failure::new(code::NOT_FOUND, message)
         })
+    }
+}
+
+/// Returns true for the error of a guest that failed, and not of one that was cancelled or waits.
+fn has_failed(error: &GuestError) -> bool {
+    match error {
+        GuestError::Unwound(unwind) => matches!(unwind, Unwind::Limit(_)),
+        _ => true,
     }
 }
 
@@ -141,6 +190,10 @@ impl HostedApp for App {
 
     fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
         App::grants_of(self, plugin)
+    }
+
+    fn use_of(&self, plugin: &PluginName) -> Arc<PluginUse> {
+        self.uses.of(plugin)
     }
 
     fn tools(&self, plugin: &PluginName) -> Result<&[ToolInfo], Failure> {
@@ -159,6 +212,7 @@ impl HostedApp for App {
         call: PluginToolCall,
         gate: Arc<Gate>,
     ) -> Result<ToolOutput, GuestError> {
-        self.plugin(plugin).map_err(GuestError::Failure)?.call_tool(call, gate).await
+        let code = self.plugin(plugin).map_err(GuestError::Failure)?;
+        self.count(plugin, code.call_tool(call, gate)).await
     }
 }

@@ -96,6 +96,13 @@ impl CatalogState {
         }
     }
 
+    /// Continues the counters that the newest version of the app has of its plugins.
+    fn continue_uses(&self, app: &mut App) {
+        if let Some(newest) = self.apps.get(&app.name) {
+            app.uses.continue_from(&newest.uses, app.plugins.keys());
+        }
+    }
+
     fn is_newest(&self, app: &App) -> bool {
         self.apps.get(&app.name).is_some_and(|newest| newest.digest == app.digest)
     }
@@ -144,22 +151,29 @@ impl Catalog {
 
     /// Installs an app and replaces the app with the same name. New runs use the installed app at
     /// once; threads that are pinned to an older version keep that version.
-    pub fn install(&self, app: App) -> Arc<App> {
-        let app = Arc::new(app);
-        {
+    pub fn install(&self, mut app: App) -> Arc<App> {
+        let app = {
             let mut inner = self.lock();
+            inner.continue_uses(&mut app);
+            let app = Arc::new(app);
             inner.add_versions(&app);
             inner.apps.insert(app.name.clone(), app.clone());
-        }
+            app
+        };
         self.unload_versions();
         app
     }
 
     /// Adds an older version of an app for the threads that are pinned to it. New runs do not use
     /// this version.
-    pub fn install_version(&self, app: App) -> Arc<App> {
-        let app = Arc::new(app);
-        self.lock().add_versions(&app);
+    pub fn install_version(&self, mut app: App) -> Arc<App> {
+        let app = {
+            let mut inner = self.lock();
+            inner.continue_uses(&mut app);
+            let app = Arc::new(app);
+            inner.add_versions(&app);
+            app
+        };
         self.unload_versions();
         app
     }

@@ -61,6 +61,7 @@ use crate::hostcall::blob;
 use crate::hostcall::runs::RunService;
 use crate::hostcall::tools::{PluginToolCall, ToolInfo};
 use crate::limit::Limits;
+use crate::meter::plugin_use::PluginUse;
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 use crate::quota::Quotas;
@@ -104,6 +105,9 @@ pub trait HostedApp: Send + Sync {
 
     /// Returns the grants of a plugin.
     fn grants_of(&self, plugin: &PluginName) -> Arc<Grants>;
+
+    /// Returns the counters of what a plugin has used.
+    fn use_of(&self, plugin: &PluginName) -> Arc<PluginUse>;
 
     /// Returns the tools of a plugin.
     ///
@@ -225,6 +229,18 @@ impl Gate {
     /// Returns the limits of the guest call. The sandbox enforces them.
     pub fn limits(&self) -> &Limits {
         &self.env.grants.limits
+    }
+
+    /// Returns the counters of what the plugin of the guest has used.
+    pub fn plugin_use(&self) -> Arc<PluginUse> {
+        self.env.app.use_of(&self.env.caller.plugin)
+    }
+
+    /// Counts a call for the plugin of the guest if its grants deny the call.
+    fn count_denial(&self, failure: &Failure) {
+        if failure.code == code::DENIED {
+            self.plugin_use().count_denial();
+        }
     }
 
     /// Counts a call that is not journaled. Such a call takes no number, so that the numbers of

@@ -1,6 +1,7 @@
 //! Grants: what the operator allows a plugin.
 
 mod key;
+mod request;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use wattle_graph::id::{AppName, PluginName};
 
 pub use self::key::GrantKey;
+pub use self::request::{GrantRequest, MissingGrant};
 use crate::limit::Limits;
 use crate::ports::memory::WILDCARD;
 

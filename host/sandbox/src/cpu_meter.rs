@@ -73,6 +73,11 @@ impl CpuMeter {
         self.used += stretch.min(MAX_SLICE);
     }
 
+    /// Returns the CPU time until the guest last left.
+    pub(crate) fn used(&self) -> Duration {
+        self.used
+    }
+
     /// Handles a change of the epoch: yields to the runtime, or ends the guest at its limit of CPU
     /// time.
     pub(crate) fn on_epoch(&mut self) -> wasmtime::Result<UpdateDeadline> {

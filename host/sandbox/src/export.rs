@@ -162,7 +162,9 @@ impl GuestInstance<'_> {
                 }
             }
         };
-        until_unwound(calls, called).await
+        let done = until_unwound(calls, called).await;
+        self.store.data_mut().cpu.leave_guest();
+        done
     }
 
     /// Calls an exported function whose types are known only at run time, like [`Self::call`].
@@ -181,7 +183,9 @@ impl GuestInstance<'_> {
             // function reads no task when the call fails or is dropped.
             function.call_async(&mut self.store, parameters, results).await
         };
-        until_unwound(calls, called).await
+        let done = until_unwound(calls, called).await;
+        self.store.data_mut().cpu.leave_guest();
+        done
     }
 
     /// Returns the meter of the memory that parameters of [`Self::call_dynamic`] take.

@@ -59,6 +59,15 @@ pub(crate) struct HostState {
     constants: Option<Box<Constants>>,
 }
 
+impl Drop for HostState {
+    /// Counts what the guest has used for its plugin, however the call has ended.
+    fn drop(&mut self) {
+        if let Some(gate) = &self.gate {
+            gate.plugin_use().add_guest(self.cpu.used(), self.memory.memory_bytes());
+        }
+    }
+}
+
 /// The source of the clocks and random numbers of WASI.
 pub(crate) enum WasiSource<'a> {
     /// The gate, which journals the values that the guest reads.

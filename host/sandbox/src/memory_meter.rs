@@ -155,6 +155,11 @@ impl MemoryMeter {
         denials.max_by_key(|denied| denied.stands)
     }
 
+    /// Returns the size of the linear memories of the guest in bytes. Memories never shrink.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory.used
+    }
+
     /// Returns the limit of a resource.
     pub(crate) fn allowed(&self, refused: LimitedResource) -> u64 {
         match refused {

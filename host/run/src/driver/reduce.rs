@@ -27,11 +27,14 @@ pub(crate) async fn reduce(
         let grants = app.grants_of(&plugin);
         let allowed_ms = grants.limits.node_timeout_ms;
         let work = code.reduce(&app.name, &reducer, current, updates, &grants);
-        let reduced_value =
-            match tokio::time::timeout(Duration::from_millis(allowed_ms), work).await {
-                Ok(ended) => ended.map_err(into_failure),
-                Err(_elapsed) => Err(timed_out(allowed_ms, &grants.key_of(&app.name, &plugin))),
-            };
+        let within = async {
+            let ended = tokio::time::timeout(Duration::from_millis(allowed_ms), work).await;
+            ended.unwrap_or_else(|_elapsed| {
+                let failure = timed_out(allowed_ms, &grants.key_of(&app.name, &plugin));
+                Err(GuestError::Failure(failure))
+            })
+        };
+        let reduced_value = app.count(&plugin, within).await.map_err(into_failure);
         let value = reduced_value.map_err(|failure| Failure {
             message: format!("reducer `{reducer}` of channel `{channel}`: {}", failure.message),
             ..failure

@@ -55,20 +55,24 @@ impl Engine {
         let gate = Gate::for_web(env, Arc::new(runs)).with_instance(instance);
         let gate = Arc::new(gate);
         let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };
-        match AbortOnDropHandle::new(self.0.runtime.spawn(work)).await {
-            Ok(Ok(ended)) => ended,
-            Ok(Err(_elapsed)) => Err(GuestError::Failure(Failure::new(
-                code::TIMEOUT,
-                format!(
-                    "the handler of app `{}` took longer than {} ms",
-                    app.name,
-                    limit.as_millis()
-                ),
-            ))),
-            Err(error) => {
-                Err(GuestError::Host(Failure::internal(format!("the web handler failed: {error}"))))
+        let handled = async {
+            match AbortOnDropHandle::new(self.0.runtime.spawn(work)).await {
+                Ok(Ok(ended)) => ended,
+                Ok(Err(_elapsed)) => Err(GuestError::Failure(Failure::new(
+                    code::TIMEOUT,
+                    format!(
+                        "the handler of app `{}` took longer than {} ms",
+                        app.name,
+                        limit.as_millis()
+                    ),
+                ))),
+                Err(error) => {
+                    let text = format!("the web handler failed: {error}");
+                    Err(GuestError::Host(Failure::internal(text)))
+                }
             }
-        }
+        };
+        app.count(name, handled).await
     }
 
     /// Returns the environment of a guest that is not part of a run.

@@ -88,7 +88,7 @@ impl Gate {
         if self.env.grants.tenant_routes.contains(route) {
             return Ok(());
         }
-        Err(Failure::new(
+        let denied = Failure::new(
             code::DENIED,
             format!(
                 "plugin `{}` may not set the model route `{route}` for tenants; add \
@@ -96,6 +96,8 @@ impl Gate {
                 self.caller().plugin,
                 self.grant_key()
             ),
-        ))
+        );
+        self.count_denial(&denied);
+        Err(denied)
     }
 }

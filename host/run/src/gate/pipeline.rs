@@ -92,6 +92,7 @@ impl Gate {
         request: CallRequest,
         answer: impl FnOnce() -> Result<Value, Failure>,
     ) -> Result<CallResult<Value>, Unwind> {
+        let answer = || answer().inspect_err(|failure| self.count_denial(failure));
         let Some(task) = &self.task else {
             self.count_call()?;
             let entry = self.list_call(request.function, || request.summary.clone());
@@ -288,6 +289,7 @@ impl Gate {
     ) -> Result<CallResult<C::Output>, Unwind> {
         let GuestEnv { ports, caller, grants, cancel, .. } = &self.env;
         if let Err(denied) = call.check_allowed(grants, caller) {
+            self.count_denial(&denied);
             return Ok(Err(denied));
         }
         let (env, budget, depth, calls) =
@@ -307,7 +309,10 @@ impl Gate {
             () = cancel.wait() => Err(Unwind::Cancelled),
             answer = answer => match answer? {
                 Ok(answer) => Ok(Ok(answer)),
-                Err(CallError::Failure(failure)) => Ok(Err(failure)),
+                Err(CallError::Failure(failure)) => {
+                    self.count_denial(&failure);
+                    Ok(Err(failure))
+                }
                 Err(CallError::Unwind(unwind)) => Err(unwind),
             },
         }

@@ -145,7 +145,7 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
     let Some(task) = &gate.task else {
         gate.count_call()?;
         let entry = gate.list_call(TRANSACTION, || database.to_owned());
-        let opened = open_live(env, database, meter()).await;
+        let opened = open_live(gate, database).await;
         entry.end(opened.as_ref().err());
         return Ok(opened?);
     };
@@ -155,7 +155,7 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
         CallLookup::Recorded(kept) => return open_replayed(env, database, call, kept?, meter()),
         CallLookup::Unrecorded(entry) => entry,
     };
-    let opened = match open_live(env, database, meter()).await {
+    let opened = match open_live(gate, database).await {
         Ok(mut transaction) => {
             let before = transaction.find_marker(&entry).await;
             before.map(|before| (transaction, before))
@@ -179,12 +179,10 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
     }
 }
 
-async fn open_live(
-    env: &GuestEnv,
-    database: &str,
-    budget: ByteBudget,
-) -> Result<Transaction, Failure> {
-    sql::check_writable(&env.grants, &env.caller, database)?;
+async fn open_live(gate: &Gate, database: &str) -> Result<Transaction, Failure> {
+    let env = &gate.env;
+    sql::check_writable(&env.grants, &env.caller, database)
+        .inspect_err(|denied| gate.count_denial(denied))?;
     let database = DatabaseHandle::new(env, database);
     let mode = Mode::Live(Some(database.begin().await?));
     Ok(Transaction {
@@ -193,7 +191,7 @@ async fn open_live(
         next_statement: 0,
         database,
         entry: None,
-        budget,
+        budget: ByteBudget::of(gate),
     })
 }
 

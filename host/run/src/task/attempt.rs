@@ -41,7 +41,8 @@ pub(super) async fn attempt(
             let own_ms = gate.limits().node_timeout_ms;
             let call = node_call(context, task, node, export, number);
             let work = async { code.run_node(call, gate).await.map(NodeResult::from) };
-            with_timeouts(context, task, node, Some(own_ms), &heartbeat, work).await
+            let work = with_timeouts(context, task, node, Some(own_ms), &heartbeat, work);
+            context.app.count(plugin, work).await
         }
         NodeKind::Graph { graph, state } => {
             let work = context.subgraph_runner.attempt(

@@ -291,12 +291,7 @@ async fn call_plugin(
     violations: Vec<String>,
 ) -> Result<ToolOutput, CallError> {
     if context.depth >= limit::TOOL_DEPTH {
-        return Err(Failure::new(
-            code::LIMIT,
-            format!("tools call tools more than {} levels deep", limit::TOOL_DEPTH),
-        )
-        .with_details(json!({ "limit": "tool_depth", "allowed": limit::TOOL_DEPTH }))
-        .into());
+        return Err(refusal::too_deep().into());
     }
     let env = GuestEnv {
         caller: Caller { plugin: name.clone(), ..context.caller.clone() },
@@ -324,9 +319,11 @@ async fn call_plugin(
     let gate = Arc::new(Gate::for_tool(env, task, budget, depth, calls));
     let allowed = call_timeout_ms(request, limits.node_timeout_ms);
     let work = context.env.app.call_tool(name, call, gate);
-    let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
-    match ended {
-        Err(_elapsed) => Err(timed_out(&request.tool, allowed).into()),
+    match tokio::time::timeout(Duration::from_millis(allowed), work).await {
+        Err(_elapsed) => {
+            context.env.app.use_of(name).count_failure();
+            Err(timed_out(&request.tool, allowed).into())
+        }
         Ok(Ok(output)) => Ok(check_output_size(output, &request.tool, limits.output_bytes)?),
         Ok(Err(ended)) => Err(into_call_error(context, ended)),
     }

@@ -1,8 +1,10 @@
-//! Messages for names of tools that a caller cannot call.
+//! Failures and messages of tool calls that are not made.
 
+use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 
 use crate::gate::effect::EffectContext;
+use crate::limit::TOOL_DEPTH;
 
 /// Returns the failure for a tool that is not granted. The operator must grant one of `references`
 /// to allow the call.
@@ -34,6 +36,13 @@ pub(super) fn unknown(context: &EffectContext<'_>, wanted: &str, names: &[&str])
             context.grant_key()
         ),
     )
+}
+
+/// Returns the failure of a call in too many other tool calls.
+pub(super) fn too_deep() -> Failure {
+    let text = format!("tools call tools more than {TOOL_DEPTH} levels deep");
+    let details = json!({ "limit": "tool_depth", "allowed": TOOL_DEPTH });
+    Failure::new(code::LIMIT, text).with_details(details)
 }
 
 /// Returns the message for a name that the tools with these references share.
