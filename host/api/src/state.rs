@@ -8,6 +8,8 @@ use tokio::sync::watch;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::PluginName;
 use wattle_run::engine::Engine;
+use wattle_run::grant::GrantRequest;
+use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::statistics::ModelPrices;
 use wattle_run::ports::{Plugin, Statistics};
 
@@ -206,15 +208,32 @@ impl FromRef<ApiState> for AppParts {
 /// Plugins by name.
 type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 
+/// Returns what a plugin that no app uses requests, and what of it the operator does not grant.
+pub type RequestReader = Arc<dyn Fn(&PluginInfo) -> GrantRequest + Send + Sync>;
+
 /// Plugins of the plugins folder, which belong to no app. Clones share the set.
 #[derive(Clone, Default)]
-pub struct StandalonePlugins(Arc<Mutex<Plugins>>);
+pub struct StandalonePlugins {
+    plugins: Arc<Mutex<Plugins>>,
+    requests: Option<RequestReader>,
+}
 
 impl StandalonePlugins {
     /// Locks the plugins and ignores poisoning: no other code runs under the lock, so its data is
     /// consistent.
     fn lock(&self) -> MutexGuard<'_, Plugins> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets how the requests of plugins are read. Without it, no plugin requests anything.
+    pub fn with_requests(self, requests: RequestReader) -> Self {
+        Self { requests: Some(requests), ..self }
+    }
+
+    /// Returns what a plugin that no app uses requests. The permissions are read for every request,
+    /// because the operator's tables can change.
+    pub fn request_of(&self, plugin: &PluginInfo) -> GrantRequest {
+        self.requests.as_ref().map(|read| read(plugin)).unwrap_or_default()
     }
 
     /// Inserts a plugin, or replaces the plugin with the same name.

@@ -29,6 +29,7 @@ use wattle_mcp::McpServers;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::ports::observer::Observers;
+use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store, ToolServers};
 use wattle_sql::Databases;
 use wattle_store::PostgresConfig;
@@ -184,7 +185,7 @@ impl Host {
             ),
         };
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
-            .with_standalone_plugins(self.standalone_plugins.clone())
+            .with_standalone_plugins(self.standalone_plugins())
             .with_metrics(metrics_text(&self.telemetry))
             .with_statistics(Arc::new(self.statistics.clone()))
             .with_models(self.models())
@@ -201,6 +202,12 @@ impl Host {
     pub fn webhooks(&self) -> Result<WebhookSettings, Error> {
         let settings = self.config.server.webhooks.settings(&*self.env);
         settings.map_err(|message| Error::Setup { what: "webhooks", message })
+    }
+
+    fn standalone_plugins(&self) -> StandalonePlugins {
+        let loader = self.loader.clone();
+        let requests = move |plugin: &PluginInfo| loader.standalone_request(plugin);
+        self.standalone_plugins.clone().with_requests(Arc::new(requests))
     }
 
     fn models(&self) -> ConfiguredModels {

@@ -48,6 +48,8 @@ use wattle_api::state::StandalonePlugins;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
+use wattle_run::grant::{GrantKey, GrantRequest};
+use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{Clock, Plugin, Sandbox, Store};
 use wattle_sql::Databases;
@@ -174,6 +176,14 @@ impl Loader {
     /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.inner.config
+    }
+
+    /// Returns what a standalone plugin that no app uses requests. The tables of grants that apply
+    /// now decide what of it is missing.
+    pub fn standalone_request(&self, plugin: &PluginInfo) -> GrantRequest {
+        let tables = self.grant_tables();
+        let table = tables.table_named(&GrantKey::of_plugin(&plugin.name));
+        grants::decide_standalone(plugin, table).request
     }
 
     /// Returns the tables of grants that apply now. A refresh may replace them.

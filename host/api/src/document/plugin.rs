@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wattle_run::grant::Grants;
-use wattle_run::ports::sandbox::{PluginInfo, RefusedFunction};
+use wattle_run::grant::{GrantRequest, Grants, MissingGrant};
+use wattle_run::meter::plugin_use::PluginUsed;
+use wattle_run::ports::sandbox::{PluginInfo, RefusedFunction, ToolInfo};
 
 /// A plugin, with its grants in one app.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -41,6 +42,88 @@ pub struct PluginDocument {
     pub manifest: Option<String>,
     /// Permissions of the plugin. Everything else is denied.
     pub grants: GrantsDocument,
+    /// Permissions that the plugin requests, from `app.toml` or from the manifest in the component.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub needs: GrantsDocument,
+    /// Requested permissions that are not granted.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub missing: Vec<MissingGrantDocument>,
+    /// Further notes about the permissions, such as an invalid manifest.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub notes: Vec<String>,
+    /// The tools of the plugin with their schemas.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub tool_schemas: Vec<PluginToolDocument>,
+    /// What the plugin has used in the app since the server started.
+    #[serde(default, rename = "use")]
+    #[schema(required = true)]
+    pub used: PluginUseDocument,
+}
+
+/// A requested permission that is not granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MissingGrantDocument {
+    /// Name of the permission, such as `llm`.
+    pub need: String,
+    /// Line of TOML that grants the permission.
+    pub line: String,
+    /// Table of wattle.toml to which the line belongs, such as `grants.shop`.
+    pub table: String,
+}
+
+/// A tool of a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PluginToolDocument {
+    /// Name of the tool.
+    pub name: String,
+    /// Description of the tool.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+}
+
+/// What a plugin has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PluginUseDocument {
+    /// Calls of nodes, tools, reducers and the web handler. Each attempt of a node counts.
+    pub calls: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Host calls of the plugin that were denied.
+    pub denied: u64,
+    /// CPU time in milliseconds, without that of reducers.
+    pub cpu_ms: u64,
+    /// The most memory of one call in bytes, without those of reducers.
+    pub memory_peak_bytes: u64,
+}
+
+impl From<PluginUsed> for PluginUseDocument {
+    fn from(used: PluginUsed) -> Self {
+        let PluginUsed { calls, failed, denied, cpu_us, memory_peak_bytes } = used;
+        // A plugin that used any time shows at least a millisecond.
+        Self { calls, failed, denied, cpu_ms: cpu_us.div_ceil(1_000), memory_peak_bytes }
+    }
+}
+
+impl From<&MissingGrant> for MissingGrantDocument {
+    fn from(MissingGrant { need, line, table }: &MissingGrant) -> Self {
+        let table = format!("grants.{table}");
+        Self { need: (*need).to_owned(), line: line.clone(), table }
+    }
+}
+
+impl From<&ToolInfo> for PluginToolDocument {
+    fn from(tool: &ToolInfo) -> Self {
+        Self {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            input_schema: tool.arguments_schema.clone(),
+        }
+    }
 }
 
 /// A node of a plugin.
@@ -123,7 +206,12 @@ impl From<&Grants> for GrantsDocument {
 
 impl PluginDocument {
     /// Describes a plugin. `app` is `None` for a plugin that no app uses.
-    pub fn new(app: Option<&str>, info: &PluginInfo, grants: &Grants) -> Self {
+    pub fn new(
+        app: Option<&str>,
+        info: &PluginInfo,
+        grants: &Grants,
+        request: &GrantRequest,
+    ) -> Self {
         let node = |node: &wattle_run::ports::sandbox::NodeInfo| NodeDocument {
             name: node.name.clone(),
             doc: node.doc.clone(),
@@ -153,7 +241,18 @@ impl PluginDocument {
             refused: info.refused.iter().map(refused).collect(),
             manifest: info.manifest.clone(),
             grants: grants.into(),
+            needs: (&request.needs).into(),
+            missing: request.missing.iter().map(Into::into).collect(),
+            notes: request.notes.clone(),
+            tool_schemas: info.tools.iter().map(Into::into).collect(),
+            used: PluginUseDocument::default(),
         }
+    }
+
+    /// Adds what the plugin has used.
+    #[must_use]
+    pub fn with_use(self, used: PluginUsed) -> Self {
+        Self { used: used.into(), ..self }
     }
 }
 

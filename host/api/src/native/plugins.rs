@@ -12,9 +12,11 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::state::StandalonePlugins;
 
-/// Lists the plugins of all apps. A plugin that several apps use is listed once for each app,
-/// because its grants can differ. A plugin that no app uses has neither an app nor grants. Only for
-/// the operator: grants contain names of secrets, databases and hosts.
+/// Lists the plugins of all apps: what each exports, imports, requests, is granted and has used, and
+/// for each request that is not granted the line to add to the configuration. A plugin that several
+/// apps use is listed once for each app, because its grants can differ. A plugin that no app uses
+/// has neither an app nor grants. Only for the operator: grants contain names of secrets, databases
+/// and hosts.
 #[utoipa::path(get, path = "/api/v1/plugins",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     responses(
@@ -28,7 +30,7 @@ pub async fn list_plugins(
     Json(plugin_documents(&engine, &standalone))
 }
 
-/// Describes a plugin: imports, exports, nodes, grants, digest. Only for the operator.
+/// Describes a plugin: exports, imports, requests, grants, use, digest. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/plugins/{plugin}",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     params(("plugin" = String, Path, description = "name of the plugin")),
@@ -63,7 +65,9 @@ fn plugin_documents(engine: &Engine, standalone: &StandalonePlugins) -> Vec<Plug
     let mut plugins: Vec<PluginDocument> = apps.iter().flat_map(|app| app_plugins(app)).collect();
     for (name, plugin) in standalone.all() {
         if plugins.iter().all(|known| known.name != name.as_str()) {
-            plugins.push(PluginDocument::new(None, plugin.info(), &Grants::default()));
+            let (info, nothing) = (plugin.info(), Grants::default());
+            let request = standalone.request_of(info);
+            plugins.push(PluginDocument::new(None, info, &nothing, &request));
         }
     }
     plugins
@@ -72,7 +76,9 @@ fn plugin_documents(engine: &Engine, standalone: &StandalonePlugins) -> Vec<Plug
 fn app_plugins(app: &App) -> Vec<PluginDocument> {
     let document = |plugin: &dyn Plugin| {
         let info = plugin.info();
-        PluginDocument::new(Some(app.name.as_str()), info, &app.grants_of(&info.name))
+        let (grants, request) = (app.grants_of(&info.name), app.grants.request_of(&info.name));
+        PluginDocument::new(Some(app.name.as_str()), info, &grants, &request)
+            .with_use(app.uses.of(&info.name).used())
     };
     app.plugins.values().map(|plugin| document(plugin.as_ref())).collect()
 }

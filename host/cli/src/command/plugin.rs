@@ -8,11 +8,12 @@ use wattle_run::grant::{GrantKey, SqlRule};
 
 use crate::client::{self, Client, encode_segment};
 use crate::command::format;
-use crate::config::{Config, GrantSpec};
+use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::open_sandbox;
 use crate::load::file::FileLocation;
+use crate::load::grants::GrantDecision;
 use crate::load::{grants, plugin_file};
 use crate::output::{Output, Table};
 
@@ -57,14 +58,12 @@ async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Er
     let plugin = plugin_file::load(sandbox.as_ref(), &FileLocation::Named(path.to_owned())).await;
     let plugin = plugin.map_err(Error::Failed)?;
     let info = plugin.info();
-    let key = GrantKey::of_plugin(&info.name);
-    let table = config.grants.get(&key);
-    let needs = grants::requested(info, table).unwrap_or_else(|problem| {
-        Output::warning(&problem);
-        GrantSpec::default()
-    });
-    let decision = grants::decide(&info.name, &key, &needs, table, false).for_plugin(info);
-    Ok(PluginDocument::new(None, info, &decision.grants))
+    let table = config.grants.get(&GrantKey::of_plugin(&info.name));
+    let GrantDecision { grants, request } = grants::decide_standalone(info, table);
+    for note in &request.notes {
+        Output::warning(note);
+    }
+    Ok(PluginDocument::new(None, info, &grants, &request))
 }
 
 fn render(plugin: &PluginDocument) -> String {
@@ -158,7 +157,9 @@ fn sql_rule(rule: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wattle_api::document::plugin::{GrantsDocument, RefusedFunctionDocument};
+    use wattle_api::document::plugin::{
+        GrantsDocument, PluginUseDocument, RefusedFunctionDocument,
+    };
 
     use super::*;
 
@@ -179,6 +180,11 @@ mod tests {
             refused: Vec::new(),
             manifest: None,
             grants,
+            needs: GrantsDocument::default(),
+            missing: Vec::new(),
+            notes: Vec::new(),
+            tool_schemas: Vec::new(),
+            used: PluginUseDocument::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use wattle_graph::check::{check_archived_toml, check_toml};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::app::{App, GraphVersion, Projections};
+use wattle_run::meter::plugin_use::PluginUses;
 use wattle_run::ports::Sandbox;
 use wattle_sql::Script;
 
@@ -58,7 +59,8 @@ impl AppFolder<'_> {
             problems.extend(found);
             Vec::new()
         });
-        let app_plugins = AppPlugins::collect(self, own, &graphs);
+        let mut app_plugins = AppPlugins::collect(self, own, &graphs);
+        let grants = app_plugins.take_grants();
         problems.extend(app_plugins.problems);
         if !problems.is_empty() {
             return Err(problems);
@@ -86,12 +88,13 @@ impl AppFolder<'_> {
             digest,
             graphs: graph_versions,
             plugins,
-            grants: app_plugins.grants.into(),
+            grants,
             settings: Arc::new(settings),
             web: manifest.app.web.clone(),
             mount: operator.and_then(|app| app.mount.clone()),
             projections,
             page,
+            uses: PluginUses::default(),
         };
         Ok(Some(LoadedApp { app, notes, migrations }))
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wattle_graph::channel::Reducer;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::PluginName;
-use wattle_run::app::PluginGrants;
+use wattle_run::app::{AppGrants, PluginGrants, PluginRequests};
 use wattle_run::grant::{ToolGrant, ToolSource};
 use wattle_run::ports::Plugin;
 
@@ -23,7 +23,9 @@ pub(super) struct AppPlugins {
     /// All plugins.
     pub(super) plugins: Plugins,
     /// The grants of each plugin.
-    pub(super) grants: PluginGrants,
+    grants: PluginGrants,
+    /// What each plugin requests.
+    requests: PluginRequests,
     /// Notes for the operator.
     pub(super) notes: Vec<String>,
     /// Reasons why the app cannot be loaded.
@@ -51,11 +53,17 @@ impl AppPlugins {
             for tool in &decision.grants.tools {
                 app_plugins.add_tool(app, &name, tool);
             }
-            app_plugins.notes.extend(decision.notes);
-            app_plugins.grants.insert(name, Arc::new(decision.grants));
+            app_plugins.notes.extend(decision.messages(&name));
+            app_plugins.grants.insert(name.clone(), Arc::new(decision.grants));
+            app_plugins.requests.insert(name, Arc::new(decision.request));
         }
         app_plugins.note_ambiguous_tools();
         app_plugins
+    }
+
+    /// Takes the grants of the plugins and what they request.
+    pub(super) fn take_grants(&mut self) -> AppGrants {
+        AppGrants::new(std::mem::take(&mut self.grants), std::mem::take(&mut self.requests))
     }
 
     /// Adds a standalone plugin, unless the app has a plugin with the same name.

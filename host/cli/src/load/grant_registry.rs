@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use wattle_graph::id::PluginName;
-use wattle_run::app::{App, PluginGrants};
+use wattle_run::app::{App, PluginGrants, PluginRequests};
 
 use crate::load::grants::{GrantTables, Policy};
 use crate::load::manifest::Manifest;
@@ -69,15 +69,18 @@ impl GrantRegistry {
 fn regrant(app: Arc<App>, manifest: &Manifest, tables: &GrantTables) -> Option<Regranted> {
     let policy = Policy { tables, manifest };
     let old = app.grants.all();
-    let (mut new, mut plugins, mut notes) = (PluginGrants::new(), Vec::new(), Vec::new());
+    let (mut new, mut requests) = (PluginGrants::new(), PluginRequests::new());
+    let (mut plugins, mut notes) = (Vec::new(), Vec::new());
     for (name, plugin) in &app.plugins {
         let decision = policy.decide(name, plugin.info());
         if old.get(name).is_none_or(|old| **old != decision.grants) {
             plugins.push(name.clone());
-            notes.extend(decision.notes);
+            notes.extend(decision.messages(name));
         }
         new.insert(name.clone(), Arc::new(decision.grants));
+        requests.insert(name.clone(), Arc::new(decision.request));
     }
+    app.grants.replace_requests(requests);
     if plugins.is_empty() {
         return None;
     }

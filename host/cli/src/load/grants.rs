@@ -8,20 +8,22 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{GrantKey, Grants, HttpRule, InDoubtPolicy, ToolGrant};
+use wattle_run::grant::{
+    GrantKey, GrantRequest, Grants, HttpRule, InDoubtPolicy, MissingGrant, ToolGrant,
+};
 use wattle_run::ports::sandbox::PluginInfo;
 
 pub(crate) use self::policy::Policy;
 pub use self::tables::{GrantTables, KnownNames, PluginTable};
 use crate::config::{GrantSpec, intersect_sql_rules};
 
-/// The grants of a plugin, and notes for the operator.
+/// The grants of a plugin, and what it requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrantDecision {
     /// Permissions of the plugin.
     pub grants: Grants,
-    /// Requested permissions that are not granted, with the line to add to the configuration.
-    pub notes: Vec<String>,
+    /// Requested permissions, and what of them is not granted.
+    pub request: GrantRequest,
 }
 
 /// Returns the permissions that a plugin requests in its own manifest. A plugin without a manifest
@@ -55,7 +57,6 @@ pub fn requested(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> Result<Gra
 /// * environment variables and folders, because they belong to the operator's machine;
 /// * whether a call in doubt is made again, because its effect may happen twice.
 pub fn decide(
-    plugin: &PluginName,
     key: &GrantKey,
     needs: &GrantSpec,
     granted: Option<&GrantSpec>,
@@ -68,53 +69,52 @@ pub fn decide(
         None if is_trusted => needs,
         None => &nothing,
     };
-    let mut notes = Vec::new();
-    let mut missing = |line: String| {
-        notes.push(format!(
-            "plugin `{plugin}` requests more than it is granted\n  hint: add `{line}` under \
-             `[grants.{key}]` in wattle.toml"
-        ));
+    let mut all_missing = Vec::new();
+    let mut missing = |need: &'static str, line: String| {
+        all_missing.push(MissingGrant { need, line, table: key.clone() });
     };
     let lists = [
         ("llm", &needs.llm, &granted.llm),
         ("tenant_routes", &needs.tenant_routes, &granted.tenant_routes),
     ];
-    for (key, needed, given) in lists {
+    for (need, needed, given) in lists {
         let refused: Vec<&String> = needed.difference(given).collect();
         if !refused.is_empty() {
-            missing(format!("{key} = {}", toml_array(refused)));
+            missing(need, format!("{need} = {}", toml_array(refused)));
         }
     }
     let (tools, refused) = intersect_tools(&needs.tools, &granted.tools);
     if !refused.is_empty() {
-        missing(format!("tools = {}", toml_array(refused)));
+        missing("tools", format!("tools = {}", toml_array(refused)));
     }
     let (memory, refused) = memory::intersect(&needs.memory, &granted.memory);
     if !refused.is_empty() {
-        missing(format!("memory = [{}]", refused.join(", ")));
+        missing("memory", format!("memory = [{}]", refused.join(", ")));
     }
     for name in needs.environment.keys() {
         if !operator.environment.contains_key(name) {
-            missing(format!("environment = {{ {name} = \"...\" }}"));
+            missing("environment", format!("environment = {{ {name} = \"...\" }}"));
         }
     }
     for folder in &needs.folders {
         if operator.folders.iter().all(|given| given.guest != folder.guest) {
             let (guest, access) = (&folder.guest, serde_name(&folder.access));
-            missing(format!(
+            let line = format!(
                 "folders = [{{ path = \"...\", guest = \"{guest}\", access = \"{access}\" }}]"
-            ));
+            );
+            missing("folders", line);
         }
     }
     if needs.in_doubt != InDoubtPolicy::default() && needs.in_doubt != operator.in_doubt {
-        missing(format!("in_doubt = \"{}\"", serde_name(&needs.in_doubt)));
+        missing("in_doubt", format!("in_doubt = \"{}\"", serde_name(&needs.in_doubt)));
     }
     let granted_databases = granted.databases();
     let mut sql = needs.databases();
     for (database, rule) in &sql {
         if granted_databases.get(database).is_none_or(|given| given.access < rule.access) {
             let access = serde_name(&rule.access);
-            missing(format!("sql = [{{ database = \"{database}\", access = \"{access}\" }}]"));
+            let line = format!("sql = [{{ database = \"{database}\", access = \"{access}\" }}]");
+            missing("sql", line);
         }
     }
     sql.retain(|database, rule| match granted_databases.get(database) {
@@ -126,7 +126,7 @@ pub fn decide(
     });
     if granted.http.is_empty() {
         for rule in &needs.http {
-            missing(format!("http = [{}]", http_rule_toml(rule)));
+            missing("http", format!("http = [{}]", http_rule_toml(rule)));
         }
     }
     let grants = Grants {
@@ -142,10 +142,61 @@ pub fn decide(
         folders: operator.folders.clone(),
         key: Some(key.clone()),
     };
-    GrantDecision { grants, notes }
+    let needs = requested_grants(needs);
+    let request = GrantRequest { needs, missing: all_missing, notes: Vec::new() };
+    GrantDecision { grants, request }
+}
+
+/// Decides about a standalone plugin that no app uses. It requests the permissions of its own
+/// manifest, and `[grants.<plugin>]` is its table.
+pub fn decide_standalone(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> GrantDecision {
+    let mut notes = Vec::new();
+    let needs = requested(plugin, granted).unwrap_or_else(|problem| {
+        notes.push(problem);
+        GrantSpec::default()
+    });
+    let key = GrantKey::of_plugin(&plugin.name);
+    decide(&key, &needs, granted, false).for_plugin(plugin).with_notes(notes)
+}
+
+/// Returns requested permissions in the form of grants.
+fn requested_grants(needs: &GrantSpec) -> Grants {
+    Grants {
+        llm: needs.llm.clone(),
+        http: needs.http.clone(),
+        sql: needs.databases(),
+        tools: needs.tools.iter().cloned().collect(),
+        memory: needs.memory.iter().cloned().collect(),
+        tenant_routes: needs.tenant_routes.clone(),
+        in_doubt: needs.in_doubt,
+        limits: needs.limits.limits(),
+        environment: needs.environment.clone(),
+        folders: needs.folders.clone(),
+        key: None,
+    }
 }
 
 impl GrantDecision {
+    /// Adds notes for the operator before the others.
+    #[must_use]
+    pub fn with_notes(mut self, mut notes: Vec<String>) -> Self {
+        notes.append(&mut self.request.notes);
+        self.request.notes = notes;
+        self
+    }
+
+    /// Returns all notes for the operator about a plugin. The last ones are about requests that are
+    /// not granted, each with the line to add to the configuration.
+    pub fn messages(&self, plugin: &PluginName) -> Vec<String> {
+        let missing = self.request.missing.iter().map(|MissingGrant { line, table, .. }| {
+            format!(
+                "plugin `{plugin}` requests more than it is granted\n  hint: add `{line}` under \
+                 `[grants.{table}]` in wattle.toml"
+            )
+        });
+        self.request.notes.iter().cloned().chain(missing).collect()
+    }
+
     /// Removes environment and folders from the grants of a plugin that is not a typed component,
     /// and adds a note. Only typed components get them, because a node that reads a file could read
     /// other content in a re-execution.
@@ -159,7 +210,7 @@ impl GrantDecision {
         grants.environment.clear();
         grants.folders.clear();
         let key = grants.key.clone().unwrap_or_else(|| GrantKey::of_plugin(&plugin.name));
-        self.notes.push(format!(
+        self.request.notes.push(format!(
             "plugin `{}` is granted `environment` or `folders`, which only typed components get\n  \
              hint: take them out of `[grants.{key}]` in wattle.toml, and use `settings`, blobs or \
              the long-term memory",
@@ -253,23 +304,30 @@ mod tests {
         Grants { key: Some(key), ..Grants::default() }
     }
 
+    fn messages(decision: &GrantDecision) -> Vec<String> {
+        decision.messages(&PluginName::new("asset").unwrap())
+    }
+
     fn check(granted: Option<&str>, is_trusted: bool) -> GrantDecision {
         let plugin = PluginName::new("asset").unwrap();
         let key = GrantKey::of_plugin(&plugin);
-        decide(&plugin, &key, &needs(REQUESTED), granted.map(needs).as_ref(), is_trusted)
+        decide(&key, &needs(REQUESTED), granted.map(needs).as_ref(), is_trusted)
     }
 
     #[test]
     fn an_unknown_app_gets_nothing_and_notes_what_to_add() {
         let decision = check(None, false);
         assert_eq!(decision.grants, nothing("asset"));
-        insta::assert_snapshot!(decision.notes.join("\n"));
+        insta::assert_snapshot!(messages(&decision).join("\n"));
+        let missing: Vec<_> = decision.request.missing.iter().map(|it| it.need).collect();
+        assert_eq!(missing, ["llm", "sql", "http"]);
+        assert_eq!(decision.request.needs.sql["asset"].access, SqlAccess::ReadWrite);
     }
 
     #[test]
     fn a_trusted_app_gets_what_it_requests() {
         let decision = check(None, true);
-        assert_eq!(decision.notes, Vec::<String>::new());
+        assert!(messages(&decision).is_empty());
         assert_eq!(decision.grants.sql["asset"].access, SqlAccess::ReadWrite);
         assert_eq!(decision.grants.http[0].host, "api.massive.com");
     }
@@ -279,7 +337,7 @@ mod tests {
         let decision = check(Some(r#"llm = ["chat", "other"]"#), true);
         assert_eq!(decision.grants.llm, ["chat".to_owned()].into());
         assert!(decision.grants.http.is_empty() && decision.grants.sql.is_empty());
-        assert_eq!(decision.notes.len(), 3);
+        assert_eq!(decision.request.missing.len(), 3);
     }
 
     #[test]
@@ -288,14 +346,11 @@ mod tests {
         let granted = r#"tools = ["date/parse", "date/format", "lark/*", "other/x"]"#;
         let plugin = PluginName::new("std").unwrap();
         let key = GrantKey::of_plugin(&plugin);
-        let decision = decide(&plugin, &key, &needs(requested), Some(&needs(granted)), false);
+        let decision = decide(&key, &needs(requested), Some(&needs(granted)), false);
         let tools: Vec<String> = decision.grants.tools.iter().map(ToString::to_string).collect();
         assert_eq!(tools, ["date/format", "date/parse", "lark/save"]);
-        assert!(
-            decision.notes[0].contains(r#"`tools = ["date/*", "mcp:graph/list"]`"#),
-            "{:?}",
-            decision.notes
-        );
+        let missing = &decision.request.missing[0];
+        assert_eq!(missing.line, r#"tools = ["date/*", "mcp:graph/list"]"#);
     }
 
     #[test]
@@ -310,12 +365,12 @@ mod tests {
         "#;
         let plugin = PluginName::new("shop").unwrap();
         let key = GrantKey::of_plugin(&plugin);
-        let trusted = decide(&plugin, &key, &needs(requested), None, true);
+        let trusted = decide(&key, &needs(requested), None, true);
         assert_eq!(trusted.grants, nothing("shop"));
         let line = r#"folders = [{ path = "...", guest = "/reports", access = "read-write" }]"#;
-        assert!(trusted.notes[1].contains(line), "{:?}", trusted.notes);
-        let given = decide(&plugin, &key, &needs(requested), Some(&needs(table)), true);
-        assert_eq!(given.notes, Vec::<String>::new());
+        assert_eq!(trusted.request.missing[1].line, line);
+        let given = decide(&key, &needs(requested), Some(&needs(table)), true);
+        assert!(messages(&given).is_empty());
         assert_eq!(given.grants.environment["REGION"], "north");
         assert!(!given.grants.may_write_files());
         let info = |contract: &str| PluginInfo {
@@ -335,7 +390,8 @@ mod tests {
         assert_eq!(given.clone().for_plugin(&info("")), given);
         let other = given.for_plugin(&info("0.1.0"));
         assert_eq!(other.grants, nothing("shop"));
-        assert!(other.notes[0].contains("only typed components"), "{:?}", other.notes);
+        let notes = messages(&other);
+        assert!(notes[0].contains("only typed components"), "{notes:?}");
     }
 
     #[test]
@@ -343,12 +399,12 @@ mod tests {
         let plugin = PluginName::new("shop").unwrap();
         let key = GrantKey::of_plugin(&plugin);
         let requested = needs(r#"in_doubt = "retry""#);
-        let trusted = decide(&plugin, &key, &requested, None, true);
+        let trusted = decide(&key, &requested, None, true);
         assert_eq!(trusted.grants.in_doubt, InDoubtPolicy::Fail);
-        assert!(trusted.notes[0].contains(r#"`in_doubt = "retry"`"#), "{:?}", trusted.notes);
-        let given = decide(&plugin, &key, &requested, Some(&requested), true);
+        assert_eq!(trusted.request.missing[0].line, r#"in_doubt = "retry""#);
+        let given = decide(&key, &requested, Some(&requested), true);
         assert_eq!(given.grants.in_doubt, InDoubtPolicy::Retry);
-        assert_eq!(given.notes, Vec::<String>::new());
+        assert!(messages(&given).is_empty());
     }
 
     #[test]

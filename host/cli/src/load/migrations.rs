@@ -85,7 +85,7 @@ impl MigrationRequest<'_> {
         self.plugins.iter().any(|plugin| {
             let PluginTable { key, granted, is_trusted, .. } =
                 tables.table_of(self.app, plugin, true);
-            let decision = grants::decide(plugin, &key, self.needs, granted, is_trusted);
+            let decision = grants::decide(&key, self.needs, granted, is_trusted);
             let rule = decision.grants.sql.get(database);
             rule.is_some_and(|rule| rule.access == SqlAccess::ReadWrite)
         })

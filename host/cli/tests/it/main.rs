@@ -29,6 +29,7 @@ mod loading;
 mod migrations;
 mod native_sandbox;
 mod new;
+mod plugins;
 mod principal;
 mod projections;
 mod queue;

@@ -41,7 +41,8 @@ pub(crate) static HELD: Notify = Notify::const_new();
 /// Releases the handler of `/late`, which then hands off its run.
 pub(crate) static RELEASED: Notify = Notify::const_new();
 
-/// Loads every file that begins with `native`, and rejects all other files.
+/// Loads every file that begins with `native`, and rejects all other files. The lines after the
+/// first one are the manifest.
 pub(crate) struct NativeSandbox;
 
 #[async_trait]
@@ -100,9 +101,14 @@ impl Sandbox for NativeSandbox {
                 ])
                 .collect(),
             refused: Vec::new(),
-            manifest: None,
+            manifest: manifest(&bytes),
         })))
     }
+}
+
+fn manifest(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    text.split_once('\n').map(|(_, manifest)| manifest.to_owned())
 }
 
 /// The description of `/echo/{word}`.

@@ -34,8 +34,7 @@ impl Policy<'_> {
             }),
         };
         let is_trusted = by_app.is_some() && table.is_trusted;
-        let decided = grants::decide(name, &table.key, &needs, table.granted, is_trusted);
-        let mut decision = decided.for_plugin(plugin);
+        let decided = grants::decide(&table.key, &needs, table.granted, is_trusted);
         if let Some(foreign) = table.foreign.filter(|_| needs != GrantSpec::default()) {
             notes.push(format!(
                 "plugin `{name}` of app `{}` does not get `[grants.{foreign}]`, because another \
@@ -44,7 +43,6 @@ impl Policy<'_> {
                 app.name, table.key
             ));
         }
-        notes.append(&mut decision.notes);
-        GrantDecision { notes, ..decision }
+        decided.for_plugin(plugin).with_notes(notes)
     }
 }

@@ -94,6 +94,11 @@ impl GrantTables {
         keys.iter().any(|key| self.tables.contains_key(key))
     }
 
+    /// Returns the table with a name.
+    pub fn table_named(&self, key: &GrantKey) -> Option<&GrantSpec> {
+        self.tables.get(key)
+    }
+
     /// Returns the table of a plugin of an app. `is_own` is true for a component of the app, and
     /// false for a standalone plugin.
     pub fn table_of(&self, app: &AppName, plugin: &PluginName, is_own: bool) -> PluginTable<'_> {

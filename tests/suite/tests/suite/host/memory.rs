@@ -101,6 +101,13 @@ async fn a_component_has_access_to_its_granted_namespaces() {
             { "namespace": ["users"], "access": "read-write" },
         ])
     );
+    let used = &plugin[0]["use"];
+    assert_eq!(
+        (&used["calls"], &used["failed"], &used["denied"]),
+        (&json!(4), &json!(3), &json!(2))
+    );
+    let measured = ["cpu_ms", "memory_peak_bytes"].map(|name| used[name].as_u64());
+    assert!(measured.iter().all(|value| value.is_some_and(|value| value > 0)), "{used}");
 }
 
 #[tokio::test]
