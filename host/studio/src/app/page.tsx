@@ -1,6 +1,9 @@
 // An app with its graphs.
 import { useQuery } from "@tanstack/react-query";
 import { Panel } from "@wattle/page";
+import { Fragment } from "react";
+import { useAccess } from "../access/access.tsx";
+import { may } from "../access/scope.ts";
 import type { App } from "../api/apps.ts";
 import { api, ok } from "../api/client.ts";
 import { isMissing } from "../api/missing.ts";
@@ -8,7 +11,14 @@ import { digestText } from "../part/digest.ts";
 import { Facts } from "../part/facts.tsx";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { graphRoute, playRoute, RouteLink, threadsRoute, useParam } from "../router/links.tsx";
+import {
+  graphRoute,
+  playRoute,
+  pluginRoute,
+  RouteLink,
+  threadsRoute,
+  useParam,
+} from "../router/links.tsx";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./app.module.css";
@@ -37,6 +47,23 @@ export default function AppPage() {
       {data !== undefined && !isMissing(error) && <Parts app={data} />}
     </Panels>
   );
+}
+
+/** The plugins of an app, which lead to their views for the operator. */
+function Plugins({ app, plugins }: { app: string; plugins: readonly string[] }) {
+  const isOperator = may(useAccess(), "operator");
+  return plugins.map((plugin, index) => (
+    <Fragment key={plugin}>
+      {index > 0 && ", "}
+      {isOperator ? (
+        <RouteLink to={pluginRoute(plugin, app)}>
+          <Text>{plugin}</Text>
+        </RouteLink>
+      ) : (
+        <Text>{plugin}</Text>
+      )}
+    </Fragment>
+  ));
 }
 
 function Parts({ app }: { app: App }) {
@@ -69,7 +96,12 @@ function Parts({ app }: { app: App }) {
           facts={[
             [TEXTS.version, <Text key="version">{version}</Text>],
             [TEXTS.digest, digestText(digest)],
-            [TEXTS.plugins, names(plugins)],
+            [
+              TEXTS.plugins,
+              plugins.length === 0 ? undefined : (
+                <Plugins key="plugins" app={name} plugins={plugins} />
+              ),
+            ],
             [TEXTS.settings, names(settings)],
             [TEXTS.mount, mount == null ? undefined : <Text key="mount">{mount}</Text>],
           ]}

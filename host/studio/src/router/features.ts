@@ -50,4 +50,15 @@ export const FEATURES: readonly Feature[] = [
     path: "/apps/$app/graphs/$graph",
     page: lazyRouteComponent(() => import("../graph/page.tsx")),
   },
+  {
+    path: "/plugins",
+    page: lazyRouteComponent(() => import("../plugins/page.tsx")),
+    nav: { name: "Plugins", keys: "g p", need: "operator" },
+  },
+  { path: "/plugins/$plugin", page: lazyRouteComponent(() => import("../plugins/plugin.tsx")) },
+  {
+    path: "/models",
+    page: lazyRouteComponent(() => import("../models/page.tsx")),
+    nav: { name: "Models", keys: "g m", need: "operator" },
+  },
 ];

@@ -108,6 +108,16 @@ export function playRoute(app: string, search: PlaySearch = {}): string {
   return `${appRoute(app)}/play${writeSearch({ graph, node, tool, tenant })}`;
 }
 
+/** Returns the route of the list of plugins. */
+export function pluginsRoute(): string {
+  return "/plugins";
+}
+
+/** Returns the route of a plugin in an app. */
+export function pluginRoute(plugin: string, app?: string): string {
+  return `/plugins/${encodeURIComponent(plugin)}${writeSearch({ app })}`;
+}
+
 /** Returns the route of the inbox. */
 export function inboxRoute(filter: InboxFilter = {}): string {
   return `/inbox${writeSearch(filter)}`;

@@ -1,0 +1,126 @@
+// The model routes of the host, and the prices of models.
+import { useQuery } from "@tanstack/react-query";
+import { Alert, Button, Panel } from "@wattle/page";
+import { useAccess } from "../access/access.tsx";
+import { may } from "../access/scope.ts";
+import { api, ok, type Schemas } from "../api/client.ts";
+import { Text } from "../part/text.tsx";
+import { useTitle } from "../shell/title.ts";
+import styles from "./models.module.css";
+import { TEXTS } from "./texts.ts";
+
+type Models = Schemas["ModelsDocument"];
+type Price = Models["prices"][string];
+
+/** The most digits of a price after the point. */
+const PRICE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 6 });
+
+export default function ModelsPage() {
+  useTitle(TEXTS.title);
+  return (
+    <div className={styles.page}>
+      <h2>{TEXTS.title}</h2>
+      {may(useAccess(), "operator") ? <Read /> : <p>{TEXTS.forbidden}</p>}
+    </div>
+  );
+}
+
+function Read() {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["models"],
+    queryFn: () => ok(api.GET("/api/v1/models")),
+  });
+  if (error !== null) {
+    return (
+      <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
+        {error.message}
+      </Alert>
+    );
+  }
+  return data === undefined ? <p role="status">{TEXTS.reading}</p> : <Tables models={data} />;
+}
+
+function Tables({ models: { routes, prices } }: { models: Models }) {
+  const rows = Object.entries(routes).flatMap(([route, { models }]) =>
+    models.map((model) => ({ route, model, price: prices[model] })),
+  );
+  const used = new Set(rows.map(({ model }) => model));
+  const others = Object.entries(prices).filter(([model]) => !used.has(model));
+  return (
+    <>
+      <Panel title={TEXTS.routes}>
+        {rows.length === 0 ? (
+          <p>{TEXTS.noRoutes}</p>
+        ) : (
+          <>
+            <table className={styles.table} aria-label={TEXTS.routes}>
+              <Head first={TEXTS.route} />
+              <tbody>
+                {rows.map(({ route, model, price }) => (
+                  <tr key={JSON.stringify([route, model])}>
+                    <th scope="row">
+                      <Text>{route}</Text>
+                    </th>
+                    <td>
+                      <Text>{model}</Text>
+                    </td>
+                    <Prices price={price} />
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+            <p className="w-note">{TEXTS.routesNote}</p>
+          </>
+        )}
+        {rows.some(({ price }) => price === undefined) && (
+          <p className="w-note">{TEXTS.noPriceNote}</p>
+        )}
+      </Panel>
+      {others.length > 0 && (
+        <Panel title={TEXTS.others}>
+          <table className={styles.table} aria-label={TEXTS.others}>
+            <Head />
+            <tbody>
+              {others.map(([model, price]) => (
+                <tr key={model}>
+                  <th scope="row">
+                    <Text>{model}</Text>
+                  </th>
+                  <Prices price={price} />
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function Head({ first }: { first?: string }) {
+  return (
+    <thead>
+      <tr>
+        {first !== undefined && <th scope="col">{first}</th>}
+        <th scope="col">{TEXTS.model}</th>
+        <th scope="col" className={styles.price}>
+          {TEXTS.input}
+        </th>
+        <th scope="col" className={styles.price}>
+          {TEXTS.output}
+        </th>
+      </tr>
+    </thead>
+  );
+}
+
+function Prices({ price }: { price: Price | undefined }) {
+  const text = (value: number | undefined) =>
+    value === undefined ? TEXTS.noPrice : PRICE.format(value);
+  return (
+    <>
+      <td className={styles.price}>{text(price?.input)}</td>
+      <td className={styles.price}>{text(price?.output)}</td>
+    </>
+  );
+}

@@ -1,0 +1,114 @@
+// The plugins of the host: what each exports, which permissions it lacks, and what it has used.
+import { Alert, Button } from "@wattle/page";
+import { type Column, DataTable } from "@wattle/page/table";
+import { useAccess } from "../access/access.tsx";
+import { may } from "../access/scope.ts";
+import { bytesText, countText, durationText } from "../part/amount.ts";
+import { Text, visible } from "../part/text.tsx";
+import { pluginRoute, RouteLink } from "../router/links.tsx";
+import { useTitle } from "../shell/title.ts";
+import styles from "./plugins.module.css";
+import { exportsOf, type Plugin, usePlugins } from "./read.ts";
+import { TEXTS } from "./texts.ts";
+
+/** Height of the table before it scrolls, in pixels. */
+const TABLE_PX = 720;
+
+/** Microseconds of a millisecond. */
+const MS_US = 1_000;
+
+const counted = (key: "calls" | "failed" | "denied"): Column<Plugin> => ({
+  key,
+  header: TEXTS[key],
+  align: "end",
+  value: (plugin) => plugin.use[key],
+  render: (plugin) => countText(plugin.use[key]),
+});
+
+const COLUMNS: readonly Column<Plugin>[] = [
+  {
+    key: "plugin",
+    header: TEXTS.plugin,
+    value: ({ name }) => visible(name),
+    render: ({ name, app }) => (
+      <RouteLink to={pluginRoute(name, app ?? undefined)}>
+        <Text>{name}</Text>
+      </RouteLink>
+    ),
+  },
+  {
+    key: "app",
+    header: TEXTS.app,
+    value: ({ app }) => visible(app ?? ""),
+    render: ({ app }) => (app == null ? TEXTS.noApp : <Text>{app}</Text>),
+  },
+  { key: "exports", header: TEXTS.exports, value: exportsOf },
+  {
+    key: "state",
+    header: TEXTS.state,
+    value: ({ missing }) => missing.length,
+    render: (plugin) => <Permissions plugin={plugin} />,
+  },
+  counted("calls"),
+  counted("failed"),
+  counted("denied"),
+  {
+    key: "cpu",
+    header: TEXTS.cpu,
+    align: "end",
+    value: ({ use }) => use.cpu_ms,
+    render: ({ use }) => durationText(use.cpu_ms * MS_US),
+  },
+  {
+    key: "memory",
+    header: TEXTS.memory,
+    align: "end",
+    value: ({ use }) => use.memory_peak_bytes,
+    render: ({ use }) => bytesText(use.memory_peak_bytes),
+  },
+];
+
+export default function PluginsPage() {
+  useTitle(TEXTS.title);
+  const access = useAccess();
+  return (
+    <div className={styles.page}>
+      <h2>{TEXTS.title}</h2>
+      {may(access, "operator") ? <Plugins /> : <p>{TEXTS.forbidden}</p>}
+    </div>
+  );
+}
+
+function Plugins() {
+  const { data, error, refetch } = usePlugins();
+  return (
+    <>
+      {error !== null && (
+        <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
+          {error.message}
+        </Alert>
+      )}
+      {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
+      {data !== undefined && (
+        <DataTable
+          label={TEXTS.title}
+          columns={COLUMNS}
+          rows={data}
+          rowKey={({ name, app }) => `${app ?? ""}/${name}`}
+          maxHeight={TABLE_PX}
+          empty={TEXTS.none}
+        />
+      )}
+    </>
+  );
+}
+
+/** Says whether a plugin has everything that it requests. */
+function Permissions({ plugin: { missing, needs, notes } }: { plugin: Plugin }) {
+  if (missing.length + notes.length > 0) {
+    return <span className={styles.missing}>{TEXTS.missing(missing.length + notes.length)}</span>;
+  }
+  const { llm, http, sql, tools, memory, tenant_routes = [] } = needs;
+  const lists = [llm, http, tools ?? [], memory ?? [], tenant_routes, Object.keys(Object(sql))];
+  return lists.some((list) => list.length > 0) ? TEXTS.granted : TEXTS.nothing;
+}

@@ -1,0 +1,226 @@
+// A plugin in an app: what it exports and imports, its permissions, and what it has used.
+import { Alert, ApiError, Button, Panel } from "@wattle/page";
+import type { ReactNode } from "react";
+import { useAccess } from "../access/access.tsx";
+import { may } from "../access/scope.ts";
+import { bytesText, countText, durationText } from "../part/amount.ts";
+import { Facts } from "../part/facts.tsx";
+import { JsonTree } from "../part/json-tree.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { appRoute, pluginRoute, RouteLink, useParam, useSearchOf } from "../router/links.tsx";
+import { name as anyName } from "../router/search.ts";
+import { useTitle } from "../shell/title.ts";
+import { Permissions } from "./permissions.tsx";
+import styles from "./plugins.module.css";
+import { type Plugin, usePlugin } from "./read.ts";
+import { PAGE, TEXTS } from "./texts.ts";
+
+/** Characters of a digest that are shown. */
+const DIGEST_CHARS = 12;
+
+/** Microseconds of a millisecond. */
+const MS_US = 1_000;
+
+export default function PluginPage() {
+  const plugin = useParam("plugin");
+  useTitle(TEXTS.tab(visible(plugin)));
+  return (
+    <div className={styles.page}>
+      <h2>
+        <Text>{plugin}</Text>
+      </h2>
+      {may(useAccess(), "operator") ? <Entries plugin={plugin} /> : <p>{TEXTS.forbidden}</p>}
+    </div>
+  );
+}
+
+/** The entry of one app, and links to those of other apps. */
+function Entries({ plugin }: { plugin: string }) {
+  const { app } = useSearchOf({ app: anyName });
+  const { data, error, refetch } = usePlugin(plugin);
+  if (data === undefined) {
+    if (error === null) return <p role="status">{TEXTS.reading}</p>;
+    const isMissing = error instanceof ApiError && error.status === 404;
+    return (
+      <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
+        {isMissing ? TEXTS.notFound : error.message}
+      </Alert>
+    );
+  }
+  const entry = app === undefined ? data[0] : data.find((it) => it.app === app);
+  return (
+    <>
+      {error !== null && <Alert>{error.message}</Alert>}
+      {(data.length > 1 || entry === undefined) && <Apps entries={data} current={entry} />}
+      {entry === undefined ? <p>{TEXTS.notInApp(visible(app ?? ""))}</p> : <Entry plugin={entry} />}
+    </>
+  );
+}
+
+function Apps({ entries, current }: { entries: readonly Plugin[]; current: Plugin | undefined }) {
+  return (
+    <nav aria-label={PAGE.apps}>
+      <ul className={styles.apps}>
+        {entries.map((entry) => {
+          const app = entry.app ?? undefined;
+          return (
+            <li key={app ?? ""}>
+              <RouteLink
+                to={pluginRoute(entry.name, app)}
+                aria-current={entry === current ? "true" : undefined}
+              >
+                <Text>{app ?? TEXTS.noApp}</Text>
+              </RouteLink>
+            </li>
+          );
+        })}
+      </ul>
+    </nav>
+  );
+}
+
+function Entry({ plugin }: { plugin: Plugin }) {
+  const { app, digest, size_bytes, contract, manifest } = plugin;
+  return (
+    <>
+      <Panel title={PAGE.facts}>
+        <Facts
+          facts={[
+            [TEXTS.app, app == null ? TEXTS.noApp : <AppLink key="app" app={app} />],
+            [PAGE.digest, <code key="digest">{digest.slice(0, DIGEST_CHARS)}</code>],
+            [PAGE.size, bytesText(size_bytes)],
+            [PAGE.contract, contract === "" ? PAGE.typed : <Text key="c">{contract}</Text>],
+          ]}
+        />
+      </Panel>
+      <Use plugin={plugin} />
+      <Panel title={PAGE.permissions}>
+        <Permissions plugin={plugin} />
+      </Panel>
+      <Functions plugin={plugin} />
+      <Names title={PAGE.interfaces} names={plugin.exports} />
+      <Names title={PAGE.imports} names={plugin.imports} />
+      {manifest != null && (
+        <Panel title={PAGE.manifest}>
+          <pre className={styles.manifest}>
+            <Text>{manifest}</Text>
+          </pre>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function AppLink({ app }: { app: string }) {
+  return (
+    <RouteLink to={appRoute(app)}>
+      <Text>{app}</Text>
+    </RouteLink>
+  );
+}
+
+function Use({ plugin: { use } }: { plugin: Plugin }) {
+  return (
+    <Panel title={PAGE.use}>
+      <Facts
+        facts={[
+          [TEXTS.calls, countText(use.calls)],
+          [TEXTS.failed, countText(use.failed)],
+          [TEXTS.denied, countText(use.denied)],
+          [TEXTS.cpu, durationText(use.cpu_ms * MS_US)],
+          [TEXTS.memory, bytesText(use.memory_peak_bytes)],
+        ]}
+      />
+      <p className="w-note">{PAGE.useNote}</p>
+    </Panel>
+  );
+}
+
+/** What the plugin exports: nodes and tools with their schemas, reducers, endpoints. */
+function Functions({ plugin }: { plugin: Plugin }) {
+  const { nodes, tool_schemas, reducers, routes, refused = [] } = plugin;
+  return (
+    <>
+      {nodes.length > 0 && (
+        <Panel title={PAGE.nodes}>
+          <ul className={styles.list} aria-label={PAGE.nodes}>
+            {nodes.map(({ name, doc, input_schema, output_schema }) => (
+              <Described key={name} name={name} doc={doc}>
+                <Schema title={PAGE.input} schema={input_schema} />
+                <Schema title={PAGE.output} schema={output_schema} />
+              </Described>
+            ))}
+          </ul>
+        </Panel>
+      )}
+      {tool_schemas.length > 0 && (
+        <Panel title={PAGE.tools}>
+          <ul className={styles.list} aria-label={PAGE.tools}>
+            {tool_schemas.map(({ name, description, input_schema }) => (
+              <Described key={name} name={name} doc={description}>
+                <Schema title={PAGE.arguments} schema={input_schema} />
+              </Described>
+            ))}
+          </ul>
+        </Panel>
+      )}
+      {refused.length > 0 && (
+        <Panel title={PAGE.refused}>
+          <ul className={styles.list} aria-label={PAGE.refused}>
+            {refused.map(({ function: name, reason }) => (
+              <li key={name}>
+                <span className={styles.name}>
+                  <Text>{name}</Text>
+                </span>{" "}
+                <Text>{reason}</Text>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+      <Names title={PAGE.reducers} names={reducers} />
+      <Names title={PAGE.endpoints} names={routes} />
+    </>
+  );
+}
+
+/** A function with its description. Its schemas are shown when a user opens it. */
+function Described({ name, doc, children }: { name: string; doc: string; children: ReactNode }) {
+  return (
+    <li className={styles.item}>
+      <details>
+        <summary>
+          <strong className={styles.name}>
+            <Text>{name}</Text>
+          </strong>{" "}
+          <Text>{doc}</Text>
+        </summary>
+        <div className={styles.schemas}>{children}</div>
+      </details>
+    </li>
+  );
+}
+
+function Schema({ title, schema }: { title: string; schema: unknown }) {
+  return (
+    <section>
+      <h4>{title}</h4>
+      <JsonTree label={title} value={schema} />
+    </section>
+  );
+}
+
+function Names({ title, names }: { title: string; names: readonly string[] }) {
+  if (names.length === 0) return null;
+  return (
+    <Panel title={title}>
+      <ul className={styles.list} aria-label={title}>
+        {names.map((name) => (
+          <li key={name} className={styles.name}>
+            <Text>{name}</Text>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}

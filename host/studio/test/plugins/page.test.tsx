@@ -1,0 +1,167 @@
+// Plugins and models, as the operator sees them.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
+import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { AccessProvider } from "../../src/access/access.tsx";
+import type { Access } from "../../src/access/scope.ts";
+import { permissionsOf } from "../../src/plugins/grants.ts";
+import type { Plugin } from "../../src/plugins/read.ts";
+import { createStudioRouter } from "../../src/router/router.tsx";
+import { accessOf, problem } from "../host.ts";
+
+/** Height of the table. Without a layout it would have room for no row. */
+const HEIGHT_PX = 440;
+
+const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
+
+const NOTHING: Plugin["grants"] = { llm: [], http: [], sql: {}, limits: {} };
+
+const LINE = 'http = [{ host = "example.com", methods = ["GET"] }]';
+
+function pluginOf(name: string, values: Partial<Plugin> = {}): Plugin {
+  return {
+    name,
+    digest: "ab".repeat(32),
+    size_bytes: 2_048,
+    contract: "0.1.0",
+    exports: ["wattle:plugin/node"],
+    imports: ["wattle:plugin/llm"],
+    nodes: [{ name: "greet", doc: HOSTILE, input_schema: { type: "object" }, output_schema: {} }],
+    tools: [],
+    tool_schemas: [],
+    reducers: [],
+    routes: [],
+    grants: NOTHING,
+    needs: NOTHING,
+    missing: [],
+    notes: [],
+    use: { calls: 0, failed: 0, denied: 0, cpu_ms: 0, memory_peak_bytes: 0 },
+    ...values,
+  };
+}
+
+const GREETER = pluginOf("greeter", {
+  app: "notes",
+  needs: {
+    ...NOTHING,
+    llm: ["chat"],
+    http: [{ host: "example.com", scheme: "https", port: null, methods: ["GET"], secrets: [] }],
+  },
+  grants: { ...NOTHING, llm: ["chat"], sql: { own: "read-write", sales: { access: "read-only" } } },
+  missing: [
+    { need: "http", line: LINE, table: "grants.greeter" },
+    { need: "in_doubt", line: 'in_doubt = "retry"', table: "grants.greeter" },
+  ],
+  use: { calls: 1_200, failed: 3, denied: 2, cpu_ms: 1_500, memory_peak_bytes: 1_572_864 },
+});
+
+let plugins: Plugin[];
+
+beforeEach(() => {
+  plugins = [GREETER, pluginOf("greeter", { app: "other" }), pluginOf("shared", { nodes: [] })];
+  for (const height of ["clientHeight", "offsetHeight"] as const) {
+    vi.spyOn(HTMLElement.prototype, height, "get").mockReturnValue(HEIGHT_PX);
+  }
+  vi.stubGlobal("fetch", async (request: Request) => answer(new URL(request.url).pathname));
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+function answer(path: string): Response {
+  if (path === "/api/v1/models") {
+    return Response.json({
+      routes: { chat: { models: ["small", HOSTILE] } },
+      prices: { small: { input: 0.15, output: 0.6 }, unused: { input: 1, output: 2 } },
+    });
+  }
+  if (path === "/api/v1/plugins") return Response.json(plugins);
+  const [, name] = /^\/api\/v1\/plugins\/([^/]+)$/.exec(path) ?? [];
+  const found = plugins.filter((plugin) => plugin.name === name);
+  return found.length === 0 ? problem(404, "no such plugin") : Response.json(found);
+}
+
+/** Shows the studio at a route. */
+function show(route: string, access: Partial<Access> = { is_operator: true }): void {
+  const history = createMemoryHistory({ initialEntries: [route] });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <QueryClientProvider client={client}>
+      <AccessProvider access={accessOf(access)}>
+        <RouterProvider router={createStudioRouter(history)} />
+      </AccessProvider>
+    </QueryClientProvider>,
+  );
+}
+
+const rowOf = async (table: string, name: string) => {
+  const found = within(await screen.findByRole("table", { name: table }));
+  return found.getAllByRole("row").find((row) => row.textContent?.includes(name));
+};
+
+test("plugins are listed with their exports, missing permissions and use", async () => {
+  show("/plugins");
+  const used = await rowOf("Plugins", "notes");
+  expect(used?.textContent).toBe("greeternotes1 node2 missing1,200321.50 s1.5 MiB");
+  expect((await rowOf("Plugins", "shared"))?.textContent).toBe("sharedno appnone0000 µs0 B");
+});
+
+test("a plugin shows what it requests and the line that grants what is missing", async () => {
+  const copied = vi.fn(async () => {});
+  vi.stubGlobal("navigator", { ...navigator, clipboard: { writeText: copied } });
+  show("/plugins/greeter?app=notes");
+  const row = await rowOf("Permissions", "http");
+  expect(row?.textContent).toContain("host example.com; scheme https; methods GET");
+  expect(row?.textContent).toContain(`${LINE}in [grants.greeter]`);
+  fireEvent.click(await screen.findByRole("button", { name: `Copy ${LINE}` }));
+  expect(copied).toHaveBeenCalledWith(`[grants.greeter]\n${LINE}\n`);
+  expect((await rowOf("Permissions", "in_doubt"))?.textContent).toContain('"retry"');
+  const nodes = within(screen.getByRole("list", { name: "Nodes" }));
+  expect(nodes.getByText("<img src=x onerror=alert(1)> [U+202E]gnp")).toBeDefined();
+  expect(document.querySelector("img")).toBeNull();
+});
+
+test("the entries of several apps are told apart, and an unknown one is named", async () => {
+  show("/plugins/greeter?app=other");
+  const apps = within(await screen.findByRole("navigation", { name: "Apps with this plugin" }));
+  expect(apps.getByRole("link", { name: "other" }).getAttribute("aria-current")).toBe("true");
+  await screen.findByText("The plugin requests nothing and is granted nothing.");
+  cleanup();
+  show("/plugins/greeter?app=nobody");
+  await screen.findByText("The app nobody does not use the plugin.");
+  cleanup();
+  show("/plugins/gone");
+  await screen.findByText("The host has no such plugin.");
+});
+
+test("permissions are listed by kind, and those without content are left out", () => {
+  const rows = permissionsOf(GREETER);
+  expect(rows.map(({ need }) => need)).toEqual(["llm", "http", "sql", "in_doubt"]);
+  expect(rows[2]?.granted).toEqual(["own: read-write", "sales: access read-only"]);
+});
+
+test("models have their prices, and a model without one says so", async () => {
+  show("/models");
+  expect((await rowOf("Routes", "small"))?.textContent).toBe("chatsmall0.150.6");
+  expect((await rowOf("Routes", "onerror"))?.textContent).toMatch(/no priceno price$/);
+  expect((await rowOf("Prices of other models", "unused"))?.textContent).toBe("unused12");
+});
+
+test("a key that is not the operator's sees neither plugins nor models", async () => {
+  const asked: string[] = [];
+  vi.stubGlobal("fetch", async ({ url }: Request) => {
+    asked.push(url);
+    return Response.json([]);
+  });
+  for (const route of ["/plugins", "/plugins/greeter", "/models"]) {
+    show(route, { scope: "admin", is_operator: false });
+    await screen.findByText(/^Only the operator of the host sees/);
+    expect(screen.queryByRole("link", { name: "Plugins" })).toBeNull();
+    cleanup();
+  }
+  expect(asked.filter((url) => /api\/v1\/(plugins|models)/.test(url))).toEqual([]);
+});
