@@ -36,6 +36,9 @@ const INITIAL_BUFFER_BYTES: usize = 64 << 10;
 /// body is closed.
 const MAX_DRAIN_BYTES: usize = 64 << 20;
 
+/// What helps against the limit of an API key.
+const KEY_LIMIT_HINT: &str = "this is the limit of the API key; use a key with a higher limit";
+
 /// A JSON body.
 pub struct JsonBody<T>(pub T);
 
@@ -128,12 +131,26 @@ impl ReceivedBody {
 /// if the body arrives too slowly, `unavailable` if the bodies of all requests exceed the limit of
 /// the host.
 pub async fn read(request: Request, limit_bytes: usize) -> Result<ReceivedBody, Problem> {
+    let hint = "raise `server.body_limit` in wattle.toml to accept larger bodies";
+    read_up_to(request, limit_bytes, hint).await
+}
+
+/// Reads a complete body like [`read`]. `hint` says what helps against the limit.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub async fn read_up_to(
+    request: Request,
+    limit_bytes: usize,
+    hint: &str,
+) -> Result<ReceivedBody, Problem> {
     let max_values_bytes = (limit_bytes as u64).saturating_mul(BODY_VALUES_FACTOR);
     let max_values_bytes = max_values_bytes.max(JSON_VALUES_BYTES);
     let key_limit = request.extensions().get::<BodyLimit>().map(|limit| limit.0);
     let is_key_limit = key_limit.is_some_and(|key_limit| key_limit < limit_bytes);
     let limit_bytes = key_limit.unwrap_or(limit_bytes).min(limit_bytes);
-    let too_large = || too_large(limit_bytes, is_key_limit);
+    let too_large = || too_large(limit_bytes, if is_key_limit { KEY_LIMIT_HINT } else { hint });
     let reservation = request.extensions().get::<BodyReservation>().cloned();
     let caller =
         request.extensions().get::<RequestPermit>().map(RequestPermit::caller).unwrap_or_default();
@@ -187,12 +204,7 @@ async fn drain(body: Body) {
     }
 }
 
-fn too_large(limit_bytes: usize, is_key_limit: bool) -> Problem {
-    let hint = if is_key_limit {
-        "this is the limit of the API key; use a key with a higher limit"
-    } else {
-        "raise `server.body_limit` in wattle.toml to accept larger bodies"
-    };
+fn too_large(limit_bytes: usize, hint: &str) -> Problem {
     let detail = format!("the request body is larger than {limit_bytes} bytes; {hint}");
     Problem::new(api_code::TOO_LARGE, detail)
 }

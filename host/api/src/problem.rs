@@ -20,7 +20,7 @@ pub mod api_code {
     pub const METHOD: &str = "method-not-allowed";
     /// The request body is larger than the limit.
     pub const TOO_LARGE: &str = "too-large";
-    /// The request body is not JSON.
+    /// The request body does not have the media type that the path accepts.
     pub const MEDIA_TYPE: &str = "unsupported-media-type";
     /// The byte range lies outside of the blob.
     pub const RANGE: &str = "range";
@@ -53,7 +53,7 @@ const TABLE: &[(&str, StatusCode, &str)] = &[
     (api_code::ORIGIN, StatusCode::FORBIDDEN, "origin not allowed"),
     (api_code::METHOD, StatusCode::METHOD_NOT_ALLOWED, "method not allowed"),
     (api_code::TOO_LARGE, StatusCode::PAYLOAD_TOO_LARGE, "the request is too large"),
-    (api_code::MEDIA_TYPE, StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be JSON"),
+    (api_code::MEDIA_TYPE, StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported media type"),
     (api_code::RANGE, StatusCode::RANGE_NOT_SATISFIABLE, "range not satisfiable"),
 ];
 

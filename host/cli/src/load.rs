@@ -15,6 +15,7 @@ mod export_code;
 pub mod file;
 mod grant_registry;
 pub mod grants;
+mod install;
 pub mod limits;
 mod listing;
 mod load_state;
@@ -57,6 +58,7 @@ use wattle_sql::Databases;
 use crate::config::Config;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::ArchivedVersion;
+pub(crate) use crate::load::changes::RELOAD_TARGET;
 pub use crate::load::changes::{Change, Changes, Severity};
 use crate::load::config_file::ConfigFile;
 use crate::load::grant_registry::GrantRegistry;
@@ -92,6 +94,8 @@ struct LoaderInner {
     /// Locked during a scan, so that the results of scans are compared in order.
     scans: tokio::sync::Mutex<ConfigFile>,
     grant_registry: Mutex<GrantRegistry>,
+    /// Locked while a plugin is checked, installed or removed.
+    installing: tokio::sync::Mutex<()>,
     sources: Mutex<Sources>,
     versions: Versions,
     /// Runtime on which the loader was created. It runs the background tasks.
@@ -243,6 +247,7 @@ impl LoaderInner {
             state: Mutex::default(),
             scans: tokio::sync::Mutex::default(),
             grant_registry: Mutex::new(GrantRegistry::new(tables)),
+            installing: tokio::sync::Mutex::default(),
             sources: Mutex::default(),
             versions: Versions::default(),
             runtime: Handle::current(),

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::server::RELOAD_TARGET;
+use crate::load::RELOAD_TARGET;
 
 /// Environment variable with a filter such as `wattle_run=debug`. It takes precedence over the
 /// command line.

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::host::{Host, Overrides};
-use crate::load::{Change, Changes, Severity, watch as files};
+use crate::load::{Change, Changes, RELOAD_TARGET, watch as files};
 use crate::server::listen::{ListenState, Port};
 use crate::server::server_file::ServerFile;
 use crate::server::starting::Starting;
@@ -50,9 +50,6 @@ const CLOSE_GRACE: Duration = Duration::from_secs(9);
 
 /// Maximum duration of a stop in addition to `server.stop_grace`.
 pub const STOP_LIMIT: Duration = Duration::from_secs(15);
-
-/// Log target of reload messages.
-pub(crate) const RELOAD_TARGET: &str = "wattle::reload";
 
 /// Starts servers.
 pub struct Server;
@@ -256,7 +253,7 @@ async fn sweep_memory(engine: &Engine) {
 fn spawn_watch(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>) {
     let loader = host.loader.clone();
     spawn_until_stopped(tasks, stop, async move {
-        if let Err(error) = files::watch(loader, log_change).await {
+        if let Err(error) = files::watch(loader, Change::log).await {
             tracing::warn!(%error, "changed files are not reloaded");
         }
     });
@@ -279,17 +276,7 @@ fn spawn_until_stopped(
 /// Logs the changes of apps and plugins that are loaded while the server serves.
 async fn log_changes(mut later_changes: Changes) {
     while let Some(change) = later_changes.next().await {
-        log_change(&change);
-    }
-}
-
-fn log_change(change: &Change) {
-    for (severity, text) in change.messages() {
-        match severity {
-            Severity::Progress | Severity::Note => tracing::info!(target: RELOAD_TARGET, "{text}"),
-            Severity::Warning => tracing::warn!(target: RELOAD_TARGET, "{text}"),
-            Severity::Error => tracing::error!(target: RELOAD_TARGET, "{text}"),
-        }
+        change.log();
     }
 }
 

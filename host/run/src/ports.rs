@@ -7,6 +7,7 @@
 pub mod blob;
 pub mod caller;
 pub mod clock;
+pub mod installer;
 pub mod lease;
 pub mod link;
 pub mod memory;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 pub use blob::BlobStore;
 pub use caller::Caller;
 pub use clock::Clock;
+pub use installer::PluginInstaller;
 pub use link::BlobLinks;
 pub use memory::Memory;
 pub use model::Model;

@@ -61,6 +61,11 @@ pub const ALL_BODY_BYTES: usize = 256 << 20;
 /// `server.body_limit` is large.
 pub const MIN_LARGEST_BODIES: usize = 4;
 
+/// Maximum size of a component that a request installs, in bytes. It equals the limit of the
+/// components that the host loads, and `server.body_limit` does not apply: components that contain
+/// an interpreter are larger than any other body.
+pub const INSTALL_BYTES: usize = 64 << 20;
+
 /// Factor by which `server.body_limit` is multiplied. The product limits the memory that the values
 /// of one body may take, if the product is more than
 /// [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).

@@ -10,6 +10,9 @@ use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::ByteSize;
 
+/// Target of log messages about changes.
+pub(crate) const RELOAD_TARGET: &str = "wattle::reload";
+
 /// An action of a refresh on one file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -97,6 +100,19 @@ pub enum Severity {
 }
 
 impl Change {
+    /// Writes the messages for the operator to the log.
+    pub(crate) fn log(&self) {
+        for (severity, text) in self.messages() {
+            match severity {
+                Severity::Progress | Severity::Note => {
+                    tracing::info!(target: RELOAD_TARGET, "{text}");
+                }
+                Severity::Warning => tracing::warn!(target: RELOAD_TARGET, "{text}"),
+                Severity::Error => tracing::error!(target: RELOAD_TARGET, "{text}"),
+            }
+        }
+    }
+
     /// Returns the messages for the operator.
     pub fn messages(&self) -> Vec<(Severity, String)> {
         let progress = |text| vec![(Severity::Progress, text)];
