@@ -15,6 +15,7 @@ pub mod model;
 pub mod options;
 pub mod pending_call;
 pub mod plugin;
+pub mod plugin_install;
 pub mod run;
 pub mod run_summary;
 pub mod statistics;

@@ -19,6 +19,7 @@ pub mod memory;
 pub mod metrics;
 pub mod models;
 pub mod open_calls;
+pub mod plugin_install;
 pub mod plugins;
 pub mod ready;
 pub mod request_principal;
@@ -57,7 +58,12 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(tools::list_tools))
         .routes(routes!(tools::call_tool))
         .routes(routes!(plugins::list_plugins))
-        .routes(routes!(plugins::get_plugin))
+        .routes(routes!(
+            plugins::get_plugin,
+            plugin_install::install_plugin,
+            plugin_install::remove_plugin
+        ))
+        .routes(routes!(plugin_install::check_plugin))
         .routes(routes!(load_problems::list_problems))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))

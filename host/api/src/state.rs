@@ -11,7 +11,7 @@ use wattle_run::engine::Engine;
 use wattle_run::grant::GrantRequest;
 use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::statistics::ModelPrices;
-use wattle_run::ports::{Plugin, Statistics};
+use wattle_run::ports::{Plugin, PluginInstaller, Statistics};
 
 use crate::app_route::parts::AppParts;
 use crate::config::ApiConfig;
@@ -48,6 +48,8 @@ pub struct ServedParts {
     pub agent_server: bool,
     /// The endpoints and pages of apps.
     pub apps: bool,
+    /// The installation of plugins.
+    pub install: bool,
 }
 
 /// State of the handlers. Cheap to clone.
@@ -71,6 +73,8 @@ pub struct ApiState {
     pub standalone_plugins: StandalonePlugins,
     /// Exporter for `/metrics`. With `None`, the path responds with 404.
     pub metrics: Option<MetricsExporter>,
+    /// Installer of plugins. With `None`, no request installs any.
+    pub installer: Option<Arc<dyn PluginInstaller>>,
     /// Statistics of runs. With `None`, their path responds with 404.
     pub statistics: Option<Arc<dyn Statistics>>,
     /// The models that the operator configured.
@@ -103,10 +107,11 @@ impl ApiState {
             stopping,
             standalone_plugins: StandalonePlugins::default(),
             metrics: None,
+            installer: None,
             statistics: None,
             models: Arc::default(),
             studio: None,
-            served: ServedParts { agent_server: false, apps: true },
+            served: ServedParts { agent_server: false, apps: true, install: false },
             run_clients: RunClients::default(),
             instance: "".into(),
         }
@@ -131,6 +136,12 @@ impl ApiState {
     /// Sets the exporter of metrics.
     pub fn with_metrics(self, metrics: MetricsExporter) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// Sets the installer of plugins.
+    pub fn with_installer(self, installer: Option<Arc<dyn PluginInstaller>>) -> Self {
+        let install = installer.is_some();
+        Self { installer, served: ServedParts { install, ..self.served }, ..self }
     }
 
     /// Sets the statistics.
@@ -181,6 +192,7 @@ impl_from_ref! {
         stopping: watch::Receiver<bool>,
         standalone_plugins: StandalonePlugins,
         metrics: Option<MetricsExporter>,
+        installer: Option<Arc<dyn PluginInstaller>>,
         statistics: Option<Arc<dyn Statistics>>,
         models: Arc<ConfiguredModels>,
         studio: Option<Studio>,

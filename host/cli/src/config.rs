@@ -135,6 +135,8 @@ pub struct ServerConfig {
     /// Separate address for the studio, which serves the API and no apps. Default: none, and the
     /// main address serves the studio.
     pub studio_listen: Option<SocketAddr>,
+    /// Whether the operator can install plugins over the API. Default: false.
+    pub install: bool,
     /// Additional accepted host names.
     pub hosts: BTreeSet<String>,
     /// Origins of browser pages that may send requests.
@@ -193,6 +195,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
             studio: true,
             studio_listen: None,
+            install: false,
             hosts: BTreeSet::new(),
             origins: BTreeSet::new(),
             body_limit: ByteSize(wattle_api::config::DEFAULT_BODY_LIMIT_BYTES as u64),

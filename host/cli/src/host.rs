@@ -30,7 +30,9 @@ use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::sandbox::PluginInfo;
-use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store, ToolServers};
+use wattle_run::ports::{
+    BlobStore, Clock, Model, Net, PluginInstaller, Sandbox, Store, ToolServers,
+};
 use wattle_sql::Databases;
 use wattle_store::PostgresConfig;
 use wattle_telemetry::metrics::CONTENT_TYPE;
@@ -187,6 +189,7 @@ impl Host {
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
             .with_standalone_plugins(self.standalone_plugins())
             .with_metrics(metrics_text(&self.telemetry))
+            .with_installer(self.installer())
             .with_statistics(Arc::new(self.statistics.clone()))
             .with_models(self.models())
             .with_agent_server(server.agent_server)
@@ -208,6 +211,11 @@ impl Host {
         let loader = self.loader.clone();
         let requests = move |plugin: &PluginInfo| loader.standalone_request(plugin);
         self.standalone_plugins.clone().with_requests(Arc::new(requests))
+    }
+
+    fn installer(&self) -> Option<Arc<dyn PluginInstaller>> {
+        let installer: Arc<dyn PluginInstaller> = Arc::new(self.loader.clone());
+        self.config.server.install.then_some(installer)
     }
 
     fn models(&self) -> ConfiguredModels {

@@ -36,7 +36,7 @@ pub struct AccessDocument {
     pub agent_server: bool,
     /// True if this address serves the endpoints and pages of apps.
     pub apps: bool,
-    /// True if plugins and apps can be installed over the API. This version cannot install any.
+    /// True if the request may install plugins.
     pub install: bool,
 }
 

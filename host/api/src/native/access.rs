@@ -31,10 +31,12 @@ pub(crate) async fn get_access(
     extensions: Extensions,
 ) -> Json<AccessDocument> {
     let key = request_key::find(&config, &headers, &extensions);
+    let scope = key.as_ref().map_or(KeyScope::Admin, AuthenticatedKey::scope);
+    let may_install = key.is_some() && role.is_operator && scope == KeyScope::Admin;
     Json(AccessDocument {
         // The guards admit a request without a key only if the host needs none.
         needs_key: key.is_some(),
-        scope: key.as_ref().map_or(KeyScope::Admin, AuthenticatedKey::scope),
+        scope,
         key: key.as_ref().map(key_name),
         tenant: role.tenant,
         tenant_header: config.tenant_header.as_ref().map(ToString::to_string),
@@ -45,7 +47,7 @@ pub(crate) async fn get_access(
         time_zone: engine.ports().clock.time_zone().into(),
         agent_server: served.agent_server,
         apps: served.apps,
-        install: false,
+        install: served.install && may_install,
     })
 }
 

@@ -22,6 +22,7 @@ mod graphs;
 mod guards;
 mod help;
 mod hosts;
+mod install;
 mod interrupts;
 mod keys;
 mod lists;
