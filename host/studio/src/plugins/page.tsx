@@ -7,9 +7,10 @@ import { bytesText, countText, durationText } from "../part/amount.ts";
 import { Text, visible } from "../part/text.tsx";
 import { pluginRoute, RouteLink } from "../router/links.tsx";
 import { useTitle } from "../shell/title.ts";
+import { DropZone } from "./drop.tsx";
 import styles from "./plugins.module.css";
 import { exportsOf, type Plugin, usePlugins } from "./read.ts";
-import { TEXTS } from "./texts.ts";
+import { DROP, TEXTS } from "./texts.ts";
 
 /** Height of the table before it scrolls, in pixels. */
 const TABLE_PX = 720;
@@ -74,7 +75,14 @@ export default function PluginsPage() {
   return (
     <div className={styles.page}>
       <h2>{TEXTS.title}</h2>
-      {may(access, "operator") ? <Plugins /> : <p>{TEXTS.forbidden}</p>}
+      {may(access, "operator") ? (
+        <>
+          {access.install ? <DropZone /> : <p className="w-note">{DROP.off}</p>}
+          <Plugins />
+        </>
+      ) : (
+        <p>{TEXTS.forbidden}</p>
+      )}
     </div>
   );
 }

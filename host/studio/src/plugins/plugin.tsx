@@ -13,6 +13,7 @@ import { useTitle } from "../shell/title.ts";
 import { Permissions } from "./permissions.tsx";
 import styles from "./plugins.module.css";
 import { type Plugin, usePlugin } from "./read.ts";
+import { RemovePlugin } from "./remove.tsx";
 import { PAGE, TEXTS } from "./texts.ts";
 
 /** Characters of a digest that are shown. */
@@ -80,6 +81,7 @@ function Apps({ entries, current }: { entries: readonly Plugin[]; current: Plugi
 }
 
 function Entry({ plugin }: { plugin: Plugin }) {
+  const access = useAccess();
   const { app, digest, size_bytes, contract, manifest } = plugin;
   return (
     <>
@@ -93,6 +95,7 @@ function Entry({ plugin }: { plugin: Plugin }) {
           ]}
         />
       </Panel>
+      {access.install && app == null && <RemovePlugin plugin={plugin.name} />}
       <Use plugin={plugin} />
       <Panel title={PAGE.permissions}>
         <Permissions plugin={plugin} />

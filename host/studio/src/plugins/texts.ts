@@ -60,3 +60,26 @@ export const PAGE = {
   arguments: "Arguments",
   manifest: "Manifest in the component",
 };
+
+export const DROP = {
+  title: "Install a plugin",
+  label: "Drop a .wasm file on the page, or choose one:",
+  off: "Files cannot be dropped here to install them. Add install = true under [server] in wattle.toml, and use a key of the operator.",
+  several: "Drop one file at a time.",
+  noWasm: (file: string) => `${file} is not a .wasm file.`,
+  large: (most: string) => `The file is larger than ${most}.`,
+  name: "Name of the plugin",
+  working: "The host loads the component…",
+  check: "Check",
+  install: (plugin: string) => `Install ${plugin}`,
+  replace: (plugin: string) => `Replace ${plugin}`,
+  installed: (plugin: string) => `The host has loaded ${plugin}.`,
+  preview: "What the plugin is",
+  replaces: "A plugin with this name is installed. It will be replaced.",
+  same: "This component is already installed.",
+  remove: "Remove",
+  removeTitle: (plugin: string) => `Remove ${plugin}?`,
+  removeText: "The host deletes the file. The plugin can be installed again.",
+  keep: "Keep",
+  removed: (plugin: string) => `The host has removed ${plugin}.`,
+};

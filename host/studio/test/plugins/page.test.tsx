@@ -57,13 +57,25 @@ const GREETER = pluginOf("greeter", {
 });
 
 let plugins: Plugin[];
+let sent: { method: string; path: string; type: string | null; body: string }[];
+let refusal: string | undefined;
 
 beforeEach(() => {
+  [sent, refusal] = [[], undefined];
   plugins = [GREETER, pluginOf("greeter", { app: "other" }), pluginOf("shared", { nodes: [] })];
   for (const height of ["clientHeight", "offsetHeight"] as const) {
     vi.spyOn(HTMLElement.prototype, height, "get").mockReturnValue(HEIGHT_PX);
   }
-  vi.stubGlobal("fetch", async (request: Request) => answer(new URL(request.url).pathname));
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const path = new URL(request.url).pathname;
+    if (request.method === "GET") return answer(path);
+    const { method, headers } = request;
+    sent.push({ method, path, type: headers.get("content-type"), body: await request.text() });
+    if (method === "DELETE") return new Response(null, { status: 204 });
+    if (refusal !== undefined) return problem(400, refusal);
+    const plugin = pluginOf("shared", { missing: GREETER.missing.slice(0, 1), nodes: [] });
+    return Response.json({ plugin, replaces: "cd".repeat(32) });
+  });
 });
 
 afterEach(() => {
@@ -136,6 +148,73 @@ test("the entries of several apps are told apart, and an unknown one is named", 
   cleanup();
   show("/plugins/gone");
   await screen.findByText("The host has no such plugin.");
+});
+
+/** Drops files on the page. */
+function drop(...files: File[]): void {
+  const event = new Event("drop", { bubbles: true, cancelable: true });
+  Object.defineProperty(event, "dataTransfer", { value: { files, types: ["Files"] } });
+  document.body.dispatchEvent(event);
+  expect(event.defaultPrevented).toBe(true);
+}
+
+const component = (name: string) => new File(["\0asm"], name);
+
+test("a dropped component is checked, and installed when a user confirms", async () => {
+  show("/plugins", { is_operator: true, install: true });
+  await screen.findByRole("region", { name: "Install a plugin" });
+  drop(component("shared.wasm"));
+  await screen.findByText("A plugin with this name is installed. It will be replaced.");
+  expect(screen.getByText(LINE)).toBeDefined();
+  const checked = { method: "POST", path: "/api/v1/plugins/shared/check" };
+  const body = { type: "application/wasm", body: "\0asm" };
+  expect(sent).toEqual([{ ...checked, ...body }]);
+  fireEvent.click(screen.getByRole("button", { name: "Replace shared" }));
+  await screen.findByRole("heading", { name: "shared" });
+  expect(sent[1]).toEqual({ method: "PUT", path: "/api/v1/plugins/shared", ...body });
+  fireEvent.click(await screen.findByRole("button", { name: "Remove" }));
+  const dialog = within(await screen.findByRole("dialog"));
+  fireEvent.click(dialog.getByRole("button", { name: "Remove" }));
+  await screen.findByRole("heading", { name: "Plugins" });
+  expect(sent[2]).toMatchObject({ method: "DELETE", path: "/api/v1/plugins/shared" });
+});
+
+test("a component that the host refuses is not installed, and has another name on request", async () => {
+  refusal = `it is a text file ${HOSTILE}`;
+  show("/plugins", { is_operator: true, install: true });
+  await screen.findByRole("region", { name: "Install a plugin" });
+  drop(component("a b (1).wasm"));
+  await screen.findByText("it is a text file <img src=x onerror=alert(1)> [U+202E]gnp");
+  expect(screen.queryByRole("button", { name: /Install|Replace/ })).toBeNull();
+  refusal = undefined;
+  fireEvent.change(screen.getByLabelText("Name of the plugin"), { target: { value: "shared" } });
+  expect(screen.queryByRole("alert")).toBeNull();
+  fireEvent.click(screen.getByRole("button", { name: "Check" }));
+  await screen.findByRole("button", { name: "Replace shared" });
+  expect(sent.map(({ path }) => path)).toEqual([
+    "/api/v1/plugins/a%20b%20(1)/check",
+    "/api/v1/plugins/shared/check",
+  ]);
+});
+
+test("what is no component is not sent", async () => {
+  show("/plugins", { is_operator: true, install: true });
+  await screen.findByRole("region", { name: "Install a plugin" });
+  drop(component("notes.txt"));
+  await screen.findByText("notes.txt is not a .wasm file.");
+  drop(component("a.wasm"), component("b.wasm"));
+  await screen.findByText("Drop one file at a time.");
+  const large = component("large.wasm");
+  Object.defineProperty(large, "size", { value: 64 * 1024 * 1024 + 1 });
+  drop(large);
+  await screen.findByText("The file is larger than 64.0 MiB.");
+  expect(sent).toEqual([]);
+});
+
+test("a host that installs nothing says how to allow it", async () => {
+  show("/plugins");
+  await screen.findByText(/Add install = true under \[server\]/);
+  expect(screen.queryByRole("region", { name: "Install a plugin" })).toBeNull();
 });
 
 test("permissions are listed by kind, and those without content are left out", () => {

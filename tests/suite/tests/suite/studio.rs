@@ -1,6 +1,6 @@
 //! Tests of the studio on the real host in a real browser: login, navigation, the lists of threads
 //! and runs, the timeline of a run, its graph, its states and its log, the fork of a run that failed,
-//! the actions on threads, the inbox, and the playground.
+//! the actions on threads, the inbox, the playground, and the installation of a plugin.
 
 use bytes::Bytes;
 use futures::future::join_all;
@@ -12,7 +12,7 @@ use wattle_suite::answer::Answer;
 use wattle_suite::desk::{Desk, MODEL_PATH};
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
-use wattle_suite::{browser, workspace};
+use wattle_suite::{browser, guests, workspace};
 
 /// The program of the browser.
 const PROGRAM: &str = "studio-shell.js";
@@ -70,6 +70,9 @@ const PLAY: &str = "studio-play.js";
 
 /// The program of an operator who steers threads.
 const CONTROL: &str = "studio-control.js";
+
+/// The program of an operator who installs a plugin.
+const PLUGINS: &str = "studio-plugins.js";
 
 /// The path of the studio.
 const STUDIO: &str = "/studio/";
@@ -515,4 +518,19 @@ async fn an_operator_migrates_cancels_drains_edits_and_resumes_threads() {
     assert_eq!(former["state"], json!({ "number": 2 }), "the note was dropped");
     let errand = server.get("/api/v1/threads/errand-2").await.expect(200);
     assert_eq!(errand["state"]["number"], 42, "the run went on from the edited state");
+}
+
+#[tokio::test]
+async fn an_operator_drops_a_broken_component_and_then_one_that_works() {
+    need!(clients::studio());
+    let mut setup = Setup::misdeeds(GRAPHS).await;
+    setup.keys = KEY;
+    let setup = setup.replace("[server]\n", "[server]\ninstall = true\n");
+    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let component = guests::path("wattle-tool-lark");
+    let url = server.url(&format!("{STUDIO}?component={}", component.display()));
+    need!(browser::at_a_browser(PLUGINS, "installs", &url).await);
+    let plugin = server.request("GET", "/api/v1/plugins/lark").bearer_auth(KEY);
+    let plugin = Answer::of(plugin).await.expect(200);
+    assert_eq!(plugin[0]["missing"][0]["table"], "grants.lark", "{plugin}");
 }
