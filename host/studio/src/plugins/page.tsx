@@ -113,9 +113,10 @@ function Plugins() {
 
 /** Says whether a plugin has everything that it requests. */
 function Permissions({ plugin: { missing, needs, notes } }: { plugin: Plugin }) {
-  if (missing.length + notes.length > 0) {
-    return <span className={styles.missing}>{TEXTS.missing(missing.length + notes.length)}</span>;
+  if (missing.length > 0) {
+    return <span className={styles.missing}>{TEXTS.missing(missing.length)}</span>;
   }
+  if (notes.length > 0) return <span className={styles.missing}>{TEXTS.noted}</span>;
   const { llm, http, sql, tools, memory, tenant_routes = [] } = needs;
   const lists = [llm, http, tools ?? [], memory ?? [], tenant_routes, Object.keys(Object(sql))];
   return lists.some((list) => list.length > 0) ? TEXTS.granted : TEXTS.nothing;

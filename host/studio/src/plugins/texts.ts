@@ -16,6 +16,7 @@ export const TEXTS = {
   exports: "Exports",
   state: "Permissions",
   missing: (count: number) => (count === 1 ? "1 missing" : `${countText(count)} missing`),
+  noted: "with notes",
   granted: "granted",
   nothing: "none",
   calls: "Calls",
