@@ -58,7 +58,7 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     DamageReport, LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner,
     OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSearch,
-    RunSearchPage, RunSummary, SealReport, Store, StoreError, ThreadCounts, ThreadHead,
+    RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage, ThreadCounts, ThreadHead,
     ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
@@ -533,6 +533,10 @@ impl Store for RedbStore {
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         let of = of.clone();
         self.0.read_blocking(move |snapshot| snapshot.usage(&of)).await
+    }
+
+    async fn total_usage(&self) -> Result<StoreUsage, StoreError> {
+        self.0.read_blocking(Snapshot::total_usage).await
     }
 
     async fn mentioned_blobs(

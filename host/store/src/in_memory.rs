@@ -25,9 +25,9 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, ThreadCounts,
-    ThreadHead, ThreadQuery, ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadStatus,
-    ThreadSummary, Ticket,
+    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage,
+    ThreadCounts, ThreadHead, ThreadQuery, ThreadRecord, ThreadSearch, ThreadSearchPage,
+    ThreadStatus, ThreadSummary, Ticket,
 };
 
 use crate::codec::json_bytes;
@@ -369,6 +369,16 @@ impl Store for InMemoryStore {
         let own = state.threads.values().filter(|thread| belongs_to(thread, of));
         own.for_each(|thread| taken.add(thread.stored_bytes()));
         Ok(taken)
+    }
+
+    async fn total_usage(&self) -> Result<StoreUsage, StoreError> {
+        let mut usage = StoreUsage::default();
+        let state = lock(&self.state);
+        for thread in state.threads.values() {
+            let ThreadRecord { app, tenant, .. } = &thread.head.record;
+            usage.add(app, tenant.as_deref(), thread.stored_bytes());
+        }
+        Ok(usage)
     }
 
     /// Returns one page, since all mentions are in memory.

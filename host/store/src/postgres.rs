@@ -46,8 +46,9 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, ThreadCounts,
-    ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
+    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage,
+    ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot,
+    ThreadSummary, Ticket,
 };
 
 use crate::recent_write::RecentWrite;
@@ -412,6 +413,10 @@ impl Store for PostgresStore {
 
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         maintenance::usage(&self.0.database, of).await
+    }
+
+    async fn total_usage(&self) -> Result<StoreUsage, StoreError> {
+        maintenance::total_usage(&self.0.database).await
     }
 
     async fn mentioned_blobs(

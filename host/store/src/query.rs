@@ -49,6 +49,11 @@ impl ThreadFields {
         owner.has(&self.id, &self.app, self.tenant.as_deref())
     }
 
+    /// Returns the app and the tenant of the thread.
+    pub(crate) fn owner(&self) -> (&AppName, Option<&str>) {
+        (&self.app, self.tenant.as_deref())
+    }
+
     /// Returns the status by which a query finds the thread.
     fn listed_status(&self, query: &ThreadQuery) -> ThreadStatus {
         if self.stopped && query.stopped_as_interrupted {

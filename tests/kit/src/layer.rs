@@ -14,8 +14,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, StoreError, ThreadCounts,
-    ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
+    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, StoreError, StoreUsage,
+    ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
 };
 
 /// A layer over a store. Calls pass to the inner store by default.
@@ -387,6 +387,10 @@ impl<L: Layer> Store for Layered<L> {
 
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         self.below().usage(of).await
+    }
+
+    async fn total_usage(&self) -> Result<StoreUsage, StoreError> {
+        self.below().total_usage().await
     }
 
     async fn mentioned_blobs(

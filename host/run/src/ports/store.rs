@@ -45,7 +45,7 @@ pub use self::maintenance::{CompactionReport, Damage, DamageReport, PinnedVersio
 pub use self::notification::Notification;
 pub use self::options::{Durability, RunOptions};
 pub use self::outline::CheckpointOutline;
-pub use self::owner::{MentionPage, Owner, OwnerUsage};
+pub use self::owner::{MentionPage, Owner, OwnerUsage, StoreUsage};
 pub use self::run::{
     PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
 };
@@ -444,6 +444,10 @@ pub trait Store: Send + Sync {
     /// Returns the usage of the threads of an owner. Reads the records of all threads, and is
     /// therefore called rarely.
     async fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError>;
+
+    /// Returns the usage of all threads by app and tenant. Reads the records of all threads like
+    /// [`Store::usage`], once for all owners.
+    async fn total_usage(&self) -> Result<StoreUsage, StoreError>;
 
     /// Returns the blobs that threads of an owner mention, once for each of these threads, about
     /// one page at a time. `from` is `None` for the first page, and [`MentionPage::next`] of the

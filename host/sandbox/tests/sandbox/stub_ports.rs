@@ -31,8 +31,8 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage,
     PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSearch, RunSearchPage,
-    RunSummary, SealReport, StoreError, ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch,
-    ThreadSearchPage, ThreadSummary, Ticket,
+    RunSummary, SealReport, StoreError, StoreUsage, ThreadCounts, ThreadHead, ThreadQuery,
+    ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -581,6 +581,10 @@ impl Store for StubPorts {
 
     async fn usage(&self, _of: &Owner) -> Result<OwnerUsage, StoreError> {
         Ok(OwnerUsage::default())
+    }
+
+    async fn total_usage(&self) -> Result<StoreUsage, StoreError> {
+        Ok(StoreUsage::default())
     }
 
     async fn mentioned_blobs(

@@ -4,7 +4,7 @@ use redb::ReadableTable;
 use wattle_graph::id::{Digest, ThreadId};
 use wattle_run::limit::MENTIONED_PAGE;
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{MentionPage, Owner, OwnerUsage, StoreError};
+use wattle_run::ports::store::{MentionPage, Owner, OwnerUsage, StoreError, StoreUsage};
 
 use crate::codec::read;
 use crate::disk::snapshot::{READ, RECORD, Snapshot};
@@ -16,6 +16,26 @@ impl Snapshot {
     /// See [`Store::usage`](wattle_run::ports::Store::usage).
     pub(crate) fn usage(&self, of: &Owner) -> Result<OwnerUsage, StoreError> {
         let mut usage = OwnerUsage::default();
+        self.for_each_size(|thread, bytes| {
+            if thread.belongs_to(of) {
+                usage.add(bytes);
+            }
+        })?;
+        Ok(usage)
+    }
+
+    /// See [`Store::total_usage`](wattle_run::ports::Store::total_usage).
+    pub(crate) fn total_usage(&self) -> Result<StoreUsage, StoreError> {
+        let mut usage = StoreUsage::default();
+        self.for_each_size(|thread, bytes| {
+            let (app, tenant) = thread.owner();
+            usage.add(app, tenant, bytes);
+        })?;
+        Ok(usage)
+    }
+
+    /// Calls a function with each thread and its bytes.
+    fn for_each_size(&self, mut each: impl FnMut(&ThreadFields, u64)) -> Result<(), StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         for entry in records.iter().map_err(redb_error(READ))? {
             let (key, packed) = entry.map_err(redb_error(READ))?;
@@ -25,11 +45,11 @@ impl Snapshot {
             else {
                 continue;
             };
-            if let Some(head) = self.head(&thread.id)?.filter(|_| thread.belongs_to(of)) {
-                usage.add(head.bytes + packed.value().len() as u64);
+            if let Some(head) = self.head(&thread.id)? {
+                each(&thread, head.bytes + packed.value().len() as u64);
             }
         }
-        Ok(usage)
+        Ok(())
     }
 
     /// See [`Store::mentioned_blobs`](wattle_run::ports::Store::mentioned_blobs). A page has all

@@ -1,17 +1,17 @@
 //! Maintenance: sizes, mentions of blobs, checks whether the store can be written, and compaction.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
-use wattle_graph::id::{Digest, ThreadId};
+use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    CompactionReport, MentionPage, Owner, OwnerUsage, PinnedVersions, StoreError,
+    CompactionReport, MentionPage, Owner, OwnerUsage, PinnedVersions, StoreError, StoreUsage,
 };
 
 use crate::codec::unpack;
-use crate::error::backend;
+use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
 use crate::postgres::retry::{RetryState, sqlx_error};
 use crate::query::add_pin;
@@ -42,6 +42,10 @@ const USAGE: &str = "
     SELECT count(*), coalesce(sum(bytes + octet_length(record)), 0)::bigint FROM threads
     WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id = $1)
         AND ($2::text IS NULL OR app = $2) AND ($3::bytea IS NULL OR tenant = $3)";
+
+const TOTAL_USAGE: &str = "
+    SELECT app, tenant, count(*), coalesce(sum(bytes + octet_length(record)), 0)::bigint
+    FROM threads WHERE record IS NOT NULL GROUP BY app, tenant";
 
 /// Selects a page of threads by their ids. A thread without mentions has a row without a blob.
 const MENTIONED: &str = "
@@ -137,6 +141,24 @@ pub(super) async fn usage(database: &Database, of: &Owner) -> Result<OwnerUsage,
     let Some(row) = database.row(OPERATION, sum).await? else { return Ok(OwnerUsage::default()) };
     let read = |column| row.try_get::<i64, _>(column).map_err(sqlx_error(OPERATION));
     Ok(OwnerUsage { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
+}
+
+/// See [`Store::total_usage`](wattle_run::ports::Store::total_usage).
+pub(super) async fn total_usage(database: &Database) -> Result<StoreUsage, StoreError> {
+    const OPERATION: &str = "read the sizes of all threads";
+    let database_bytes = Some(size(database).await?);
+    let mut owners = BTreeMap::new();
+    for row in database.rows(OPERATION, || sqlx::query(TOTAL_USAGE)).await? {
+        let app: &str = row.try_get(0).map_err(sqlx_error(OPERATION))?;
+        let app = AppName::new(app).map_err(|error| corrupt("thread", error))?;
+        let tenant: Option<&[u8]> = row.try_get(1).map_err(sqlx_error(OPERATION))?;
+        let tenant = tenant.map(|name| String::from_utf8_lossy(name).into_owned());
+        let read = |column| row.try_get::<i64, _>(column).map_err(sqlx_error(OPERATION));
+        let usage =
+            OwnerUsage { threads: read(2)?.cast_unsigned(), bytes: read(3)?.cast_unsigned() };
+        owners.insert((app, tenant), usage);
+    }
+    Ok(StoreUsage { owners, database_bytes })
 }
 
 /// Returns the values of the columns `id`, `app` and `tenant` for the threads of an owner; `None`

@@ -63,6 +63,15 @@ pub(crate) async fn size_of_an_owner_is_the_size_of_its_threads(store: &dyn Stor
             OwnerUsage { threads: threads.len() as u64, bytes: bytes(store, threads).await };
         assert_eq!(store.usage(owner).await.unwrap(), expected, "{owner:?}");
     }
+    let total = store.total_usage().await.unwrap().owners;
+    let mut expected = BTreeMap::new();
+    for (name, app, tenant) in
+        [("one", "demo", Some("acme")), ("two", "other", Some("acme")), ("three", "demo", None)]
+    {
+        let usage = OwnerUsage { threads: 1, bytes: bytes(store, &[name]).await };
+        expected.insert((self::app(app), tenant.map(str::to_owned)), usage);
+    }
+    assert_eq!(total, expected);
     store.delete_thread(&thread_id("one")).await.unwrap();
     let left = OwnerUsage { threads: 1, bytes: bytes(store, &["two"]).await };
     assert_eq!(store.usage(&tenant("acme")).await.unwrap(), left);

@@ -1,5 +1,7 @@
 //! Owners of threads, whose usage is counted together.
 
+use std::collections::BTreeMap;
+
 use wattle_graph::id::{AppName, ThreadId};
 
 use crate::ports::blob::BlobRef;
@@ -40,6 +42,22 @@ impl OwnerUsage {
     pub fn add(&mut self, bytes: u64) {
         self.threads += 1;
         self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// The usage of all threads in a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreUsage {
+    /// Usage by app and tenant. Threads without a tenant have `None`.
+    pub owners: BTreeMap<(AppName, Option<String>), OwnerUsage>,
+    /// Bytes of the tables and indexes of a database; `None` for a store without a database.
+    pub database_bytes: Option<u64>,
+}
+
+impl StoreUsage {
+    /// Adds a thread with its bytes.
+    pub fn add(&mut self, app: &AppName, tenant: Option<&str>, bytes: u64) {
+        self.owners.entry((app.clone(), tenant.map(str::to_owned))).or_default().add(bytes);
     }
 }
 
