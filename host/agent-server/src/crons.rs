@@ -132,7 +132,7 @@ impl AgentServer {
         if entry.value != *listed {
             return Ok(entry.value.next_ms);
         }
-        let due = record.due_entry(listed_ms);
+        let due = record.next_entry(listed_ms, &entry.value);
         let next_ms = due.next_ms;
         due_entries(ports).replace(&entry, due).await?;
         Ok(next_ms)
@@ -161,9 +161,10 @@ impl AgentServer {
             due.value.delete(ports).await?;
             return Ok(None);
         };
+        let mut later = record.next_entry(listed_ms, &due.value);
         if record.revision == due.value.revision {
             match self.create_cron_run(&record, due_ms).await {
-                Ok(()) => {}
+                Ok(()) => later.last_ms = Some(due_ms),
                 Err(error) if error.status().is_server_error() => {
                     return Err(Failure::internal(error.detail().to_owned()));
                 }
@@ -177,7 +178,7 @@ impl AgentServer {
                 }
             }
         }
-        if let Some(later) = due_entries(ports).replace(&due, record.due_entry(listed_ms)).await? {
+        if let Some(later) = due_entries(ports).replace(&due, later).await? {
             return Ok(later.value.next_ms);
         }
         // The cron changed or was deleted while its run was created, or another host stored the due

@@ -18,6 +18,7 @@
 //!   cancels and deletes runs. `records`: records that this server stores in addition to threads.
 //! * `hosts`: takes over the webhooks of dead hosts. `crons`: creates the runs of crons that are
 //!   due. [`webhooks`]: notifies URLs of the end of runs.
+//!   `client_jobs`: lists webhooks and crons for the native API.
 //! * `run`: a run and its result. `wait_response`: the response with the result of a run.
 //!   `run_stream`: the stream of a run. `disconnect`: cancels a run when its client disconnects.
 //!   `event_states`: the states that are needed to encode events.
@@ -27,6 +28,7 @@
 
 mod assistants;
 mod cancel_run;
+mod client_jobs;
 mod command;
 mod create_run;
 mod crons;

@@ -57,6 +57,14 @@ pub(crate) struct Versioned<T> {
     stored: Value,
 }
 
+/// A page of a list of records.
+pub(crate) struct RecordPage<T> {
+    /// The records with their keys.
+    pub(crate) records: Vec<(String, T)>,
+    /// False if more records follow.
+    pub(crate) is_last: bool,
+}
+
 /// The records of one type, under one namespace of the memory.
 pub(crate) struct Collection<'p> {
     ports: &'p Ports,
@@ -174,34 +182,65 @@ impl<'p> Collection<'p> {
     }
 
     /// Lists the records whose keys have a prefix, to change them. A record that cannot be decoded
-    /// is logged and skipped, so that the other records remain available.
+    /// is logged and skipped.
     pub(crate) async fn list_prefix<T: DeserializeOwned>(
         &self,
         prefix: &str,
     ) -> Result<Vec<Versioned<T>>, Failure> {
         let (mut all, mut after) = (Vec::new(), prefix.to_owned());
         loop {
-            let now_ms = self.ports.clock.now_ms();
-            let (memory, namespace) = (&self.ports.memory, &self.namespace);
-            let items = memory.list(&self.scope, namespace, &after, LIST_BATCH, now_ms).await?;
+            let items = self.batch(&after).await?;
             let Some(last) = items.last() else { return Ok(all) };
             after.clone_from(&last.key);
             for item in items {
                 if !item.key.starts_with(prefix) {
                     return Ok(all);
                 }
-                let key = item.key.clone();
-                match to_versioned(item) {
-                    Ok(versioned) => all.push(versioned),
-                    Err(failure) => {
-                        let kind = self.namespace.join("/");
-                        tracing::error!(
-                            kind, key, %failure, "skipped a record that cannot be decoded"
-                        );
-                    }
-                }
+                all.extend(self.decode_or_skip(item));
             }
         }
+    }
+
+    /// Lists at most `limit` records after a key that satisfy a condition, by key. `is_last` is true
+    /// if no such record follows. Reads the records in between, but keeps one batch in memory.
+    pub(crate) async fn page<T: DeserializeOwned + Send>(
+        &self,
+        after: &str,
+        limit: usize,
+        is_wanted: impl Fn(&T) -> bool + Send,
+    ) -> Result<RecordPage<T>, Failure> {
+        let (mut records, mut after) = (Vec::new(), after.to_owned());
+        loop {
+            let items = self.batch(&after).await?;
+            let Some(last) = items.last() else { return Ok(RecordPage { records, is_last: true }) };
+            after.clone_from(&last.key);
+            let wanted = items.into_iter().filter_map(|item| self.decode_or_skip(item));
+            for versioned in wanted.filter(|versioned: &Versioned<T>| is_wanted(&versioned.value)) {
+                if records.len() == limit {
+                    return Ok(RecordPage { records, is_last: false });
+                }
+                records.push((versioned.key, versioned.value));
+            }
+        }
+    }
+
+    /// Returns the next records after a key.
+    async fn batch(&self, after: &str) -> Result<Vec<Item>, Failure> {
+        let now_ms = self.ports.clock.now_ms();
+        let (memory, namespace) = (&self.ports.memory, &self.namespace);
+        memory.list(&self.scope, namespace, after, LIST_BATCH, now_ms).await
+    }
+
+    /// Decodes a record of a list. A record that cannot be decoded is logged and skipped, so that
+    /// the others remain available.
+    fn decode_or_skip<T: DeserializeOwned>(&self, item: Item) -> Option<Versioned<T>> {
+        let key = item.key.clone();
+        let decoded = to_versioned(item);
+        if let Err(failure) = &decoded {
+            let kind = self.namespace.join("/");
+            tracing::error!(kind, key, %failure, "skipped a record that cannot be decoded");
+        }
+        decoded.ok()
     }
 
     pub(crate) async fn delete_all(&self) -> Result<(), Failure> {

@@ -106,6 +106,7 @@ impl Webhooks {
             has_payload: false,
             host: self.host().to_owned(),
             request: Uuid::new_v4().to_string(),
+            last_error: None,
         };
         // Register the request before the webhook is stored. Otherwise another task could find the
         // webhook without a run and delete it.

@@ -6,6 +6,7 @@
 
 pub mod blob;
 pub mod caller;
+pub mod client_jobs;
 pub mod clock;
 pub mod installer;
 pub mod lease;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 pub use blob::BlobStore;
 pub use caller::Caller;
+pub use client_jobs::ClientJobs;
 pub use clock::Clock;
 pub use installer::PluginInstaller;
 pub use link::BlobLinks;

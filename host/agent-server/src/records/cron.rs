@@ -66,7 +66,14 @@ impl CronRecord {
             next_ms: self.next_ms(now_ms),
             as_of_ms: now_ms,
             revision: self.revision,
+            last_ms: None,
         }
+    }
+
+    /// Returns the entry that replaces another one of the cron, with the first due time after
+    /// `now_ms`.
+    pub(crate) fn next_entry(&self, now_ms: i64, replaced: &DueEntry) -> DueEntry {
+        DueEntry { last_ms: replaced.last_ms, ..self.due_entry(now_ms) }
     }
 
     /// Describes the cron for clients, as JSON.
@@ -119,13 +126,14 @@ impl CronRecord {
         now_ms: i64,
         old: &Versioned<Self>,
     ) -> Result<Option<Self>, Failure> {
-        let (key, due) = (self.cron.to_string(), self.due_entry(now_ms));
+        let key = self.cron.to_string();
         // The scheduler ignores an entry without a due time. Such an entry gets a due time before
         // the cron is written, so that the cron also runs after a crash between the two writes.
-        if due.next_ms.is_some()
+        if self.next_ms(now_ms).is_some()
             && let Some(entry) = due_entries(ports).get_versioned::<DueEntry>(&key).await?
             && entry.value.next_ms.is_none()
         {
+            let due = self.next_entry(now_ms, &entry.value);
             due_entries(ports).replace(&entry, due).await?;
         }
         let records = cron_records(ports, old.value.tenant.as_ref());
@@ -146,7 +154,8 @@ impl CronRecord {
             if entry.value.revision == record.revision {
                 return Ok(Some(()));
             }
-            Ok(due_entries(ports).replace(&entry, record.due_entry(now_ms)).await?.map(drop))
+            let due = record.next_entry(now_ms, &entry.value);
+            Ok(due_entries(ports).replace(&entry, due).await?.map(drop))
         });
         // If all attempts fail, the scheduler recomputes the entry when the entry is due.
         synced.await.map(drop)
@@ -185,6 +194,10 @@ pub(crate) struct DueEntry {
     pub(crate) as_of_ms: i64,
     /// The revision of the cron from which `next_ms` was computed.
     pub(crate) revision: Uuid,
+    /// Due time of the newest run that was created, in milliseconds since 1970; `None` before the
+    /// first, and after a host of an older version has written the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_ms: Option<i64>,
 }
 
 impl DueEntry {

@@ -32,6 +32,42 @@ pub(crate) struct WebhookRecord {
     /// Id of the request that last started the run, or is about to start it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) request: String,
+    /// Why the last attempt failed; `None` before the first failure, and in records of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_error: Option<String>,
+}
+
+/// A webhook whose delivery was abandoned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AbandonedWebhook {
+    pub(crate) run: RunId,
+    pub(crate) thread: ThreadId,
+    pub(crate) tenant: Option<String>,
+    pub(crate) url: String,
+    /// Number of attempts.
+    pub(crate) attempts: usize,
+    /// Why the last attempt failed.
+    pub(crate) last_error: String,
+    /// Time at which the delivery was abandoned, in milliseconds since 1970.
+    pub(crate) abandoned_ms: i64,
+}
+
+impl AbandonedWebhook {
+    /// Returns the key of the record, by which lists have the newest record first.
+    fn key(&self) -> String {
+        let age = u64::MAX - u64::try_from(self.abandoned_ms).unwrap_or(0);
+        format!("{age:016x}-{}", self.run)
+    }
+}
+
+/// Maximum number of characters of an error in a record. Lists have many records, and a message of
+/// a peer can be long.
+const ERROR_CHARS: usize = 500;
+
+/// Returns the part of an error that a record contains.
+pub(crate) fn shorten_error(why: &str) -> String {
+    why.chars().take(ERROR_CHARS).collect()
 }
 
 impl WebhookRecord {
@@ -102,13 +138,30 @@ pub(crate) async fn delivery_error(ports: &Ports, run: &RunId) -> Result<Option<
     delivery_error_records(ports).get(run.as_str()).await
 }
 
-/// Stores the reason why the delivery of a webhook is abandoned.
+/// Stores why the delivery of a webhook is abandoned, for the run and for lists of webhooks.
 pub(crate) async fn save_delivery_error(
     ports: &Ports,
-    run: &RunId,
+    webhook: &WebhookRecord,
     why: &str,
 ) -> Result<(), Failure> {
-    delivery_error_records(ports).put(run.as_str(), &why, Some(DELIVERY_ERROR_TTL_MS)).await
+    let ttl_ms = Some(DELIVERY_ERROR_TTL_MS);
+    delivery_error_records(ports).put(webhook.run.as_str(), &why, ttl_ms).await?;
+    let WebhookRecord { run, thread, tenant, url, attempts, .. } = webhook.clone();
+    let abandoned = AbandonedWebhook {
+        run,
+        thread,
+        tenant,
+        url,
+        attempts: attempts.saturating_add(1),
+        last_error: shorten_error(why),
+        abandoned_ms: ports.clock.now_ms(),
+    };
+    abandoned_records(ports).put(&abandoned.key(), &abandoned, ttl_ms).await
+}
+
+/// Returns the collection of the abandoned webhooks of all tenants.
+pub(crate) fn abandoned_records(ports: &Ports) -> Collection<'_> {
+    Collection::new(ports, MemoryScope::Host(None), &["abandoned-webhooks"])
 }
 
 fn delivery_error_records(ports: &Ports) -> Collection<'_> {

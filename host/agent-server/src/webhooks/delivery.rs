@@ -151,7 +151,8 @@ async fn schedule_retry(
     tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
     let delay_ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
     let next_ms = engine.ports().clock.now_ms().saturating_add(delay_ms);
-    let later = WebhookRecord { attempts, next_ms, ..webhook.value.clone() };
+    let last_error = Some(webhook::shorten_error(why));
+    let later = WebhookRecord { attempts, next_ms, last_error, ..webhook.value.clone() };
     let Some(later) = webhook_records(engine.ports()).replace(webhook, later).await? else {
         return Ok(DeliveryStep::Done);
     };
@@ -167,7 +168,7 @@ async fn abandon(
 ) -> Result<DeliveryStep, Failure> {
     tracing::warn!(run = %webhook.run, why, "webhook delivery abandoned");
     let ports = engine.ports();
-    webhook::save_delivery_error(ports, &webhook.run, why).await?;
+    webhook::save_delivery_error(ports, webhook, why).await?;
     webhook.delete(ports).await?;
     Ok(DeliveryStep::Done)
 }
