@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod app;
+pub mod client_job;
 pub mod host;
 pub mod interrupt;
 pub mod key;
@@ -16,9 +17,11 @@ pub mod options;
 pub mod pending_call;
 pub mod plugin;
 pub mod plugin_install;
+pub mod queue;
 pub mod run;
 pub mod run_summary;
 pub mod statistics;
+pub mod store_sizes;
 pub mod thread;
 pub mod time_travel;
 pub mod tool;

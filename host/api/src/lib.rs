@@ -10,6 +10,7 @@
 //! * [`app_route`]: the endpoints and pages of apps; [`studio`]: the user interface of the host.
 //! * [`stream`]: event logs as server-sent events, also in formats that an app defines.
 //! * [`projection`]: the state and times of events, for projections of the log.
+//! * `store_sizes`: sizes of the store by app and tenant, and of the files of the data folder.
 //! * `trace`: the trace of a thread, read from its log.
 //! * [`document`]: JSON bodies of requests and responses.
 //! * [`body`]: reading of request bodies; [`blob_response`]: responses with a blob; [`blob_link`]:
@@ -43,6 +44,7 @@ pub mod studio;
 pub mod traffic;
 
 mod page_response;
+mod store_sizes;
 mod trace;
 
 use std::sync::Arc;

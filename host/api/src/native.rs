@@ -5,6 +5,7 @@ pub mod ag_ui;
 pub mod apps;
 pub mod blobs;
 pub mod cache;
+pub mod client_jobs;
 pub mod events;
 pub mod export;
 pub mod health;
@@ -21,12 +22,14 @@ pub mod models;
 pub mod open_calls;
 pub mod plugin_install;
 pub mod plugins;
+pub mod queue;
 pub mod ready;
 pub mod request_principal;
 pub mod run_list;
 pub mod runs;
 pub mod statistics;
 pub mod store;
+pub mod store_sizes;
 pub mod tenant_routes;
 pub mod tenant_scope;
 pub mod thread_filter;
@@ -51,6 +54,9 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(hosts::list_hosts))
         .routes(routes!(models::list_models))
         .routes(routes!(statistics::get_statistics))
+        .routes(routes!(queue::list_queue))
+        .routes(routes!(client_jobs::list_webhooks))
+        .routes(routes!(client_jobs::list_crons))
         .routes(routes!(apps::list_apps))
         .routes(routes!(apps::get_app))
         .routes(routes!(apps::get_graph))
@@ -102,6 +108,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(store::compact_store))
         .routes(routes!(store::verify_store))
         .routes(routes!(store::back_up_store))
+        .routes(routes!(store_sizes::get_store_sizes))
         .routes(routes!(blobs::get_blob))
         .routes(routes!(blobs::get_thread_blob))
         .routes(routes!(blob_link::get_linked_blob))

@@ -1,6 +1,7 @@
 //! State of the handlers.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::extract::FromRef;
@@ -11,13 +12,14 @@ use wattle_run::engine::Engine;
 use wattle_run::grant::GrantRequest;
 use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::statistics::ModelPrices;
-use wattle_run::ports::{Plugin, PluginInstaller, Statistics};
+use wattle_run::ports::{ClientJobs, Plugin, PluginInstaller, Statistics};
 
 use crate::app_route::parts::AppParts;
 use crate::config::ApiConfig;
 use crate::guard::Admission;
 use crate::guard::access::Access;
 use crate::guard::keyring::Keyring;
+use crate::store_sizes::StoreSizes;
 use crate::stream::disconnect::RunClients;
 use crate::stream::parts::StreamParts;
 use crate::studio::Studio;
@@ -79,6 +81,10 @@ pub struct ApiState {
     pub statistics: Option<Arc<dyn Statistics>>,
     /// The models that the operator configured.
     pub models: Arc<ConfiguredModels>,
+    /// The webhooks and crons of clients. With `None`, their paths respond with 404.
+    pub client_jobs: Option<Arc<dyn ClientJobs>>,
+    /// Measures the store.
+    pub(crate) store_sizes: Arc<StoreSizes>,
     /// The studio, if the router serves it.
     pub studio: Option<Studio>,
     /// What the router serves beside the native API.
@@ -110,6 +116,8 @@ impl ApiState {
             installer: None,
             statistics: None,
             models: Arc::default(),
+            client_jobs: None,
+            store_sizes: Arc::default(),
             studio: None,
             served: ServedParts { agent_server: false, apps: true, install: false },
             run_clients: RunClients::default(),
@@ -154,6 +162,16 @@ impl ApiState {
         Self { models: Arc::new(models), ..self }
     }
 
+    /// Sets the webhooks and crons of clients.
+    pub fn with_client_jobs(self, client_jobs: Arc<dyn ClientJobs>) -> Self {
+        Self { client_jobs: Some(client_jobs), ..self }
+    }
+
+    /// Sets the data folder of the host, whose files are measured.
+    pub fn with_data_folder(self, folder: PathBuf) -> Self {
+        Self { store_sizes: Arc::new(StoreSizes::with_folder(folder)), ..self }
+    }
+
     /// Sets the studio.
     pub fn with_studio(self, studio: Option<Studio>) -> Self {
         Self { studio, ..self }
@@ -195,6 +213,8 @@ impl_from_ref! {
         installer: Option<Arc<dyn PluginInstaller>>,
         statistics: Option<Arc<dyn Statistics>>,
         models: Arc<ConfiguredModels>,
+        client_jobs: Option<Arc<dyn ClientJobs>>,
+        store_sizes: Arc<StoreSizes>,
         studio: Option<Studio>,
         served: ServedParts,
         instance: Arc<str>,

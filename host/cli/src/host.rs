@@ -192,6 +192,7 @@ impl Host {
             .with_installer(self.installer())
             .with_statistics(Arc::new(self.statistics.clone()))
             .with_models(self.models())
+            .with_data_folder(self.config.data.clone())
             .with_agent_server(server.agent_server)
             .with_studio(server.has_studio_on_main_address().then(|| self.studio.clone()))
             .with_instance(&self.instance))

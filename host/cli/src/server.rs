@@ -9,6 +9,7 @@ pub(crate) mod stop;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -158,6 +159,8 @@ struct Routers {
 
 async fn routers(host: &Host, state: &ApiState) -> Result<Routers, Error> {
     let agent_server = start_agent_server(host, state).await?;
+    let jobs = agent_server.clone().map(Arc::new);
+    let state = jobs.map_or_else(|| state.clone(), |jobs| state.clone().with_client_jobs(jobs));
     let further = || match &agent_server {
         Some(agent_server) => wattle_agent_server::router(agent_server.clone()),
         None => OpenApiRouter::new(),

@@ -104,6 +104,31 @@ async fn config_in_the_payload_of_a_cron_contains_the_cron_id() {
 }
 
 #[tokio::test]
+async fn native_list_has_the_newest_and_the_next_run() {
+    let (host, clock) = host();
+    let made = host.post("/runs/crons", hourly()).await.ok();
+    let cron = async || host.get("/api/v1/crons").await.ok()["items"][0].clone();
+    let ten_ms = NOW_MS - MINUTE_MS / 2 + HOUR_MS;
+    let listed = cron().await;
+    assert_eq!((&listed["cron"], &listed["schedule"]), (&made["cron_id"], &made["schedule"]));
+    assert_eq!((&listed["app"], &listed["graph"]), (&json!("test"), &json!("slow")));
+    assert_eq!((&listed["next_ms"], &listed["is_enabled"]), (&json!(ten_ms), &json!(true)));
+    assert_eq!(listed.get("last"), None, "no run was created yet: {listed}");
+    clock.advance(HOUR_MS);
+    host.server.create_due_runs().await;
+    let listed = cron().await;
+    let last = listed["last"].clone();
+    assert_eq!((&last["due_ms"], &listed["next_ms"]), (&json!(ten_ms), &json!(ten_ms + HOUR_MS)));
+    assert!(last["run"].is_string(), "{listed}");
+    // A change of the cron does not change what it has done.
+    let place = format!("/runs/crons/{}", made["cron_id"].as_str().unwrap());
+    host.call("PATCH", &place, Some(json!({ "enabled": false }))).await.ok();
+    let listed = cron().await;
+    assert_eq!((&listed["last"], listed.get("next_ms")), (&last, None));
+    assert_eq!(listed["is_enabled"], false);
+}
+
+#[tokio::test]
 async fn run_of_a_cron_without_an_input_has_an_empty_input() {
     let (host, clock) = host();
     let mut cron = hourly();

@@ -264,7 +264,7 @@ impl Host {
         let settings =
             AgentServerConfig { webhooks: options.webhooks, unknown_keys: options.unknown_keys };
         let server = AgentServer::with_config(&state, settings.clone());
-        let router = router_with(state.clone(), wattle_agent_server::router(server.clone()));
+        let router = router(&state, &server);
         Self { router, engine, release, started, state, server, settings, stop }
     }
 
@@ -280,15 +280,15 @@ impl Host {
         let mut state = self.state;
         state.stopping = stopping;
         let server = AgentServer::with_config(&state, self.settings.clone());
-        let router = router_with(state.clone(), wattle_agent_server::router(server.clone()));
+        let router = router(&state, &server);
         Self { router, state, server, stop, ..self }
     }
 
     /// Creates another server over the same engine, as after a restart.
     pub(crate) fn another_server(&self) -> (AgentServer, Router) {
         let server = AgentServer::new(&self.state);
-        let further = wattle_agent_server::router(server.clone());
-        (server, router_with(self.state.clone(), further))
+        let router = router(&self.state, &server);
+        (server, router)
     }
 
     /// Makes nodes of `slow` wait from now on.
@@ -326,6 +326,12 @@ impl Host {
         let made = self.post("/threads", json!({ "metadata": {} })).await.ok();
         made["thread_id"].as_str().unwrap().to_owned()
     }
+}
+
+/// Returns the router of both APIs.
+fn router(state: &ApiState, server: &AgentServer) -> Router {
+    let state = state.clone().with_client_jobs(Arc::new(server.clone()));
+    router_with(state, wattle_agent_server::router(server.clone()))
 }
 
 pub(crate) async fn read(response: Response) -> TestResponse {

@@ -4,6 +4,7 @@
 
 mod assistants;
 mod cancel;
+mod client_jobs;
 mod command;
 mod context;
 mod continued_runs;

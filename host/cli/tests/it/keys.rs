@@ -79,6 +79,10 @@ async fn a_key_permits_the_requests_of_its_scopes() {
         ("GET", "/metrics", None, "admin"),
         ("GET", "/api/v1/models", None, "admin"),
         ("GET", "/api/v1/statistics", None, "admin"),
+        ("GET", "/api/v1/queue", None, "admin"),
+        ("GET", "/api/v1/webhooks", None, "admin"),
+        ("GET", "/api/v1/crons", None, "read"),
+        ("GET", "/api/v1/store/sizes", None, "admin"),
         ("POST", "/api/v1/store/compact", None, "admin"),
     ] {
         let scopes = ["read", "write", "admin"];

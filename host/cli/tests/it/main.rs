@@ -30,6 +30,7 @@ mod loading;
 mod migrations;
 mod native_sandbox;
 mod new;
+mod operations;
 mod plugins;
 mod principal;
 mod projections;

@@ -126,6 +126,7 @@ async fn only_the_operator_has_access_to_data_outside_of_tenants() {
         "/api/v1/problems",
         "/api/v1/hosts",
         "/api/v1/models",
+        "/api/v1/store/sizes",
         "/api/v1/plugins",
         "/api/v1/plugins/greeter",
     ] {
