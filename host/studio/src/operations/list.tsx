@@ -1,0 +1,64 @@
+// What the lists of this view have in common.
+import { Alert, Button } from "@wattle/page";
+import type { ReactNode } from "react";
+import { missingIn } from "../access/unauthorized.ts";
+import { Text } from "../part/text.tsx";
+import { Time } from "../part/time.tsx";
+import styles from "./operations.module.css";
+import type { PagedList } from "./read.ts";
+import { TEXTS } from "./texts.ts";
+
+/** Returns a time as a fact, which is left out if there is none. */
+export function timeFact(ms: number | null | undefined): ReactNode {
+  return ms == null ? undefined : <Time ms={ms} />;
+}
+
+/** Returns a text of a stranger as a fact, which is left out if there is none. */
+export function textFact(text: string | null | undefined): ReactNode {
+  return text == null ? undefined : <Text>{text}</Text>;
+}
+
+/** A failure with a button for another attempt. */
+export function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
+  if (missingIn(error)?.what === "tenant") {
+    return <Alert kind="warning">{TEXTS.tenantNeeded}</Alert>;
+  }
+  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{error.message}</Alert>;
+}
+
+interface ReadingProps {
+  /** What was read. */
+  of: { error: Error | null; data: unknown; refetch: () => unknown };
+}
+
+/** Says that something is being read, or why it cannot be. */
+export function Reading({ of: { error, data, refetch } }: ReadingProps) {
+  if (error !== null) return <Failure error={error} onRetry={() => void refetch()} />;
+  return data === undefined ? <p role="status">{TEXTS.reading}</p> : null;
+}
+
+interface PagedProps<T> {
+  list: PagedList<T>;
+  /** Shown if there are no rows. */
+  none: string;
+  children: (rows: readonly T[]) => ReactNode;
+}
+
+/** The rows of a list, and the way to further ones. */
+export function Paged<T>({ list, none, children }: PagedProps<T>) {
+  const { rows, isComplete, isReading, error, retry, more } = list;
+  return (
+    <>
+      <Reading of={{ error, data: rows, refetch: retry }} />
+      {rows?.length === 0 && <p>{none}</p>}
+      {rows !== undefined && rows.length > 0 && children(rows)}
+      {rows !== undefined && !isComplete && (
+        <p className={styles.more}>
+          <Button onClick={more} busy={isReading}>
+            {TEXTS.more}
+          </Button>
+        </p>
+      )}
+    </>
+  );
+}
