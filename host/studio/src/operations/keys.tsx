@@ -1,0 +1,156 @@
+// The keys that were created: their list, new ones, and their end.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Alert, ApiError, Button, useOnce } from "@wattle/page";
+import { useId, useState } from "react";
+import { useAccess } from "../access/access.tsx";
+import { api, ok, type Schemas } from "../api/client.ts";
+import { Facts } from "../part/facts.tsx";
+import { Status } from "../part/status.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { KeyForm, Made } from "./key-form.tsx";
+import { Reading, textFact, timeFact } from "./list.tsx";
+import styles from "./operations.module.css";
+import { SCAN_INTERVAL_MS } from "./read.ts";
+import { KEYS, TEXTS } from "./texts.ts";
+
+type Key = Schemas["KeyDocument"];
+
+export function Keys() {
+  const keys = useQuery({
+    queryKey: ["keys"],
+    queryFn: () => ok(api.GET("/api/v1/keys")),
+    refetchInterval: SCAN_INTERVAL_MS,
+  });
+  const { data } = keys;
+  // Of a revoked key, those that it created may go on.
+  const [left, setLeft] = useState(0);
+  return (
+    <>
+      <Made />
+      <KeyForm />
+      <p className={styles.note}>{KEYS.configured}</p>
+      {left > 0 && <Alert kind="warning">{KEYS.left(left)}</Alert>}
+      <Reading of={keys} />
+      {data?.length === 0 && <p>{KEYS.none}</p>}
+      {data !== undefined && data.length > 0 && (
+        <ul className={styles.items} aria-label={KEYS.list}>
+          {data.map((key) => (
+            <li key={key.id}>
+              <KeyItem item={key} onLeft={setLeft} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+interface KeyProps {
+  item: Key;
+  /** Called with the number of keys that a revoked key created and that still work. */
+  onLeft: (count: number) => void;
+}
+
+function KeyItem({ item, onLeft }: KeyProps) {
+  const { id, name, tenant, scopes, rate, created_ms, expires_ms, used_ms, made_by } = item;
+  const isOwn = useAccess().key?.id === id;
+  const isExpired = expires_ms != null && expires_ms <= Date.now();
+  return (
+    <article className={styles.item} data-key={id}>
+      <h4>
+        <Text>{name}</Text> {isExpired && <Status name={KEYS.expired} />}
+        {isOwn && ` (${KEYS.own})`}
+      </h4>
+      <Facts
+        facts={[
+          [KEYS.id, textFact(id)],
+          [KEYS.scope, scopes.map((scope) => KEYS.scopes[scope]).join(", ")],
+          [TEXTS.tenant, textFact(tenant)],
+          [KEYS.rateLimit, rate ?? undefined],
+          [TEXTS.created, timeFact(created_ms)],
+          [KEYS.expires, timeFact(expires_ms)],
+          [KEYS.used, timeFact(used_ms) ?? KEYS.unused],
+          [KEYS.madeBy, textFact(made_by)],
+        ]}
+      />
+      <Revoke item={item} isOwn={isOwn} onLeft={onLeft} />
+    </article>
+  );
+}
+
+/** The end of a key, which a user confirms. */
+function Revoke({ item, isOwn, onLeft }: KeyProps & { isOwn: boolean }) {
+  const [isOpen, setOpen] = useState(false);
+  const form = useId();
+  return (
+    <>
+      <p className={styles.buttons}>
+        <Button
+          kind="danger"
+          aria-label={KEYS.revokeName(visible(item.name))}
+          aria-expanded={isOpen}
+          aria-controls={form}
+          onClick={() => setOpen(!isOpen)}
+        >
+          {KEYS.revoke}
+        </Button>
+      </p>
+      <div id={form}>
+        {isOpen && (
+          <Confirm item={item} isOwn={isOwn} onLeft={onLeft} onCancel={() => setOpen(false)} />
+        )}
+      </div>
+    </>
+  );
+}
+
+interface ConfirmProps extends KeyProps {
+  isOwn: boolean;
+  onCancel: () => void;
+}
+
+function Confirm({ item, isOwn, onLeft, onCancel }: ConfirmProps) {
+  const client = useQueryClient();
+  const { is_operator } = useAccess();
+  const [withMade, setWithMade] = useState(false);
+  const [problem, setProblem] = useState<Error>();
+  const [revoke, isRevoking] = useOnce(async (open: boolean) => {
+    setProblem(undefined);
+    try {
+      const query = { ...(withMade ? { made: true } : {}), ...(open ? { open: true } : {}) };
+      const params = { path: { key: item.id }, query };
+      const { left } = await ok(api.DELETE("/api/v1/keys/{key}", { params }));
+      onLeft(left.length);
+      await client.invalidateQueries({ queryKey: ["keys"] });
+    } catch (error) {
+      setProblem(error instanceof Error ? error : new Error(String(error)));
+    }
+  });
+  // Without its last key, a host is open.
+  const isLast = problem instanceof ApiError && problem.status === 409 && is_operator;
+  return (
+    <div className={styles.form}>
+      <p>{isOwn ? KEYS.confirmOwn : KEYS.confirm}</p>
+      <label>
+        <input
+          type="checkbox"
+          checked={withMade}
+          onChange={(event) => setWithMade(event.target.checked)}
+        />{" "}
+        {KEYS.withMade}
+      </label>
+      {problem !== undefined && <Alert>{problem.message}</Alert>}
+      <p className={styles.buttons}>
+        <Button kind="danger" busy={isRevoking} onClick={() => void revoke(false)}>
+          {KEYS.revoke}
+        </Button>
+        {isLast && (
+          <Button kind="danger" busy={isRevoking} onClick={() => void revoke(true)}>
+            {KEYS.last}
+          </Button>
+        )}
+        <Button onClick={onCancel}>{KEYS.cancel}</Button>
+      </p>
+    </div>
+  );
+}
