@@ -34,6 +34,11 @@ export const FEATURES: readonly Feature[] = [
     page: lazyRouteComponent(() => import("../inbox/page.tsx")),
     nav: { name: "Inbox", keys: "g i", need: "read" },
   },
+  {
+    path: "/operations",
+    page: lazyRouteComponent(() => import("../operations/page.tsx")),
+    nav: { name: "Operations", keys: "g o", need: "read" },
+  },
   { path: "/threads/$thread", page: lazyRouteComponent(() => import("../thread/page.tsx")) },
   {
     path: "/threads/$thread/runs/$run",

@@ -3,6 +3,7 @@ import { useLocation, useParams, useRouter } from "@tanstack/react-router";
 import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
 import type { RunPlace } from "../api/log.ts";
 import type { InboxFilter } from "../inbox/filter.ts";
+import type { OperationsFilter } from "../operations/filter.ts";
 import type { RunsFilter } from "../runs/filter.ts";
 import type { ThreadFilter } from "../threads/filter.ts";
 import { publicPath } from "./base.ts";
@@ -121,6 +122,11 @@ export function pluginRoute(plugin: string, app?: string): string {
 /** Returns the route of the inbox. */
 export function inboxRoute(filter: InboxFilter = {}): string {
   return `/inbox${writeSearch(filter)}`;
+}
+
+/** Returns the route of a part of the host's operation. */
+export function operationsRoute(filter: OperationsFilter = {}): string {
+  return `/operations${writeSearch(filter)}`;
 }
 
 /** Returns a function that goes to a route. */

@@ -1,0 +1,263 @@
+// The operation of the host, as a user sees it.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
+import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { AccessProvider } from "../../src/access/access.tsx";
+import { credentials, noteTenantHeader, setKey } from "../../src/access/key.ts";
+import type { Access } from "../../src/access/scope.ts";
+import { newKeyOf } from "../../src/operations/key-form.tsx";
+import { showKey } from "../../src/operations/made-key.ts";
+import { createStudioRouter } from "../../src/router/router.tsx";
+import { accessOf, problem } from "../host.ts";
+
+/** Height of a table. Without a layout it would have room for no row. */
+const HEIGHT_PX = 600;
+
+interface Asked {
+  method: string;
+  path: string;
+  search: string;
+  body: unknown;
+}
+
+let asked: Asked[];
+/** What the host returns at a path, in place of an empty list. */
+let documents: Record<string, unknown>;
+
+beforeEach(() => {
+  asked = [];
+  documents = {};
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
+  vi.spyOn(HTMLElement.prototype, "offsetHeight", "get").mockReturnValue(HEIGHT_PX);
+  vi.stubGlobal("fetch", async (request: Request) => respond(request));
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+  noteTenantHeader(null);
+  setKey(null);
+  showKey(undefined);
+});
+
+async function respond(request: Request): Promise<Response> {
+  const { pathname, search } = new URL(request.url);
+  const path = pathname.replace("/api/v1", "");
+  const { method } = request;
+  const body: unknown = method === "GET" ? null : JSON.parse((await request.text()) || "null");
+  if (path !== "/apps") asked.push({ method, path, search, body });
+  const found = documents[`${method} ${path}`] ?? documents[`${method} ${path}${search}`];
+  if (found instanceof Response) return found.clone();
+  if (found !== undefined) return Response.json(found);
+  return Response.json(["/apps", "/keys", "/hosts"].includes(path) ? [] : { items: [] });
+}
+
+function show(path: string, values: Partial<Access> = {}): void {
+  const access = accessOf({ is_operator: true, ...values });
+  noteTenantHeader(access.tenant_header ?? null);
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const router = createStudioRouter(createMemoryHistory({ initialEntries: [path] }));
+  render(
+    <QueryClientProvider client={client}>
+      <AccessProvider access={access}>
+        <RouterProvider router={router} />
+      </AccessProvider>
+    </QueryClientProvider>,
+  );
+}
+
+async function parts(): Promise<string[]> {
+  const nav = await screen.findByRole("navigation", { name: "Parts of the operation" });
+  return within(nav)
+    .getAllByRole("link")
+    .map((link) => link.textContent ?? "");
+}
+
+test("the parts are those that the key permits and the host has", async () => {
+  show("/operations?part=hosts", { is_operator: false, agent_server: false });
+  expect(await parts()).toEqual(["Statistics", "Limits reached", "Queue", "Keys"]);
+  cleanup();
+  show("/operations", { scope: "read", is_operator: false });
+  expect(await parts()).toEqual(["Crons"]);
+  await screen.findByText("No client has created a cron.");
+  cleanup();
+  show("/operations", { scope: "read", agent_server: false });
+  await screen.findByText("The key permits no part of the operation.");
+});
+
+test("the queue of all tenants is shown page by page", async () => {
+  const item = (run: string) => ({
+    run,
+    thread: "<b>t\u202e",
+    app: "notes",
+    tenant: "acme",
+    created_ms: 1,
+    due_ms: 2,
+    key: "k1",
+    user: "jane",
+  });
+  documents["GET /queue?tenant=*"] = { items: [item("r1")], next_cursor: "7" };
+  documents["GET /queue?tenant=*&cursor=7"] = { items: [item("r2")] };
+  show("/operations?part=queue", { tenant_header: "x-tenant" });
+  const run = await screen.findByRole("link", { name: "r1" });
+  expect(run.getAttribute("href")).toMatch(/runs\/r1\?tenant=acme$/);
+  screen.getByRole("link", { name: "<b>t[U+202E]" });
+  screen.getByText("user jane, key k1");
+  fireEvent.click(screen.getByRole("button", { name: "Show more" }));
+  await screen.findByRole("link", { name: "r2" });
+  expect(screen.queryByRole("button", { name: "Show more" })).toBeNull();
+});
+
+test("webhooks show why they were not delivered", async () => {
+  documents["GET /webhooks?status=abandoned"] = {
+    items: [
+      {
+        run: "r1",
+        thread: "t1",
+        url: "https://hooks.example/x",
+        status: "abandoned",
+        has_ended: true,
+        attempts: 8,
+        abandoned_ms: 5,
+        last_error: "status 500 <img>",
+      },
+    ],
+  };
+  show("/operations?part=webhooks");
+  await screen.findByText("No webhook waits for its delivery.");
+  fireEvent.click(screen.getByLabelText("Abandoned"));
+  await screen.findByText(/status 500 <img>/);
+  screen.getByText("https://hooks.example/x");
+});
+
+test("a key is created, shown once, and used on a host that had none", async () => {
+  documents["POST /keys"] = {
+    id: "k9",
+    name: "ops",
+    scopes: ["admin"],
+    created_ms: 1,
+    key: "wattle_k9_secret",
+  };
+  show("/operations?part=keys", { needs_key: false });
+  await screen.findByText("No key was created.");
+  screen.getByText(/Once a key exists, every request needs one/);
+  fireEvent.click(screen.getByRole("button", { name: "Create a key" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create" }));
+  await screen.findByText("Enter a name.");
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: " ops " } });
+  fireEvent.click(screen.getByRole("button", { name: "Create" }));
+  await screen.findByText("wattle_k9_secret");
+  const sent = asked.find(({ method }) => method === "POST");
+  expect(sent?.body).toEqual({ name: "ops", scopes: ["admin"] });
+  await waitFor(() => expect(credentials().key).toBe("wattle_k9_secret"));
+  fireEvent.click(screen.getByRole("button", { name: "I have kept it" }));
+  expect(screen.queryByText("wattle_k9_secret")).toBeNull();
+});
+
+test("the fields of a new key are checked", () => {
+  const draft = { name: "n", scope: "read", tenant: " acme ", rate: "5/s", days: "30" } as const;
+  expect(newKeyOf(draft)).toEqual({
+    name: "n",
+    scopes: ["read"],
+    tenant: "acme",
+    rate: "5/s",
+    expires_in_ms: 30 * 86_400_000,
+  });
+  for (const days of ["0", "-1", "1.5", "x", "100000"]) {
+    expect(newKeyOf({ ...draft, days })).toHaveProperty("days");
+  }
+});
+
+test("a key is revoked after a confirmation, the last one after another", async () => {
+  const key = { id: "k1", name: "old", scopes: ["write"], created_ms: 1, expires_ms: 2 };
+  documents["GET /keys"] = [key];
+  documents["DELETE /keys/k1?made=true"] = problem(409, "the key is the last active one");
+  documents["DELETE /keys/k1?made=true&open=true"] = { revoked: ["k1"], left: ["k2"] };
+  show("/operations?part=keys");
+  fireEvent.click(await screen.findByRole("button", { name: "Revoke old" }));
+  screen.getByText("expired");
+  fireEvent.click(screen.getByLabelText("Also revoke the keys that were created with it"));
+  fireEvent.click(screen.getByRole("button", { name: "Revoke" }));
+  await screen.findByText("the key is the last active one");
+  documents["GET /keys"] = [];
+  fireEvent.click(screen.getByRole("button", { name: /^Revoke it all the same/ }));
+  await screen.findByText("No key was created.");
+  screen.getByText("A key that was created with it still works.");
+});
+
+test("the store is measured by itself and verified on request", async () => {
+  documents["GET /store/sizes"] = {
+    measured_ms: 1,
+    threads: 3,
+    bytes: 2_048,
+    apps: [{ name: "notes", is_other: false, threads: 3, bytes: 2_048 }],
+    tenants: [
+      { is_other: false, threads: 1, bytes: 1_024 },
+      { is_other: true, threads: 2, bytes: 1_024 },
+    ],
+    files: [{ name: "blobs", is_folder: true, files: 1_234, bytes: 5 }],
+    is_complete: false,
+  };
+  documents["GET /store/verify"] = {
+    threads: 3,
+    damaged: [{ subject: "thread <x>", reason: "the seal does not match" }],
+  };
+  show("/operations?part=store");
+  const tenants = await screen.findByRole("table", { name: "By tenant" });
+  expect(
+    within(tenants)
+      .getAllByRole("row")
+      .slice(1)
+      .map((row) => row.textContent),
+  ).toEqual(["without a tenant11.0 KiB", "others21.0 KiB"]);
+  screen.getByText("blobs/");
+  screen.getByText("1,234");
+  screen.getByText("The data folder has more files than are measured.");
+  expect(asked.some(({ path }) => path === "/store/verify")).toBe(false);
+  fireEvent.click(screen.getByRole("button", { name: "Verify the store" }));
+  await screen.findByText("thread <x>: the seal does not match");
+});
+
+test("a plot has its numbers in a table, and a model has no runs", async () => {
+  const counts = {
+    runs: { completed: 4, interrupted: 0, failed: 0, cancelled: 0 },
+    failures: {},
+    limits: {},
+    durations: [],
+    model_calls: 2,
+    failed_model_calls: 0,
+    input_tokens: 1_200,
+    output_tokens: 0,
+    cost: 0.25,
+    unpriced_tokens: 7,
+  };
+  const points = [{ start_ms: 3_600_000, counts }];
+  documents["GET /statistics"] = {
+    step: "hour",
+    from_ms: 0,
+    to_ms: 3_600_000,
+    is_complete: true,
+    series: [{ name: "notes", is_other: false, total: counts, points }],
+  };
+  show("/operations?by=app");
+  const runs = await screen.findByRole("table", { name: "Runs by time" });
+  const cells = within(runs).getAllByRole("row")[1]?.textContent;
+  expect(cells).toMatch(/4$/);
+  within(runs).getByText("notes (4)");
+  screen.getByText("No run failed in this time.");
+  screen.getByText("7 tokens are of models without a price.");
+  const [{ search } = { search: "" }] = asked.filter(({ path }) => path === "/statistics");
+  const query = new URLSearchParams(search);
+  expect([query.get("step"), query.get("by"), query.get("tenant")]).toEqual(["hour", "app", null]);
+  cleanup();
+  show("/operations?by=model");
+  await screen.findByRole("table", { name: "Tokens by time" });
+  expect(screen.queryByRole("heading", { name: "Runs" })).toBeNull();
+  cleanup();
+  // Series of tenants are the operator's.
+  show("/operations?by=tenant", { is_operator: false });
+  await screen.findByRole("table", { name: "Runs by time" });
+  expect(screen.queryByRole("option", { name: "Tenant" })).toBeNull();
+});
