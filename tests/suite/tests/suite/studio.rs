@@ -1,6 +1,7 @@
 //! Tests of the studio on the real host in a real browser: login, navigation, the lists of threads
 //! and runs, the timeline of a run, its graph, its states and its log, the fork of a run that failed,
-//! the actions on threads, the inbox, the playground, and the installation of a plugin.
+//! the actions on threads, the inbox, the playground, the installation of a plugin, and the operation
+//! of the host.
 
 use bytes::Bytes;
 use futures::future::join_all;
@@ -73,6 +74,9 @@ const CONTROL: &str = "studio-control.js";
 
 /// The program of an operator who installs a plugin.
 const PLUGINS: &str = "studio-plugins.js";
+
+/// The program of an operator who looks after the host.
+const OPERATIONS: &str = "studio-operations.js";
 
 /// The path of the studio.
 const STUDIO: &str = "/studio/";
@@ -533,4 +537,28 @@ async fn an_operator_drops_a_broken_component_and_then_one_that_works() {
     let plugin = server.request("GET", "/api/v1/plugins/lark").bearer_auth(KEY);
     let plugin = Answer::of(plugin).await.expect(200);
     assert_eq!(plugin[0]["missing"][0]["table"], "grants.lark", "{plugin}");
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_the_host_did_and_what_it_does_next() {
+    let server = need!(served(KEY).await);
+    let input = json!({ "code": "misdeed", "message": "no such order" });
+    let failing = json!({ "graph": "fail", "input": input, "thread_id": "failed", "wait": true });
+    run(&server, None, &failing).await;
+    let later = json!({
+        "assistant_id": "count",
+        "input": { "number": 1 },
+        "after_seconds": 3_600,
+        "webhook": "https://hooks.example/<x>",
+    });
+    let daily = json!({
+        "assistant_id": "count",
+        "input": { "number": 1 },
+        "schedule": "0 9 * * *",
+    });
+    for (path, body) in [("/runs", later), ("/runs/crons", daily)] {
+        let request = server.request("POST", path).json(&body);
+        Answer::of(request.bearer_auth(KEY)).await.expect(200);
+    }
+    need!(browser::at_a_browser(OPERATIONS, "operates", &server.url(STUDIO)).await);
 }
