@@ -56,14 +56,15 @@ async function operates(visit: Visit): Promise<void> {
   await page.keyboard.press("g");
   await page.keyboard.press("o");
   await part(page, "Statistics").waitFor();
-  await page.getByRole("img", { name: "Runs over time: last day" }).locator("canvas").waitFor();
-  const runs = page.getByRole("table", { name: "Runs by time" });
+  const plot = page.getByRole("img", { name: "Runs over time: last day", exact: true });
+  await plot.locator("canvas").waitFor();
+  const runs = page.getByRole("table", { name: "Runs by time", exact: true });
   // The heading, and the only interval with runs.
   await comesTo(runs.getByRole("row"), 2);
   await runs.getByRole("columnheader", { name: "Failed (1)" }).waitFor();
   await visit.look("operations-statistics");
   await page.getByLabel("Each").selectOption("app");
-  await page.getByRole("columnheader", { name: "misdeeds (3)" }).waitFor();
+  await runs.getByRole("columnheader", { name: "misdeeds (3)" }).waitFor();
   await page.waitForURL(/\/studio\/operations\?by=app$/);
   await goTo(page, "Limits reached");
   await page.getByText("No run reached a limit in this time.").waitFor();
@@ -84,7 +85,7 @@ async function operates(visit: Visit): Promise<void> {
   await page.getByText("https://hooks.example/<x>").waitFor();
   await page.getByText("The run has not ended.").waitFor();
   await visit.look("operations-webhooks");
-  await page.getByText("Abandoned", { exact: true }).click();
+  await page.getByRole("radio", { name: "Abandoned" }).check();
   await page.getByText("No webhook was abandoned in the last 30 days.").waitFor();
   await goTo(page, "Store");
   await page.getByRole("table", { name: "By app" }).waitFor();

@@ -2,7 +2,7 @@
 import { later } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
 import { Suspense, useMemo } from "react";
-import { Time } from "../part/time.tsx";
+import { Time, timeText } from "../part/time.tsx";
 import { type Curve, curvesOf, type Measure, type Report, startsOf } from "./curves.ts";
 import type { Group } from "./filter.ts";
 import styles from "./operations.module.css";
@@ -86,7 +86,7 @@ function Numbers({ label, starts, curves }: NumbersProps) {
       {
         key: "start",
         header: STATISTICS.from,
-        value: ({ start }) => new Date(start),
+        value: ({ start }) => timeText(start),
         render: ({ start }) => <Time ms={start} />,
       },
       ...curves.map(

@@ -4,7 +4,7 @@ import { type Column, DataTable } from "@wattle/page/table";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
+import { Time, timeText } from "../part/time.tsx";
 import { Reading } from "./list.tsx";
 import { HOSTS, TEXTS } from "./texts.ts";
 
@@ -54,7 +54,7 @@ const COLUMNS: readonly Column<Host>[] = [
   {
     key: "started",
     header: HOSTS.started,
-    value: ({ started_ms }) => new Date(started_ms),
+    value: ({ started_ms }) => timeText(started_ms),
     render: ({ started_ms }) => <Time ms={started_ms} />,
   },
 ];

@@ -2,7 +2,7 @@
 import { type Column, DataTable } from "@wattle/page/table";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Text } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
+import { Time, timeText } from "../part/time.tsx";
 import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
 import type { OperationsFilter } from "./filter.ts";
 import { AppFilter, Filters } from "./filters.tsx";
@@ -16,6 +16,7 @@ const COLUMNS: readonly Column<QueuedRun>[] = [
   {
     key: "run",
     header: TEXTS.run,
+    value: ({ run }) => run,
     render: ({ thread, run, tenant }) => (
       <RouteLink to={runRoute({ thread, run, tenant: tenant ?? undefined })}>
         <Text>{run}</Text>
@@ -25,6 +26,7 @@ const COLUMNS: readonly Column<QueuedRun>[] = [
   {
     key: "thread",
     header: TEXTS.thread,
+    value: ({ thread }) => thread,
     render: ({ thread, tenant }) => (
       <RouteLink to={threadRoute(thread, tenant ?? undefined)}>
         <Text>{thread}</Text>
@@ -34,21 +36,44 @@ const COLUMNS: readonly Column<QueuedRun>[] = [
   {
     key: "app",
     header: TEXTS.app,
-    render: ({ app, graph }) => <Text>{graph == null ? app : `${app} / ${graph}`}</Text>,
+    value: graphOf,
+    render: (row) => <Text>{graphOf(row)}</Text>,
   },
   {
-    key: "tenant",
-    header: TEXTS.tenant,
-    render: ({ tenant }) => (tenant == null ? null : <Text>{tenant}</Text>),
+    key: "due",
+    header: QUEUE.due,
+    value: ({ due_ms }) => timeText(due_ms),
+    render: ({ due_ms }) => <Time ms={due_ms} />,
   },
-  { key: "due", header: QUEUE.due, render: ({ due_ms }) => <Time ms={due_ms} /> },
   {
     key: "requested",
     header: QUEUE.requested,
+    value: ({ created_ms }) => timeText(created_ms),
     render: ({ created_ms }) => <Time ms={created_ms} />,
   },
-  { key: "by", header: QUEUE.by, render: (run) => <Text>{requester(run)}</Text> },
+  {
+    key: "by",
+    header: QUEUE.by,
+    value: requester,
+    render: (row) => <Text>{requester(row)}</Text>,
+  },
 ];
+
+const TENANT: Column<QueuedRun> = {
+  key: "tenant",
+  header: TEXTS.tenant,
+  value: ({ tenant }) => tenant,
+  render: ({ tenant }) => (tenant == null ? null : <Text>{tenant}</Text>),
+};
+
+/** Returns the columns, with that of tenants if there are any. */
+function columnsOf(rows: readonly QueuedRun[]): readonly Column<QueuedRun>[] {
+  return rows.some(({ tenant }) => tenant != null) ? [...COLUMNS, TENANT] : COLUMNS;
+}
+
+function graphOf({ app, graph }: QueuedRun): string {
+  return graph == null ? app : `${app} / ${graph}`;
+}
 
 function requester({ key, user }: QueuedRun): string {
   const parts = [
@@ -71,7 +96,12 @@ export function Queue({ filter }: { filter: OperationsFilter }) {
       </Filters>
       <Paged list={list} none={list.isComplete ? QUEUE.none : QUEUE.noneFound}>
         {(rows) => (
-          <DataTable label={QUEUE.list} columns={COLUMNS} rows={rows} rowKey={({ run }) => run} />
+          <DataTable
+            label={QUEUE.list}
+            columns={columnsOf(rows)}
+            rows={rows}
+            rowKey={({ run }) => run}
+          />
         )}
       </Paged>
     </>

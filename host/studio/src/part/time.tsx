@@ -6,6 +6,11 @@ const LOCAL = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: 
 /** The largest time of a `Date`, in milliseconds before and after 1970. */
 const MAX_MS = 8.64e15;
 
+/** Returns a time as text, which sorts by time. */
+export function timeText(ms: number): string {
+  return Math.abs(ms) > MAX_MS ? String(ms) : LOCAL.format(new Date(ms));
+}
+
 /** A time, with the same time in UTC as its title. */
 export function Time({ ms }: { ms: number }) {
   if (Math.abs(ms) > MAX_MS) return <span>{ms}</span>;
@@ -13,7 +18,7 @@ export function Time({ ms }: { ms: number }) {
   const utc = date.toISOString();
   return (
     <time dateTime={utc} title={utc}>
-      {LOCAL.format(date)}
+      {timeText(ms)}
     </time>
   );
 }
