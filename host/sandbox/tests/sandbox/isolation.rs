@@ -24,7 +24,7 @@ use wattle_run::stop_flag::StopFlag;
 use wattle_sandbox::{SandboxConfig, WasmSandbox};
 
 use crate::node::SEND;
-use crate::stub_ports::Silence;
+use crate::silent_net::Silence;
 use crate::{guest, load_into, stub_ports, typed};
 use rememberer::{Abi, DENSE, DENSE_NODE, SPARSE, Then};
 

@@ -17,6 +17,7 @@ mod names;
 mod node;
 mod output;
 mod places;
+mod silent_net;
 mod stream;
 mod stub_ports;
 mod tool;

@@ -13,7 +13,7 @@ use wattle_run::ports::sandbox::{GuestError, Plugin};
 use wattle_run::stop_flag::StopFlag;
 
 use crate::node::{CALL_SEND, NOTHING, SEND};
-use crate::stub_ports::Silence;
+use crate::silent_net::Silence;
 use crate::{app, guest, load_into, sandbox, stub_ports};
 
 /// Number of calls that would hold all places.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
@@ -154,27 +154,6 @@ impl Net for StubPorts {
             body: Bytes::new(),
             url: request.url.clone(),
         })
-    }
-}
-
-/// A network that never responds.
-#[derive(Default)]
-pub(crate) struct Silence {
-    /// Notified when a request arrives.
-    pub(crate) arrived: Notify,
-}
-
-#[async_trait]
-impl Net for Silence {
-    async fn send(
-        &self,
-        _caller: &Caller,
-        _grants: &Grants,
-        _request: &HttpRequest,
-        _blobs: &dyn BlobStore,
-    ) -> Result<HttpResponse, Failure> {
-        self.arrived.notify_one();
-        std::future::pending().await
     }
 }
 
