@@ -21,11 +21,15 @@ export function callResult(result: unknown): CallResult {
   return { isFailed, value: isFailed ? fields.Err : fields.Ok };
 }
 
-/** A run, and the tenant that its thread belongs to if the address named one. */
-export interface RunPlace {
+/** A thread, and the tenant that it belongs to if the address named one. */
+export interface ThreadPlace {
   thread: string;
-  run: string;
   tenant: string | undefined;
+}
+
+/** A run of a thread. */
+export interface RunPlace extends ThreadPlace {
+  run: string;
 }
 
 export interface OutlinePage {
@@ -52,7 +56,7 @@ export async function readOutlines(
 
 /** Returns the event with this sequence number; `null` if the thread has none. */
 export async function readEvent(
-  { thread, tenant }: Pick<RunPlace, "thread" | "tenant">,
+  { thread, tenant }: ThreadPlace,
   seq: number,
   signal: AbortSignal,
 ): Promise<LogEvent | null> {

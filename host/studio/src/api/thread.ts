@@ -1,7 +1,8 @@
 // A thread with its state, which several views read.
-import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "./client.ts";
+import type { ThreadPlace } from "./log.ts";
 
 export type Thread = Schemas["ThreadDocument"];
 
@@ -9,35 +10,22 @@ export type Thread = Schemas["ThreadDocument"];
 const INTERVAL_MS = 2_000;
 
 /** Returns a thread. */
-export function readThread(thread: string, tenant: string | undefined): Promise<Thread> {
+export function readThread({ thread, tenant }: ThreadPlace): Promise<Thread> {
   const params = { path: { thread } };
   return ok(api.GET("/api/v1/threads/{thread}", { params, headers: tenantHeaders(tenant) }));
 }
 
-function threadKey(thread: string, tenant: string | undefined): readonly unknown[] {
-  return ["thread", thread, tenant];
+function threadQuery(place: ThreadPlace) {
+  const { thread, tenant } = place;
+  return { queryKey: ["thread", thread, tenant], queryFn: () => readThread(place) };
 }
 
 /** Reads a thread again and again. */
-export function useThread(thread: string, tenant: string | undefined): UseQueryResult<Thread> {
-  return useQuery({
-    queryKey: threadKey(thread, tenant),
-    queryFn: () => readThread(thread, tenant),
-    refetchInterval: INTERVAL_MS,
-  });
+export function useThread(place: ThreadPlace): UseQueryResult<Thread> {
+  return useQuery({ ...threadQuery(place), refetchInterval: INTERVAL_MS });
 }
 
-/**
- * Reads the app of a thread. Only the document of the thread names it, and that has the state, so
- * it is read once, and not at all if its view has read it.
- */
-export function useAppOf(thread: string, tenant: string | undefined): UseQueryResult<string> {
-  const client = useQueryClient();
-  return useQuery({
-    queryKey: ["app-of", thread, tenant],
-    queryFn: async () => (await readThread(thread, tenant)).app,
-    initialData: () => client.getQueryData<Thread>(threadKey(thread, tenant))?.app,
-    // A thread stays with its app.
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+/** Reads a thread that hardly changes while it is shown. Its state may be large. */
+export function useQuietThread(place: ThreadPlace): UseQueryResult<Thread> {
+  return useQuery(threadQuery(place));
 }

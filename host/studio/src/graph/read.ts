@@ -78,7 +78,8 @@ function readGraph(client: QueryClient, place: GraphPlace): Promise<GraphDocumen
   });
 }
 
-function requestGraph({ app, graph, version }: GraphPlace): Promise<GraphDocument> {
+/** Returns a graph of an app. */
+export function requestGraph({ app, graph, version }: GraphPlace): Promise<GraphDocument> {
   const query = version === undefined ? {} : { version };
   const params = { path: { app, graph }, query };
   return ok(api.GET("/api/v1/apps/{app}/graphs/{graph}", { params }));

@@ -1,6 +1,6 @@
 // The graph of a run, whose nodes show the states of their tasks.
 import { useState } from "react";
-import { useAppOf } from "../api/thread.ts";
+import { useAppOf } from "../api/run.ts";
 import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
 import type { RunViewProps } from "../run/store.ts";
 import { Failure } from "../shell/failure.tsx";
@@ -17,16 +17,16 @@ const SEARCH = { node: itemPath };
 const ROOT = "";
 
 export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
-  const { thread, tenant } = place;
   const { graph, digest } = timeline.facts;
   const { node } = useSearchOf(SEARCH);
   const go = useGo();
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(pathsAround(node ?? "")));
-  const app = useAppOf(thread, tenant);
-  const versions = useVersions(app.data, graph);
+  const app = useAppOf(place);
+  const name = app.data;
+  const versions = useVersions(name, graph);
   const known = versions.data?.find(({ version }) => version === digest);
-  const isReady = app.data !== undefined && graph !== undefined && versions.data !== undefined;
-  const wanted = isReady ? { app: app.data, graph, version: known?.version } : undefined;
+  const isReady = name !== undefined && graph !== undefined && versions.data !== undefined;
+  const wanted = isReady ? { app: name, graph, version: known?.version } : undefined;
   const { data, error, refetch } = useGraphs(wanted, open);
   const failure = app.error ?? versions.error ?? error;
   if (failure !== null) {

@@ -51,7 +51,7 @@ export async function readItem({
   interrupt,
   tenant,
 }: Place): Promise<InboxItem | undefined> {
-  const found = await orMissing(readThread(thread, tenant));
+  const found = await orMissing(readThread({ thread, tenant }));
   const pending = found?.interrupts.find(({ id }) => id === interrupt);
   if (found === undefined || pending === undefined) return undefined;
   const { thread_id, app, graph, updated_ms } = found;

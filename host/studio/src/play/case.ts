@@ -1,5 +1,5 @@
 // A case of a data set, made of a run: what `wattle eval` and `wattle test` read.
-import type { Thread } from "./read.ts";
+import type { Thread } from "../api/thread.ts";
 
 /** A run that can become a case: its graph, its input, and the thread after it. */
 export interface CaseRun {

@@ -2,6 +2,8 @@
 import { Alert, Button, Composer, JsonView, MessageList, Said, ToolCard } from "@wattle/page";
 import { useEffect, useEffectEvent, useState } from "react";
 import type { RunPlace } from "../api/log.ts";
+import { cancelRun } from "../api/run.ts";
+import type { Thread } from "../api/thread.ts";
 import { visible } from "../part/text.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
 import { LiveText } from "../run/live-text.tsx";
@@ -9,7 +11,7 @@ import { Calls, Failure } from "./calls.tsx";
 import { type Message, messagesIn } from "./conversation.ts";
 import { callsOf, liveText, useTrial } from "./follow.ts";
 import styles from "./play.module.css";
-import { type GraphOf, startRun, stopRun, type Thread } from "./read.ts";
+import { type GraphOf, startRun } from "./read.ts";
 import { SaveCase } from "./save-case.tsx";
 import { CHAT, RUN, TEXTS } from "./texts.ts";
 import { StopButton, Waiting } from "./trial.tsx";
@@ -59,7 +61,7 @@ export function Chat({ of, channel }: ChatProps) {
     setOver(true);
   };
   const stop =
-    turn === undefined ? undefined : () => void stopRun(turn.place).catch(() => undefined);
+    turn === undefined ? undefined : () => void cancelRun(turn.place).catch(() => undefined);
   return (
     <section className={styles.chat} aria-label={TEXTS.asChat}>
       <MessageList label={CHAT.conversation} busy={!isOver}>

@@ -2,11 +2,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, useSyncExternalStore } from "react";
 import type { RunPlace } from "../api/log.ts";
+import { readThread } from "../api/thread.ts";
 import { runRoute } from "../router/links.tsx";
 import { RunStore } from "../run/store.ts";
 import type { Timeline } from "../run/timeline.ts";
 import type { MadeCall } from "./calls.tsx";
-import { readThread } from "./read.ts";
 
 /** Follows a run. Another run needs another part of the page. */
 export function useTrial(place: RunPlace) {

@@ -2,13 +2,11 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
-import type { RunPlace } from "../api/log.ts";
+import type { RunPlace, ThreadPlace } from "../api/log.ts";
 
 export type Tool = Schemas["ToolDocument"];
 
 export type ToolCall = Schemas["ToolCallDocument"];
-
-export type Thread = Schemas["ThreadDocument"];
 
 /** A graph, for a tenant if the host needs to know one. */
 export interface GraphOf {
@@ -67,21 +65,8 @@ function bodyOf(start: Start): Pick<Schemas["StartDocument"], "input" | "goto" |
   return { input, ...(thread === undefined ? {} : { thread_id: thread }) };
 }
 
-/** Cancels a run. */
-export function stopRun({ run, tenant }: RunPlace): Promise<unknown> {
-  const params = { path: { run } };
-  const headers = tenantHeaders(tenant);
-  return ok(api.POST("/api/v1/runs/{run}/cancel", { params, headers }));
-}
-
-/** Reads the thread of a run that has ended. */
-export function readThread({ thread, tenant }: RunPlace): Promise<Thread> {
-  const params = { path: { thread } };
-  return ok(api.GET("/api/v1/threads/{thread}", { params, headers: tenantHeaders(tenant) }));
-}
-
 /** Reads a thread as a test of later code. */
-export function readTest({ thread, tenant }: RunPlace): Promise<Blob> {
+export function readTest({ thread, tenant }: ThreadPlace): Promise<Blob> {
   const params = { path: { thread }, query: {} };
   const headers = tenantHeaders(tenant);
   return ok(api.GET("/api/v1/threads/{thread}/test", { params, headers, parseAs: "blob" }));

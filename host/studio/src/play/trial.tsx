@@ -2,6 +2,8 @@
 import { Alert, Button, useOnce } from "@wattle/page";
 import { type ReactNode, useState } from "react";
 import type { RunPlace } from "../api/log.ts";
+import { cancelRun } from "../api/run.ts";
+import type { Thread } from "../api/thread.ts";
 import { durationText } from "../part/amount.ts";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Status } from "../part/status.tsx";
@@ -11,7 +13,6 @@ import { LiveText } from "../run/live-text.tsx";
 import { Calls, Failure } from "./calls.tsx";
 import { callsOf, durationOf, liveText, useTrial } from "./follow.ts";
 import styles from "./play.module.css";
-import { stopRun, type Thread } from "./read.ts";
 import { RUN, TEXTS } from "./texts.ts";
 
 /** A run that has ended. */
@@ -65,7 +66,7 @@ export function StopButton({ place }: { place: RunPlace }) {
   const [stop, isStopping] = useOnce(async () => {
     setRefusal(undefined);
     try {
-      await stopRun(place);
+      await cancelRun(place);
     } catch (error) {
       setRefusal(error instanceof Error ? error.message : String(error));
     }

@@ -1,7 +1,7 @@
 // Links between the views of the studio. Each view has a function here that returns its route.
 import { useLocation, useParams, useRouter } from "@tanstack/react-router";
 import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
-import type { RunPlace } from "../api/log.ts";
+import type { RunPlace, ThreadPlace } from "../api/log.ts";
 import type { InboxFilter } from "../inbox/filter.ts";
 import type { OperationsFilter } from "../operations/filter.ts";
 import type { RunsFilter } from "../runs/filter.ts";
@@ -54,7 +54,7 @@ export interface CheckpointSearch {
 
 /** Returns the route of a checkpoint. */
 export function checkpointRoute(
-  { thread, tenant }: Pick<RunPlace, "thread" | "tenant">,
+  { thread, tenant }: ThreadPlace,
   checkpoint: number | string,
   search: CheckpointSearch = {},
 ): string {

@@ -1,9 +1,7 @@
 // A run: its facts, and one of its views, such as its timeline.
-import { useQuery } from "@tanstack/react-query";
 import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
-import { tenantHeaders } from "../access/key.ts";
-import { api, ok, type Schemas } from "../api/client.ts";
 import type { RunPlace } from "../api/log.ts";
+import { type Run, useRun } from "../api/run.ts";
 import { countText, durationText } from "../part/amount.ts";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
@@ -21,8 +19,6 @@ import { RunStore } from "./store.ts";
 import { TEXTS } from "./texts.ts";
 import type { Timeline } from "./timeline.ts";
 import { VIEWS } from "./views.tsx";
-
-type Run = Schemas["RunDocument"];
 
 /** The search parameters of all views. Each view has others. */
 const SEARCH = { view: oneOf(VIEWS.map(({ name }) => name)), tenant: name };
@@ -95,12 +91,8 @@ function Views({ place, current }: { place: RunPlace; current: (typeof VIEWS)[nu
 /** What is known of the run as a whole. */
 function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
   const { facts, isOver } = timeline;
-  const { data } = useQuery({
-    queryKey: ["run", place.run, place.tenant],
-    queryFn: () => readRun(place),
-    // The events of a run say when it ends. A run that waits for its turn has none.
-    refetchInterval: isOver ? false : INTERVAL_MS,
-  });
+  // The events of a run say when it ends. A run that waits for its turn has none.
+  const { data } = useRun(place, isOver ? false : INTERVAL_MS);
   const status = facts.status ?? data?.status;
   const { calls, input, output } = timeline.totals();
   return (
@@ -119,11 +111,6 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
       </details>
     </>
   );
-}
-
-function readRun({ run, tenant }: RunPlace): Promise<Run> {
-  const params = { path: { run } };
-  return ok(api.GET("/api/v1/runs/{run}", { params, headers: tenantHeaders(tenant) }));
 }
 
 function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {

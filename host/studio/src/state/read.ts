@@ -1,14 +1,13 @@
 // The checkpoints of a thread: the state after each superstep, input, edit and fork.
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
+import type { ThreadPlace } from "../api/log.ts";
 import type { Order, Page } from "../api/pages.ts";
 
 export type Checkpoint = Schemas["CheckpointDocument"];
 
 /** A graph of a thread. The namespace of the root graph is empty. */
-export interface GraphPlace {
-  readonly thread: string;
-  readonly tenant: string | undefined;
+export interface GraphPlace extends ThreadPlace {
   readonly namespace: string;
 }
 

@@ -34,7 +34,7 @@ export default function ThreadPage() {
   const thread = useParam("thread");
   const { tenant } = useSearchOf(SEARCH);
   useTitle(TEXTS.title(visible(thread)));
-  const { data, error, refetch } = useThread(thread, tenant);
+  const { data, error, refetch } = useThread({ thread, tenant });
   return (
     <Panels>
       <p>

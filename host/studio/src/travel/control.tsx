@@ -1,23 +1,16 @@
 // What a user can do with the newest run of a thread: cancel or drain it while it runs, and resume
 // or retry it afterwards.
-import { useQuery } from "@tanstack/react-query";
 import { Button, toast } from "@wattle/page";
 import { type ReactNode, useRef, useState } from "react";
 import { Guarded } from "../access/access.tsx";
-import type { RunPlace } from "../api/log.ts";
+import type { RunPlace, ThreadPlace } from "../api/log.ts";
+import { cancelRun } from "../api/run.ts";
+import { type Thread, useQuietThread } from "../api/thread.ts";
 import { inboxRoute, RouteLink, runRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { Confirm, Refusal, useAction } from "./action.tsx";
 import { Migrate } from "./migrate.tsx";
-import {
-  cancel,
-  drain,
-  readPendingCalls,
-  readThread,
-  resume,
-  type Thread,
-  type ThreadPlace,
-} from "./requests.ts";
+import { drain, readPendingCalls, resume } from "./requests.ts";
 import { CONTROL } from "./texts.ts";
 import styles from "./travel.module.css";
 
@@ -99,7 +92,7 @@ function Running({ place, isStarted }: { place: RunPlace; isStarted: boolean }) 
     toast(CONTROL.drained);
   });
   const cancelling = useAction(async () => {
-    await cancel(place);
+    await cancelRun(place);
     setAsking(false);
     toast(CONTROL.cancelled);
   });
@@ -133,12 +126,8 @@ function Running({ place, isStarted }: { place: RunPlace; isStarted: boolean }) 
 
 /** What continues a run that has ended, if it is the newest one of its thread. */
 function Ended({ place }: { place: RunPlace }) {
-  const { thread, run, tenant } = place;
-  const { data } = useQuery({
-    queryKey: ["thread", thread, tenant],
-    queryFn: () => readThread(place),
-  });
-  if (data?.run !== run) return null;
+  const { data } = useQuietThread(place);
+  if (data?.run !== place.run) return null;
   const continuation = continuationOf(data);
   return (
     <>

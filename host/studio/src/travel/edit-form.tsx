@@ -4,11 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Alert, Button, Segments, SelectField, toast } from "@wattle/page";
 import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import type { Schemas } from "../api/client.ts";
+import { readThread } from "../api/thread.ts";
 import type { GraphDocument } from "../graph/definition.ts";
 import { focusAt, rendered } from "../inbox/focus.ts";
+import { cut } from "../part/cut.ts";
 import type { Checked } from "../part/schema-form/check.ts";
 import { SchemaForm } from "../part/schema-form/form.tsx";
-import { cut } from "../part/schema-form/label.ts";
 import { DESCRIPTION_CHARS } from "../part/schema-form/limits.ts";
 import { Text, visible } from "../part/text.tsx";
 import { useKeyHint } from "../shell/keys.tsx";
@@ -28,7 +29,7 @@ import {
   readGraphOf,
   refusedChannel,
 } from "./edit.ts";
-import { readThread, sendEdit } from "./requests.ts";
+import { sendEdit } from "./requests.ts";
 import { EDIT } from "./texts.ts";
 import styles from "./travel.module.css";
 

@@ -1,14 +1,16 @@
 // What an edit of the state consists of: the channels of a graph with their fields, what is written
 // to them, and the node on whose behalf.
 import { ApiError } from "@wattle/page";
-import { api, ok, type Schemas } from "../api/client.ts";
+import type { Schemas } from "../api/client.ts";
+import { orMissing } from "../api/missing.ts";
+import type { Thread } from "../api/thread.ts";
 import { channelsOf, type GraphDocument } from "../graph/definition.ts";
+import { requestGraph } from "../graph/read.ts";
 import { type Checked, checked } from "../part/schema-form/check.ts";
 import { type Draft, draftOf } from "../part/schema-form/draft.ts";
 import { type Field, fieldOf } from "../part/schema-form/field.ts";
 import type { Checkpoint } from "../state/read.ts";
 import { EDITED_CHARS } from "./fork.ts";
-import type { Thread } from "./requests.ts";
 
 /** A channel that can be written. */
 export interface Channel {
@@ -153,12 +155,5 @@ async function readGraph(
   graph: string,
   version: string | undefined,
 ): Promise<GraphDocument | null> {
-  const query = version === undefined ? {} : { version };
-  try {
-    const params = { path: { app, graph }, query };
-    return await ok(api.GET("/api/v1/apps/{app}/graphs/{graph}", { params }));
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return null;
-    throw error;
-  }
+  return (await orMissing(requestGraph({ app, graph, version }))) ?? null;
 }

@@ -2,7 +2,7 @@
 // its own, and the request.
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
-import { callResult, type LogEvent, type RunPlace } from "../api/log.ts";
+import { callResult, type LogEvent, type RunPlace, type ThreadPlace } from "../api/log.ts";
 
 /** A checkpoint of the root graph, or a host call that has returned. */
 export type Origin =
@@ -75,7 +75,7 @@ function textOf(value: unknown): string {
 
 /** Starts a fork, and returns the place of its run. */
 export async function startFork(
-  { thread, tenant }: Pick<RunPlace, "thread" | "tenant">,
+  { thread, tenant }: ThreadPlace,
   origin: Origin,
   change: Change,
   isCopy: boolean,

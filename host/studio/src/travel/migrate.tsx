@@ -2,19 +2,15 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Alert, Button, Dialog, toast } from "@wattle/page";
 import { useState } from "react";
+import type { ThreadPlace } from "../api/log.ts";
+import type { Thread } from "../api/thread.ts";
 import { useVersions } from "../graph/read.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { useFocusAfter } from "../part/focus-after.ts";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Refusal, useAction } from "./action.tsx";
-import {
-  type Migration,
-  type MigrationOptions,
-  migrate,
-  type Thread,
-  type ThreadPlace,
-} from "./requests.ts";
+import { type Migration, type MigrationOptions, migrate } from "./requests.ts";
 import { MIGRATE } from "./texts.ts";
 import styles from "./travel.module.css";
 

@@ -2,19 +2,14 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
-import type { RunPlace } from "../api/log.ts";
+import type { RunPlace, ThreadPlace } from "../api/log.ts";
 import type { Checkpoint, GraphPlace } from "../state/read.ts";
-
-export type Thread = Schemas["ThreadDocument"];
 
 export type PendingCall = Schemas["PendingCallDocument"];
 
 export type Decision = Schemas["DecisionDocument"];
 
 export type Migration = Schemas["MigrationDocument"];
-
-/** A thread, and the tenant that it belongs to if the address named one. */
-export type ThreadPlace = Pick<RunPlace, "thread" | "tenant">;
 
 /** The queries whose results change when a thread does, by their first keys. */
 const OF_THREADS: ReadonlySet<unknown> = new Set([
@@ -42,20 +37,11 @@ function about({ thread, tenant }: ThreadPlace) {
   return { params: { path: { thread } }, headers: tenantHeaders(tenant) };
 }
 
-export function readThread(place: ThreadPlace): Promise<Thread> {
-  return ok(api.GET("/api/v1/threads/{thread}", about(place)));
-}
-
 /** Continues a thread without answers, and returns the place of the new run. */
 export async function resume(place: ThreadPlace): Promise<RunPlace> {
   const request = { ...about(place), body: {} };
   const { run } = await ok(api.POST("/api/v1/threads/{thread}/resume", request));
   return { ...place, run };
-}
-
-export function cancel({ run, tenant }: RunPlace): Promise<unknown> {
-  const params = { path: { run } };
-  return ok(api.POST("/api/v1/runs/{run}/cancel", { params, headers: tenantHeaders(tenant) }));
 }
 
 /** Has a run stop before its next superstep. */

@@ -3,20 +3,15 @@ import { useQuery } from "@tanstack/react-query";
 import { Alert, Button, Panel, Segments, toast } from "@wattle/page";
 import { type FormEvent, useId, useState } from "react";
 import { Guarded } from "../access/access.tsx";
+import type { ThreadPlace } from "../api/log.ts";
+import type { Thread } from "../api/thread.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { Refusal, useAction } from "./action.tsx";
 import { resultForm } from "./fork.ts";
-import {
-  type Decision,
-  type PendingCall,
-  readPendingCalls,
-  settle,
-  type Thread,
-  type ThreadPlace,
-} from "./requests.ts";
+import { type Decision, type PendingCall, readPendingCalls, settle } from "./requests.ts";
 import { SETTLE } from "./texts.ts";
 import styles from "./travel.module.css";
 

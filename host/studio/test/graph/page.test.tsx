@@ -69,8 +69,9 @@ function answer({ pathname, searchParams }: URL): Response {
   if (name !== undefined && graphs[name] !== undefined) return Response.json(graphs[name]);
   if (pathname.endsWith("/versions")) return Response.json(versions);
   if (pathname === "/api/v1/apps/notes") return Response.json(appOf());
-  if (pathname === "/api/v1/threads/t1") return Response.json({ app: "notes" });
-  if (pathname === `/api/v1/runs/${RUN}`) return Response.json({ run: RUN, status: "completed" });
+  if (pathname === `/api/v1/runs/${RUN}`) {
+    return Response.json({ run: RUN, app: "notes", status: "completed" });
+  }
   if (pathname === "/api/v1/threads/t1/log") {
     const items = log(...events);
     return Response.json({ items, last_seq: items.length });
