@@ -1,13 +1,8 @@
 // The playground, as a user sees it.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { noteTenantHeader } from "../../src/access/key.ts";
-import type { Access } from "../../src/access/scope.ts";
 import type { EventOutline } from "../../src/api/log.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
 import { accessOf, problem, threadOf } from "../host.ts";
 import {
   called,
@@ -21,6 +16,7 @@ import {
   text,
 } from "../run/log.ts";
 import { type OpenedStream, serveStreams } from "../run/streams.ts";
+import { show } from "../show.tsx";
 
 const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
 
@@ -135,20 +131,6 @@ async function respond(request: Request): Promise<Response> {
   return Response.json(accessOf({}));
 }
 
-/** Shows the studio at a route. */
-function show(route: string, access: Partial<Access> = {}) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf(access)}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
-}
-
 const button = (name: string) => screen.findByRole("button", { name });
 
 const enter = async (label: string, value: string) =>
@@ -209,7 +191,7 @@ test("a tool that fails shows its failure, and one that is stopped shows that", 
 test("the operator names the tenant, in the body of a tool call and in the header of a run", async () => {
   noteTenantHeader("x-tenant");
   const access = { is_operator: true, tenant_header: "x-tenant" };
-  const history = show("/apps/notes/play?tool=tools%2Fnested", access);
+  const { history } = show("/apps/notes/play?tool=tools%2Fnested", access);
   await enter("Tenant", "acme");
   fireEvent.blur(screen.getByLabelText("Tenant"));
   await waitFor(() => expect(history.location.search).toContain("tenant=acme"));
@@ -239,7 +221,7 @@ test("a node runs alone, with its calls and the state that it left", async () =>
     runEnded("interrupted"),
   );
   thread = { ...thread, status: "interrupted", next: ["next one"] };
-  const history = show("/apps/notes/play");
+  const { history } = show("/apps/notes/play");
   await enter("Part of the graph", "ask");
   await waitFor(() => expect(history.location.search).toBe("?graph=main&node=ask"));
   await enter("text", "hello");

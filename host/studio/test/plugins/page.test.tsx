@@ -1,14 +1,11 @@
 // Plugins and models, as the operator sees them.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import type { Access } from "../../src/access/scope.ts";
 import { permissionsOf } from "../../src/plugins/grants.ts";
 import type { Plugin } from "../../src/plugins/read.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
-import { accessOf, problem } from "../host.ts";
+import { problem } from "../host.ts";
+import { show } from "../show.tsx";
 
 /** Height of the table. Without a layout it would have room for no row. */
 const HEIGHT_PX = 440;
@@ -97,18 +94,7 @@ function answer(path: string): Response {
   return found.length === 0 ? problem(404, "no such plugin") : Response.json(found);
 }
 
-/** Shows the studio at a route. */
-function show(route: string, access: Partial<Access> = { is_operator: true }): void {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf(access)}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-}
+const OPERATOR: Partial<Access> = { is_operator: true };
 
 const rowOf = async (table: string, name: string) => {
   const found = within(await screen.findByRole("table", { name: table }));
@@ -116,7 +102,7 @@ const rowOf = async (table: string, name: string) => {
 };
 
 test("plugins are listed with their exports, missing permissions and use", async () => {
-  show("/plugins");
+  show("/plugins", OPERATOR);
   const used = await rowOf("Plugins", "notes");
   expect(used?.textContent).toBe("greeternotes1 node2 missing1,200321.50 s1.5 MiB");
   expect((await rowOf("Plugins", "shared"))?.textContent).toBe("sharedno appnone0000 µs0 B");
@@ -125,7 +111,7 @@ test("plugins are listed with their exports, missing permissions and use", async
 test("a plugin shows what it requests and the line that grants what is missing", async () => {
   const copied = vi.fn(async () => {});
   vi.stubGlobal("navigator", { ...navigator, clipboard: { writeText: copied } });
-  show("/plugins/greeter?app=notes");
+  show("/plugins/greeter?app=notes", OPERATOR);
   const row = await rowOf("Permissions", "http");
   expect(row?.textContent).toContain("host example.com; scheme https; methods GET");
   expect(row?.textContent).toContain(`${LINE}in [grants.greeter]`);
@@ -138,15 +124,15 @@ test("a plugin shows what it requests and the line that grants what is missing",
 });
 
 test("the entries of several apps are told apart, and an unknown one is named", async () => {
-  show("/plugins/greeter?app=other");
+  show("/plugins/greeter?app=other", OPERATOR);
   const apps = within(await screen.findByRole("navigation", { name: "Apps with this plugin" }));
   expect(apps.getByRole("link", { name: "other" }).getAttribute("aria-current")).toBe("true");
   await screen.findByText("The plugin requests nothing and is granted nothing.");
   cleanup();
-  show("/plugins/greeter?app=nobody");
+  show("/plugins/greeter?app=nobody", OPERATOR);
   await screen.findByText("The app nobody does not use the plugin.");
   cleanup();
-  show("/plugins/gone");
+  show("/plugins/gone", OPERATOR);
   await screen.findByText("The host has no such plugin.");
 });
 
@@ -161,7 +147,7 @@ function drop(...files: File[]): void {
 const component = (name: string) => new File(["\0asm"], name);
 
 test("a dropped component is checked, and installed when a user confirms", async () => {
-  show("/plugins", { is_operator: true, install: true });
+  show("/plugins", { ...OPERATOR, install: true });
   await screen.findByRole("region", { name: "Install a plugin" });
   drop(component("shared.wasm"));
   await screen.findByText("A plugin with this name is installed. It will be replaced.");
@@ -181,7 +167,7 @@ test("a dropped component is checked, and installed when a user confirms", async
 
 test("a component that the host refuses is not installed, and has another name on request", async () => {
   refusal = `it is a text file ${HOSTILE}`;
-  show("/plugins", { is_operator: true, install: true });
+  show("/plugins", { ...OPERATOR, install: true });
   await screen.findByRole("region", { name: "Install a plugin" });
   drop(component("a b (1).wasm"));
   await screen.findByText("it is a text file <img src=x onerror=alert(1)> [U+202E]gnp");
@@ -198,7 +184,7 @@ test("a component that the host refuses is not installed, and has another name o
 });
 
 test("what is no component is not sent", async () => {
-  show("/plugins", { is_operator: true, install: true });
+  show("/plugins", { ...OPERATOR, install: true });
   await screen.findByRole("region", { name: "Install a plugin" });
   drop(component("notes.txt"));
   await screen.findByText("notes.txt is not a .wasm file.");
@@ -212,7 +198,7 @@ test("what is no component is not sent", async () => {
 });
 
 test("a host that installs nothing says how to allow it", async () => {
-  show("/plugins");
+  show("/plugins", OPERATOR);
   await screen.findByText(/Add install = true under \[server\]/);
   expect(screen.queryByRole("region", { name: "Install a plugin" })).toBeNull();
 });
@@ -224,7 +210,7 @@ test("permissions are listed by kind, and those without content are left out", (
 });
 
 test("models have their prices, and a model without one says so", async () => {
-  show("/models");
+  show("/models", OPERATOR);
   expect((await rowOf("Routes", "small"))?.textContent).toBe("chatsmall0.150.6");
   expect((await rowOf("Routes", "onerror"))?.textContent).toMatch(/no priceno price$/);
   expect((await rowOf("Prices of other models", "unused"))?.textContent).toBe("unused12");

@@ -1,13 +1,9 @@
 // The list of runs, as a user sees it.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
-import type { Access } from "../../src/access/scope.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
 import type { Run } from "../../src/runs/read.ts";
 import { accessOf, problem } from "../host.ts";
+import { show } from "../show.tsx";
 
 /** Height of the list. Without a layout it would have room for no row. */
 const HEIGHT_PX = 440;
@@ -62,20 +58,6 @@ function pageOf(search: URLSearchParams) {
     if (matches(run, search)) items.push(run);
   }
   return { items };
-}
-
-/** Shows the studio at a route. */
-function show(route: string, access: Partial<Access> = {}) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf(access)}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return { history, readAgain: () => client.refetchQueries() };
 }
 
 test("a list without runs says so, with a filter and without one", async () => {

@@ -2,20 +2,11 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { noteTenantHeader } from "../../src/access/key.ts";
+import type { Thread } from "../../src/api/thread.ts";
 import { continuationOf } from "../../src/travel/control.tsx";
-import type { Thread } from "../../src/travel/requests.ts";
 import { problem } from "../host.ts";
-import {
-  CALL,
-  click,
-  close,
-  dialog,
-  FAILED,
-  type Host,
-  serve,
-  show,
-  threadWith,
-} from "./served.tsx";
+import { show } from "../show.tsx";
+import { CALL, click, close, dialog, FAILED, type Host, serve, threadWith } from "./served.tsx";
 
 let host: Host;
 
@@ -93,7 +84,7 @@ test("a key that may only read has no actions", async () => {
 
 test("a failed run is retried from its view, which leads to the new run", async () => {
   host.thread = threadWith(FAILED);
-  const history = show("/threads/t1/runs/r1");
+  const { history } = show("/threads/t1/runs/r1");
   await click("Retry what failed");
   await waitFor(() => expect(history.location.href).toBe("/threads/t1/runs/r2"));
   expect(host.sent).toEqual([{ path: "/api/v1/threads/t1/resume", tenant: null, body: {} }]);
@@ -110,7 +101,7 @@ test("only the newest run of a thread is retried", async () => {
 test("calls in doubt are made again only if a user confirms it", async () => {
   host.thread = threadWith(FAILED);
   host.calls = [CALL, { ...CALL, call: 1, decision: { kind: "fail" } }];
-  const history = show("/threads/t1");
+  const { history } = show("/threads/t1");
   await click("Retry what failed");
   await screen.findByText(/^One call is in doubt and not settled/);
   expect(host.sent).toEqual([]);

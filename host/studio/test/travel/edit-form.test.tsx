@@ -1,13 +1,10 @@
 // The form of an edit, as a user sees it.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { noteTenantHeader } from "../../src/access/key.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
 import type { Checkpoint } from "../../src/state/read.ts";
-import { accessOf, problem, threadOf } from "../host.ts";
+import { problem, threadOf } from "../host.ts";
+import { show } from "../show.tsx";
 import { checkpointOf, graphResponse, HOSTILE, VERSION } from "./notes.ts";
 
 let newest: Checkpoint;
@@ -54,20 +51,6 @@ async function answer(request: Request): Promise<Response> {
   }
 }
 
-/** Shows the studio at a route. */
-function show(route: string) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf({})}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
-}
-
 const click = async (name: string) => fireEvent.click(await screen.findByRole("button", { name }));
 
 const form = () => screen.findByRole("form", { name: "Edit of the state" });
@@ -85,7 +68,7 @@ const edited = () => sent.map(({ body }) => body);
 
 test("a value is checked by its schema, reviewed and written", async () => {
   noteTenantHeader("x-tenant");
-  const history = show("/threads/t1/checkpoints/3?tenant=acme");
+  const { history } = show("/threads/t1/checkpoints/3?tenant=acme");
   await click("Edit the state");
   expect((await author()).value).toBe("write");
   await click("Review the edit");

@@ -3,6 +3,7 @@ import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Migration } from "../../src/travel/requests.ts";
 import { problem } from "../host.ts";
+import { show } from "../show.tsx";
 import {
   click,
   close,
@@ -12,7 +13,6 @@ import {
   NEW,
   OLD,
   serve,
-  show,
   threadWith,
 } from "./served.tsx";
 

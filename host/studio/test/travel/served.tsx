@@ -1,14 +1,10 @@
 // A host with one thread, for tests of what changes the thread.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, within } from "@testing-library/react";
 import { vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { noteTenantHeader } from "../../src/access/key.ts";
-import type { Access } from "../../src/access/scope.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
-import type { Migration, PendingCall, Thread } from "../../src/travel/requests.ts";
-import { accessOf, threadOf } from "../host.ts";
+import type { Thread } from "../../src/api/thread.ts";
+import type { Migration, PendingCall } from "../../src/travel/requests.ts";
+import { threadOf } from "../host.ts";
 import { log, runEnded, runStarted } from "../run/log.ts";
 
 export const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
@@ -110,20 +106,6 @@ async function change(host: Host, request: Request, path: string): Promise<Respo
   if (path.endsWith("/migrate")) return Response.json(host.report(body));
   if (path.endsWith("/settle")) return new Response(null, { status: 204 });
   return Response.json({ run: "r2", thread: "t1", status: "running" }, { status: 202 });
-}
-
-/** Shows the studio at a route. */
-export function show(route: string, access: Partial<Access> = {}) {
-  const history = createMemoryHistory({ initialEntries: [route] });
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={accessOf(access)}>
-        <RouterProvider router={createStudioRouter(history)} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
-  return history;
 }
 
 export const click = async (name: string) =>

@@ -2,17 +2,8 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { problem } from "../host.ts";
-import {
-  CALL,
-  click,
-  close,
-  FAILED,
-  HOSTILE,
-  type Host,
-  serve,
-  show,
-  threadWith,
-} from "./served.tsx";
+import { show } from "../show.tsx";
+import { CALL, click, close, FAILED, HOSTILE, type Host, serve, threadWith } from "./served.tsx";
 
 let host: Host;
 
