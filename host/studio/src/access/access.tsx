@@ -19,9 +19,16 @@ export function useAccess(): Access {
   return access;
 }
 
+interface GuardedProps {
+  need: Need;
+  children: ReactNode;
+  /** What is shown in place of the children. */
+  otherwise?: ReactNode;
+}
+
 /** Shows its children only if the access permits them. The host checks each request in any case. */
-export function Guarded({ need, children }: { need: Need; children: ReactNode }) {
-  return may(useAccess(), need) ? children : null;
+export function Guarded({ need, children, otherwise = null }: GuardedProps) {
+  return may(useAccess(), need) ? children : otherwise;
 }
 
 /** Provides an access, which tests set by themselves. */

@@ -3,7 +3,15 @@ import { SelectField } from "@wattle/page";
 import { useMemo, useState } from "react";
 import { digestText } from "../part/digest.ts";
 import { Text, visible } from "../part/text.tsx";
-import { appRoute, graphRoute, RouteLink, useGo, useParam, useSearchOf } from "../router/links.tsx";
+import {
+  appRoute,
+  graphRoute,
+  playRoute,
+  RouteLink,
+  useGo,
+  useParam,
+  useSearchOf,
+} from "../router/links.tsx";
 import { type Check, name } from "../router/search.ts";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
@@ -41,6 +49,7 @@ export default function GraphPage() {
         <h2>
           <Text>{graph}</Text>
         </h2>
+        <RouteLink to={playRoute(app, { graph })}>{TEXTS.try}</RouteLink>
       </div>
       <Versions app={app} graph={graph} />
       <Body key={JSON.stringify([app, graph])} app={app} graph={graph} />

@@ -4,7 +4,7 @@ import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
-import { graphRoute, RouteLink } from "../router/links.tsx";
+import { graphRoute, playRoute, RouteLink } from "../router/links.tsx";
 import type { TaskState } from "../run/timeline.ts";
 import { casesOf, channelsOf, contextSchemaOf, docOf, type Item } from "./definition.ts";
 import styles from "./graph.module.css";
@@ -44,6 +44,13 @@ export function ItemPanel({ boxes, states, before, routeOf }: ItemPanelProps) {
           [PANEL.graph, item.graph && <GraphLink app={graph.app} graph={item.graph} />],
         ]}
       />
+      {node != null && (
+        <p>
+          <RouteLink to={playRoute(graph.app, { graph: graph.name, node: item.id })}>
+            {TEXTS.try}
+          </RouteLink>
+        </p>
+      )}
       <Tasks tasks={tasks} routeOf={routeOf} />
       {item.kind === "branch" && <Cases item={item} />}
       {item.kind === "start" && <Channels definition={graph.definition} />}

@@ -13,6 +13,7 @@ export const TEXTS = {
   back: (app: string) => `App ${app}`,
   reading: "Reading the graph…",
   notFound: "The host has no such graph, or no such version of it.",
+  try: "Try in the playground",
   version: "Version",
   current: (version: string) => `${version} (current)`,
   against: "Compare with",

@@ -1,10 +1,11 @@
 // The model routes of the host, and the prices of models.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, Panel } from "@wattle/page";
-import { useAccess } from "../access/access.tsx";
-import { may } from "../access/scope.ts";
+import { Panel } from "@wattle/page";
+import { Guarded } from "../access/access.tsx";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { Panels } from "../part/panels.tsx";
 import { Text } from "../part/text.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./models.module.css";
 import { TEXTS } from "./texts.ts";
@@ -18,10 +19,12 @@ const PRICE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 6 });
 export default function ModelsPage() {
   useTitle(TEXTS.title);
   return (
-    <div className={styles.page}>
+    <Panels>
       <h2>{TEXTS.title}</h2>
-      {may(useAccess(), "operator") ? <Read /> : <p>{TEXTS.forbidden}</p>}
-    </div>
+      <Guarded need="operator" otherwise={<p>{TEXTS.forbidden}</p>}>
+        <Read />
+      </Guarded>
+    </Panels>
   );
 }
 
@@ -30,13 +33,7 @@ function Read() {
     queryKey: ["models"],
     queryFn: () => ok(api.GET("/api/v1/models")),
   });
-  if (error !== null) {
-    return (
-      <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-        {error.message}
-      </Alert>
-    );
-  }
+  if (error !== null) return <Failure error={error} onRetry={() => void refetch()} />;
   return data === undefined ? <p role="status">{TEXTS.reading}</p> : <Tables models={data} />;
 }
 

@@ -3,7 +3,6 @@
 export const TEXTS = {
   title: "Models",
   reading: "Reading the models…",
-  retry: "Retry",
   forbidden: "Only the operator of the host sees models.",
   routes: "Routes",
   routesNote: "A route calls its first model. The others are called if it fails.",

@@ -2,7 +2,7 @@
 import { Alert } from "@wattle/page";
 import { visible } from "./text.tsx";
 
-interface StatedFailureProps {
+export interface StatedFailureProps {
   title: string;
   failure: { code: string; message: string };
 }

@@ -1,6 +1,8 @@
 // The host calls of a run or of a tool, with what would allow those that were denied.
-import { Button, copyText, toast } from "@wattle/page";
 import { durationText } from "../part/amount.ts";
+import { CopyButton } from "../part/copy-button.tsx";
+import { Section } from "../part/section.tsx";
+import { StatedFailure, type StatedFailureProps } from "../part/stated-failure.tsx";
 import { Text } from "../part/text.tsx";
 import { RouteLink } from "../router/links.tsx";
 import { grantIn, grantText } from "./grant.ts";
@@ -35,8 +37,7 @@ interface CallsProps {
 export function Calls({ calls, omitted = 0 }: CallsProps) {
   const more = omitted + Math.max(0, calls.length - LISTED);
   return (
-    <section className={styles.part} aria-label={CALLS.title}>
-      <h3>{CALLS.title}</h3>
+    <Section title={CALLS.title} heading="h3">
       {calls.length === 0 && <p>{CALLS.none}</p>}
       <ol className={styles.calls}>
         {calls.slice(0, LISTED).map((call) => (
@@ -46,7 +47,7 @@ export function Calls({ calls, omitted = 0 }: CallsProps) {
         ))}
       </ol>
       {more > 0 && <p>{CALLS.more(more)}</p>}
-    </section>
+    </Section>
   );
 }
 
@@ -63,39 +64,41 @@ function Call({ call }: { call: MadeCall }) {
         {depth > 0 && <small>{CALLS.depth(depth)}</small>}
         <small>{durationUs === undefined ? CALLS.unfinished : durationText(durationUs)}</small>
       </p>
-      {failure !== undefined && <Failure failure={failure} />}
+      {failure !== undefined && (
+        <div className={styles.failure} data-listed>
+          <p>
+            <code>
+              <Text>{failure.code}</Text>
+            </code>{" "}
+            <Text>{failure.message}</Text>
+          </p>
+          <MissingGrant failure={failure} />
+        </div>
+      )}
     </>
   );
 }
 
-/** A failure. That of a missing grant names the line to add. */
-export function Failure({ failure }: { failure: { code: string; message: string } }) {
-  const { code, message } = failure;
-  const grant = code === "denied" ? grantIn(message) : undefined;
-  const lines = grant && grantText(grant);
-  const copy = async () => {
-    try {
-      await copyText(lines ?? "");
-      toast(CALLS.copied);
-    } catch {
-      toast(CALLS.notCopied);
-    }
-  };
+/** The failure of a run or a tool, with what would allow the call that failed. */
+export function GrantedFailure({ title, failure }: StatedFailureProps) {
   return (
     <div className={styles.failure}>
-      <p>
-        <code>
-          <Text>{code}</Text>
-        </code>{" "}
-        <Text>{message}</Text>
-      </p>
-      {lines !== undefined && (
-        <>
-          <p>{CALLS.denied}</p>
-          <Words label={CALLS.lines} text={lines} />
-          <Button onClick={() => void copy()}>{CALLS.copy}</Button>
-        </>
-      )}
+      <StatedFailure title={title} failure={failure} />
+      <MissingGrant failure={failure} />
     </div>
+  );
+}
+
+/** The lines that would allow a call; nothing if it failed for another reason. */
+function MissingGrant({ failure: { code, message } }: Pick<StatedFailureProps, "failure">) {
+  const grant = code === "denied" ? grantIn(message) : undefined;
+  if (grant === undefined) return null;
+  const lines = grantText(grant);
+  return (
+    <>
+      <p>{CALLS.denied}</p>
+      <Words label={CALLS.lines} text={lines} />
+      <CopyButton text={lines} />
+    </>
   );
 }

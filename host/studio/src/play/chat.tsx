@@ -7,7 +7,8 @@ import type { Thread } from "../api/thread.ts";
 import { visible } from "../part/text.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
 import { LiveText } from "../run/live-text.tsx";
-import { Calls, Failure } from "./calls.tsx";
+import { Failure } from "../shell/failure.tsx";
+import { Calls, GrantedFailure } from "./calls.tsx";
 import { type Message, messagesIn } from "./conversation.ts";
 import { callsOf, liveText, useTrial } from "./follow.ts";
 import styles from "./play.module.css";
@@ -113,12 +114,10 @@ function TurnView({ turn, of, onEnd }: TurnViewProps) {
     <div className={styles.turn} data-status={status}>
       <p role="status">{timeline.isOver ? "" : phase === "lost" ? RUN.lost : RUN.running}</p>
       {text !== "" && <LiveText label={RUN.streamed} text={text} />}
-      {problem !== undefined && (
-        <Alert actions={<Button onClick={again}>{TEXTS.retry}</Button>}>
-          {visible(problem.message)}
-        </Alert>
+      {problem !== undefined && <Failure error={problem} onRetry={again} />}
+      {thread?.failure != null && status === "failed" && (
+        <GrantedFailure title={RUN.failure} failure={thread.failure} />
       )}
-      {thread?.failure != null && status === "failed" && <Failure failure={thread.failure} />}
       {thread !== undefined && <Waiting thread={thread} status={status} tenant={place.tenant} />}
       <div className={styles.head}>
         <RouteLink to={runRoute(place)}>{RUN.open}</RouteLink>

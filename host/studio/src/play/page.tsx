@@ -1,12 +1,12 @@
 // The playground of an app: its graphs, the nodes of these, and its tools, one at a time.
-import { Alert, ApiError, Button, Segments, SelectField, TextField } from "@wattle/page";
+import { Segments, SelectField, TextField } from "@wattle/page";
 import { type FormEvent, useState } from "react";
 import { Guarded, useAccess } from "../access/access.tsx";
-import { may } from "../access/scope.ts";
 import { choosesTenant } from "../access/tenant.ts";
 import { useApps } from "../api/apps.ts";
 import type { GraphDocument } from "../graph/definition.ts";
 import { useGraph } from "../graph/read.ts";
+import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import {
   appRoute,
@@ -18,6 +18,7 @@ import {
   useSearchOf,
 } from "../router/links.tsx";
 import { name } from "../router/search.ts";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { Chat } from "./chat.tsx";
 import { messageChannel } from "./input.ts";
@@ -36,19 +37,18 @@ export default function PlayPage() {
   const { tenant } = search;
   useTitle(TEXTS.title(visible(app)));
   return (
-    <div className={styles.page}>
+    <Panels>
       <div className={styles.top}>
         <RouteLink to={appRoute(app)}>
           <Text>{TEXTS.back(app)}</Text>
         </RouteLink>
         <h2>{TEXTS.heading}</h2>
       </div>
-      {!may(useAccess(), "write") && <p>{TEXTS.mayNot}</p>}
-      <Guarded need="write">
+      <Guarded need="write" otherwise={<p>{TEXTS.mayNot}</p>}>
         <TenantField key={tenant ?? ""} app={app} search={search} />
         <Subjects app={app} search={search} />
       </Guarded>
-    </div>
+    </Panels>
   );
 }
 
@@ -95,12 +95,7 @@ function Subjects({ app, search }: PartProps) {
   const error = apps.error ?? tools.error;
   if (error !== null) {
     const retry = () => void Promise.all([apps.refetch(), tools.refetch()]);
-    const isMissing = error instanceof ApiError && error.status === 404;
-    return (
-      <Alert actions={<Button onClick={retry}>{TEXTS.retry}</Button>}>
-        {isMissing ? TEXTS.notFound : visible(error.message)}
-      </Alert>
-    );
+    return <Failure error={error} notFound={TEXTS.notFound} onRetry={retry} />;
   }
   if (graphs === undefined || tools.data === undefined) return <p role="status">{TEXTS.reading}</p>;
   return <Chosen app={app} search={search} graphs={graphs} tools={tools.data} />;
@@ -156,12 +151,7 @@ function GraphPart({ of, node }: { of: GraphOf; node: string | undefined }) {
   const { data, error, refetch } = useGraph({ app: of.app, graph: of.graph, version: undefined });
   const go = useGo();
   if (error !== null) {
-    const isMissing = error instanceof ApiError && error.status === 404;
-    return (
-      <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-        {isMissing ? TEXTS.noGraph : visible(error.message)}
-      </Alert>
-    );
+    return <Failure error={error} notFound={TEXTS.noGraph} onRetry={() => void refetch()} />;
   }
   if (data === undefined) return <p role="status">{TEXTS.reading}</p>;
   const names = Object.keys(data.nodes);

@@ -6,7 +6,6 @@ export const TEXTS = {
   heading: "Playground",
   back: (app: string) => `App ${app}`,
   reading: "Reading…",
-  retry: "Retry",
   notFound: "The host has no such app.",
   noGraph: "The app has no such graph.",
   subject: "What is tried",
@@ -75,9 +74,6 @@ export const CALLS = {
   depth: (depth: number) => `inside of ${depth === 1 ? "a tool call" : `${depth} tool calls`}`,
   denied: "The grants do not allow this call. To allow it, add to wattle.toml:",
   lines: "Lines to add",
-  copy: "Copy",
-  copied: "Copied.",
-  notCopied: "The browser does not allow copying.",
 };
 
 export const CASE = {

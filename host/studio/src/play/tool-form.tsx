@@ -3,9 +3,10 @@ import { Button, useOnce } from "@wattle/page";
 import { useEffect, useRef, useState } from "react";
 import { durationText } from "../part/amount.ts";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
-import { Calls, Failure, type MadeCall } from "./calls.tsx";
+import { Calls, GrantedFailure, type MadeCall } from "./calls.tsx";
 import styles from "./play.module.css";
 import { callTool, type Tool, type ToolCall } from "./read.ts";
 import { RequestForm } from "./request-form.tsx";
@@ -80,12 +81,7 @@ function End({ call }: { call: ToolCall }) {
         <Status name={failure == null ? "completed" : "failed"} />
         <span>{`${RUN.duration}: ${durationText(duration_us)}`}</span>
       </div>
-      {failure != null && (
-        <div role="alert" className={styles.part}>
-          <h3>{TOOL.failed}</h3>
-          <Failure failure={failure} />
-        </div>
-      )}
+      {failure != null && <GrantedFailure title={TOOL.failed} failure={failure} />}
       {output !== undefined && output !== null && <Output output={output} />}
       <Calls calls={calls.map(madeCall)} omitted={omitted_calls} />
     </section>
@@ -112,8 +108,7 @@ function Output({ output }: { output: unknown }) {
   const parts: readonly unknown[] = Array.isArray(content) ? content : [];
   const isEmpty = parts.length === 0 && structured === undefined && updates === undefined;
   return (
-    <section className={styles.part} aria-label={TOOL.output}>
-      <h3>{TOOL.output}</h3>
+    <Section title={TOOL.output} heading="h3">
       {is_error === true && <p>{TOOL.isError}</p>}
       {isEmpty && <p>{TOOL.empty}</p>}
       {parts.map((part, index) => (
@@ -122,12 +117,11 @@ function Output({ output }: { output: unknown }) {
       ))}
       {structured !== undefined && <JsonTree label={TOOL.data} value={structured} />}
       {updates !== undefined && (
-        <>
-          <h4>{TOOL.updates}</h4>
+        <Section title={TOOL.updates}>
           <JsonTree label={TOOL.updates} value={updates} />
-        </>
+        </Section>
       )}
-    </section>
+    </Section>
   );
 }
 

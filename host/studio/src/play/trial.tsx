@@ -6,11 +6,13 @@ import { cancelRun } from "../api/run.ts";
 import type { Thread } from "../api/thread.ts";
 import { durationText } from "../part/amount.ts";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { inboxRoute, RouteLink, runRoute } from "../router/links.tsx";
 import { LiveText } from "../run/live-text.tsx";
-import { Calls, Failure } from "./calls.tsx";
+import { Failure } from "../shell/failure.tsx";
+import { Calls, GrantedFailure } from "./calls.tsx";
 import { callsOf, durationOf, liveText, useTrial } from "./follow.ts";
 import styles from "./play.module.css";
 import { RUN, TEXTS } from "./texts.ts";
@@ -42,21 +44,13 @@ export function Trial({ place, children }: TrialProps) {
         {!timeline.isOver && <StopButton place={place} />}
       </div>
       <p role="status">{timeline.isOver ? "" : phase === "lost" ? RUN.lost : RUN.running}</p>
-      {error !== undefined && <Broken error={error} onRetry={retry} />}
+      {error !== undefined && <Failure error={error} onRetry={retry} />}
       {text !== "" && <LiveText label={RUN.streamed} text={text} />}
-      {end.error !== null && <Broken error={end.error} onRetry={() => void end.refetch()} />}
+      {end.error !== null && <Failure error={end.error} onRetry={() => void end.refetch()} />}
       {end.data !== undefined && <End thread={end.data} status={status} tenant={place.tenant} />}
       <Calls calls={callsOf(place, timeline)} />
       {end.data !== undefined && children?.({ status, thread: end.data })}
     </section>
-  );
-}
-
-function Broken({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  return (
-    <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>
-      {visible(error.message)}
-    </Alert>
   );
 }
 
@@ -90,16 +84,12 @@ function End({ thread, status, tenant }: EndProps) {
   return (
     <>
       {status === "failed" && failure != null && (
-        <div role="alert" className={styles.part}>
-          <h3>{RUN.failure}</h3>
-          <Failure failure={failure} />
-        </div>
+        <GrantedFailure title={RUN.failure} failure={failure} />
       )}
       <Waiting thread={thread} status={status} tenant={tenant} />
-      <section className={styles.part} aria-label={RUN.state}>
-        <h3>{RUN.state}</h3>
+      <Section title={RUN.state} heading="h3">
         <JsonTree label={RUN.state} value={state} />
-      </section>
+      </Section>
     </>
   );
 }

@@ -1,11 +1,11 @@
 // The plugins of the host: what each exports, which permissions it lacks, and what it has used.
-import { Alert, Button } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
-import { useAccess } from "../access/access.tsx";
-import { may } from "../access/scope.ts";
+import { Guarded, useAccess } from "../access/access.tsx";
 import { bytesText, countText, durationText } from "../part/amount.ts";
+import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { pluginRoute, RouteLink } from "../router/links.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { DropZone } from "./drop.tsx";
 import styles from "./plugins.module.css";
@@ -71,19 +71,15 @@ const COLUMNS: readonly Column<Plugin>[] = [
 
 export default function PluginsPage() {
   useTitle(TEXTS.title);
-  const access = useAccess();
+  const { install } = useAccess();
   return (
-    <div className={styles.page}>
+    <Panels>
       <h2>{TEXTS.title}</h2>
-      {may(access, "operator") ? (
-        <>
-          {access.install ? <DropZone /> : <p className="w-note">{DROP.off}</p>}
-          <Plugins />
-        </>
-      ) : (
-        <p>{TEXTS.forbidden}</p>
-      )}
-    </div>
+      <Guarded need="operator" otherwise={<p>{TEXTS.forbidden}</p>}>
+        {install ? <DropZone /> : <p className="w-note">{DROP.off}</p>}
+        <Plugins />
+      </Guarded>
+    </Panels>
   );
 }
 
@@ -91,11 +87,7 @@ function Plugins() {
   const { data, error, refetch } = usePlugins();
   return (
     <>
-      {error !== null && (
-        <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-          {error.message}
-        </Alert>
-      )}
+      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
       {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
       {data !== undefined && (
         <DataTable

@@ -1,5 +1,6 @@
 // What a plugin requests beside what it is granted, with the lines that grant the rest.
-import { Alert, Button, copyText, toast } from "@wattle/page";
+import { Alert } from "@wattle/page";
+import { CopyButton } from "../part/copy-button.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { permissionsOf, tomlOf } from "./grants.ts";
@@ -78,12 +79,6 @@ function Rules({ name, rules }: { name: string; rules: readonly string[] }) {
 /** A line of the configuration, which can be copied with its table. */
 function Line({ missing }: { missing: Plugin["missing"][number] }) {
   const { line, table } = missing;
-  const copy = () => {
-    copyText(tomlOf(missing)).then(
-      () => toast(PAGE.copied, "ok"),
-      (error: unknown) => toast(String(error), "error"),
-    );
-  };
   return (
     <div className={styles.line}>
       <code className={styles.missing}>
@@ -92,9 +87,7 @@ function Line({ missing }: { missing: Plugin["missing"][number] }) {
       <span>
         <Text>{PAGE.in(table)}</Text>
       </span>
-      <Button aria-label={PAGE.copyName(visible(line))} onClick={copy}>
-        {PAGE.copy}
-      </Button>
+      <CopyButton text={tomlOf(missing)} name={PAGE.copyName(visible(line))} />
     </div>
   );
 }

@@ -1,23 +1,30 @@
 // A plugin in an app: what it exports and imports, its permissions, and what it has used.
-import { Alert, ApiError, Button, Panel } from "@wattle/page";
+import { Panel } from "@wattle/page";
 import type { ReactNode } from "react";
-import { useAccess } from "../access/access.tsx";
-import { may } from "../access/scope.ts";
+import { Guarded, useAccess } from "../access/access.tsx";
 import { bytesText, countText, durationText } from "../part/amount.ts";
+import { digestText } from "../part/digest.ts";
 import { Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
+import { Panels } from "../part/panels.tsx";
+import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { appRoute, pluginRoute, RouteLink, useParam, useSearchOf } from "../router/links.tsx";
+import {
+  appRoute,
+  playRoute,
+  pluginRoute,
+  RouteLink,
+  useParam,
+  useSearchOf,
+} from "../router/links.tsx";
 import { name as anyName } from "../router/search.ts";
+import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { Permissions } from "./permissions.tsx";
 import styles from "./plugins.module.css";
 import { type Plugin, usePlugin } from "./read.ts";
 import { RemovePlugin } from "./remove.tsx";
 import { PAGE, TEXTS } from "./texts.ts";
-
-/** Characters of a digest that are shown. */
-const DIGEST_CHARS = 12;
 
 /** Microseconds of a millisecond. */
 const MS_US = 1_000;
@@ -26,12 +33,14 @@ export default function PluginPage() {
   const plugin = useParam("plugin");
   useTitle(TEXTS.tab(visible(plugin)));
   return (
-    <div className={styles.page}>
+    <Panels>
       <h2>
         <Text>{plugin}</Text>
       </h2>
-      {may(useAccess(), "operator") ? <Entries plugin={plugin} /> : <p>{TEXTS.forbidden}</p>}
-    </div>
+      <Guarded need="operator" otherwise={<p>{TEXTS.forbidden}</p>}>
+        <Entries plugin={plugin} />
+      </Guarded>
+    </Panels>
   );
 }
 
@@ -39,19 +48,14 @@ export default function PluginPage() {
 function Entries({ plugin }: { plugin: string }) {
   const { app } = useSearchOf({ app: anyName });
   const { data, error, refetch } = usePlugin(plugin);
-  if (data === undefined) {
-    if (error === null) return <p role="status">{TEXTS.reading}</p>;
-    const isMissing = error instanceof ApiError && error.status === 404;
-    return (
-      <Alert actions={<Button onClick={() => void refetch()}>{TEXTS.retry}</Button>}>
-        {isMissing ? TEXTS.notFound : error.message}
-      </Alert>
-    );
-  }
+  const failure = error !== null && (
+    <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />
+  );
+  if (data === undefined) return failure || <p role="status">{TEXTS.reading}</p>;
   const entry = app === undefined ? data[0] : data.find((it) => it.app === app);
   return (
     <>
-      {error !== null && <Alert>{error.message}</Alert>}
+      {failure}
       {(data.length > 1 || entry === undefined) && <Apps entries={data} current={entry} />}
       {entry === undefined ? <p>{TEXTS.notInApp(visible(app ?? ""))}</p> : <Entry plugin={entry} />}
     </>
@@ -89,7 +93,7 @@ function Entry({ plugin }: { plugin: Plugin }) {
         <Facts
           facts={[
             [TEXTS.app, app == null ? TEXTS.noApp : <AppLink key="app" app={app} />],
-            [PAGE.digest, <code key="digest">{digest.slice(0, DIGEST_CHARS)}</code>],
+            [PAGE.digest, <code key="digest">{digestText(digest)}</code>],
             [PAGE.size, bytesText(size_bytes)],
             [PAGE.contract, contract === "" ? PAGE.typed : <Text key="c">{contract}</Text>],
           ]}
@@ -141,7 +145,7 @@ function Use({ plugin: { use } }: { plugin: Plugin }) {
 
 /** What the plugin exports: nodes and tools with their schemas, reducers, endpoints. */
 function Functions({ plugin }: { plugin: Plugin }) {
-  const { nodes, tool_schemas, reducers, routes, refused = [] } = plugin;
+  const { app, nodes, tool_schemas, reducers, routes, refused = [] } = plugin;
   return (
     <>
       {nodes.length > 0 && (
@@ -161,6 +165,13 @@ function Functions({ plugin }: { plugin: Plugin }) {
           <ul className={styles.list} aria-label={PAGE.tools}>
             {tool_schemas.map(({ name, description, input_schema }) => (
               <Described key={name} name={name} doc={description}>
+                {app != null && (
+                  <p>
+                    <RouteLink to={playRoute(app, { tool: `${plugin.name}/${name}` })}>
+                      {PAGE.try}
+                    </RouteLink>
+                  </p>
+                )}
                 <Schema title={PAGE.arguments} schema={input_schema} />
               </Described>
             ))}
@@ -206,10 +217,9 @@ function Described({ name, doc, children }: { name: string; doc: string; childre
 
 function Schema({ title, schema }: { title: string; schema: unknown }) {
   return (
-    <section>
-      <h4>{title}</h4>
+    <Section title={title}>
       <JsonTree label={title} value={schema} />
-    </section>
+    </Section>
   );
 }
 

@@ -12,6 +12,7 @@ import type { Checked } from "../part/schema-form/check.ts";
 import { SchemaForm } from "../part/schema-form/form.tsx";
 import { DESCRIPTION_CHARS } from "../part/schema-form/limits.ts";
 import { Text, visible } from "../part/text.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { useKeyHint } from "../shell/keys.tsx";
 import { type Checkpoint, type GraphPlace, readCheckpoint } from "../state/read.ts";
 import { Confirm, Refusal, useAction } from "./action.tsx";
@@ -57,11 +58,7 @@ export default function EditForm({ place, checkpoint, onEdited }: EditFormProps)
   });
   if (data !== undefined) return <Fields place={place} {...data} onEdited={onEdited} />;
   if (error === null) return <p role="status">{EDIT.opening}</p>;
-  return (
-    <Alert actions={<Button onClick={() => void refetch()}>{EDIT.retry}</Button>}>
-      {visible(error.message)}
-    </Alert>
-  );
+  return <Failure error={error} onRetry={() => void refetch()} />;
 }
 
 interface FieldsProps extends Pick<EditFormProps, "place" | "onEdited"> {

@@ -5,17 +5,16 @@ import { useState } from "react";
 import type { ThreadPlace } from "../api/log.ts";
 import type { Thread } from "../api/thread.ts";
 import { useVersions } from "../graph/read.ts";
+import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { useFocusAfter } from "../part/focus-after.ts";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
+import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Refusal, useAction } from "./action.tsx";
 import { type Migration, type MigrationOptions, migrate } from "./requests.ts";
 import { MIGRATE } from "./texts.ts";
 import styles from "./travel.module.css";
-
-/** Digits of a digest that are shown. */
-const DIGITS = 12;
 
 /** New values of channels as JSON texts. */
 type Texts = ReadonlyMap<string, string>;
@@ -57,7 +56,7 @@ function MigrateDialog({ place, onClose }: MigrateDialogProps) {
   const migrating = useAction(async () => {
     const made = await migrate(place, options, false);
     if (!made.applied) return keep(made);
-    toast(MIGRATE.migrated(digits(made.to)));
+    toast(MIGRATE.migrated(digestText(made.to)));
     onClose();
   });
   const isChecked = texts === checked;
@@ -140,14 +139,10 @@ function summaryOf({ from, to, obstacles, changes }: Migration): string {
   return changes.length === 0 ? MIGRATE.unchanged : MIGRATE.possible;
 }
 
-function digits(digest: string): string {
-  return digest.slice(0, DIGITS);
-}
-
 function Report({ report: { from, to, changes, obstacles } }: { report: Migration }) {
   const facts: Fact[] = [
-    [MIGRATE.from, digits(from)],
-    [MIGRATE.to, digits(to)],
+    [MIGRATE.from, digestText(from)],
+    [MIGRATE.to, digestText(to)],
   ];
   return (
     <>
@@ -161,8 +156,7 @@ function Report({ report: { from, to, changes, obstacles } }: { report: Migratio
 function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
   if (lines.length === 0) return null;
   return (
-    <section aria-label={title}>
-      <h3>{title}</h3>
+    <Section title={title} heading="h3">
       <ul>
         {lines.map((line) => (
           <li key={line}>
@@ -170,7 +164,7 @@ function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }
 

@@ -1,6 +1,6 @@
 // The calls in doubt of a thread, each with the decision about it.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, Panel, Segments, toast } from "@wattle/page";
+import { Button, Panel, Segments, toast } from "@wattle/page";
 import { type FormEvent, useId, useState } from "react";
 import { Guarded } from "../access/access.tsx";
 import type { ThreadPlace } from "../api/log.ts";
@@ -9,6 +9,7 @@ import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
+import { Failure } from "../shell/failure.tsx";
 import { Refusal, useAction } from "./action.tsx";
 import { resultForm } from "./fork.ts";
 import { type Decision, type PendingCall, readPendingCalls, settle } from "./requests.ts";
@@ -42,11 +43,7 @@ export function PendingCalls({ thread, tenant }: PendingCallsProps) {
   if (!isIdle || (error === null && calls.length === 0)) return null;
   return (
     <Panel title={SETTLE.title}>
-      {error !== null && (
-        <Alert actions={<Button onClick={() => void refetch()}>{SETTLE.readAgain}</Button>}>
-          {visible(error.message)}
-        </Alert>
-      )}
+      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
       <div className={styles.part}>
         <p>{SETTLE.note}</p>
         {interrupts.length > 0 && <p>{SETTLE.waiting}</p>}

@@ -91,7 +91,6 @@ export const SETTLE = {
   note: "The host made these calls and has no result. Each may have had its effect, or not. Look at the other service first, then decide. A decision takes effect when the thread is resumed; a call without one is made again.",
   waiting:
     "A call that waits for a person is listed, too. A decision about it takes effect when its interrupt is answered, in place of the answer.",
-  readAgain: "Retry",
   function: "Function",
   node: "Node",
   task: "Task",
@@ -158,7 +157,6 @@ export const MIGRATE = {
 export const EDIT = {
   open: "Edit the state",
   opening: "Reading the state and the graph…",
-  retry: "Retry",
   form: "Edit of the state",
   note: (checkpoint: number) =>
     `The edit makes a new checkpoint after checkpoint ${countText(checkpoint)}, as if a node had finished with these values.`,

@@ -103,6 +103,11 @@ test("an app leads to its graph, whose items say what they are", async () => {
   expect(panel.textContent).toContain("<img src=x onerror=alert(1)> [U+202E]gnp");
   within(panel).getByRole("group", { name: "Input schema" });
   expect(history.location.href).toBe("/apps/notes/graphs/main?node=plan");
+  const tries = await screen.findAllByRole("link", { name: "Try in the playground" });
+  expect(tries.map((it) => it.getAttribute("href"))).toEqual([
+    "/apps/notes/play?graph=main",
+    "/apps/notes/play?graph=main&node=plan",
+  ]);
   fireEvent.click(await item("?which"));
   const branch = await screen.findByRole("complementary", { name: "which" });
   expect(branch.textContent).toContain("state.n > 1");

@@ -175,7 +175,7 @@ test("a tool that fails shows its failure, and one that is stopped shows that", 
   await enter("count", "4");
   fireEvent.click(await button("Call the tool"));
   const shown = await result();
-  expect(within(shown).getByRole("alert").textContent).toContain("limit too much");
+  expect(within(shown).getByRole("alert").textContent).toContain("limit: too much");
   within(shown).getByText("3 more host calls are not listed.");
   vi.stubGlobal("fetch", (request: Request) => {
     if (request.method !== "POST") return respond(request);

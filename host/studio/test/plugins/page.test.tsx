@@ -123,6 +123,14 @@ test("a plugin shows what it requests and the line that grants what is missing",
   expect(document.querySelector("img")).toBeNull();
 });
 
+test("the tool of a plugin leads to the playground of the app", async () => {
+  const tool_schemas = [{ name: "hail", description: "", input_schema: {} }];
+  plugins = [{ ...GREETER, tools: ["hail"], tool_schemas }];
+  show("/plugins/greeter?app=notes", OPERATOR);
+  const link = await screen.findByText("Try in the playground");
+  expect(link.getAttribute("href")).toBe("/apps/notes/play?tool=greeter%2Fhail");
+});
+
 test("the entries of several apps are told apart, and an unknown one is named", async () => {
   show("/plugins/greeter?app=other", OPERATOR);
   const apps = within(await screen.findByRole("navigation", { name: "Apps with this plugin" }));
