@@ -1,12 +1,15 @@
 // The answer to an interrupt: a form of its schema, and keys for the usual answers.
-import { Alert, ApiError, Button, useOnce } from "@wattle/page";
-import { type KeyboardEvent, useMemo, useRef, useState } from "react";
-import { type Checked, checked } from "../part/schema-form/check.ts";
+import { ApiError, Button } from "@wattle/page";
+import { type KeyboardEvent, useMemo, useRef } from "react";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { checked } from "../part/schema-form/check.ts";
 import { type Draft, draftOf } from "../part/schema-form/draft.ts";
 import { fieldOf } from "../part/schema-form/field.ts";
+import { focusAt, rendered } from "../part/schema-form/focus.ts";
 import { SchemaForm } from "../part/schema-form/form.tsx";
+import { Problems, useEntered } from "../part/schema-form/use-entered.tsx";
 import { useKeyHint, useShortcut } from "../shell/keys.tsx";
-import { ANSWER, focusAt, rendered } from "./focus.ts";
+import { ANSWER } from "./focus.ts";
 import styles from "./inbox.module.css";
 import type { InboxItem } from "./item.ts";
 import { sendAnswer } from "./read.ts";
@@ -29,8 +32,6 @@ interface AnswerFormProps {
 /** The schema of an interrupt without one. A text is the usual answer. */
 const ANYTHING = { anyOf: [{ type: "string", title: TEXTS.text }, { title: TEXTS.json }] };
 
-const NO_ERRORS: Checked["errors"] = new Map();
-
 const KEYS: Readonly<Record<Kind, string>> = { approve: "a", edit: "e", reject: "r" };
 
 /** The form and its buttons. */
@@ -38,34 +39,23 @@ export function AnswerForm({ item, kept, keptKey, onAnswered, onConflict }: Answ
   const { payload, response_schema } = item.interrupt;
   const box = useRef<HTMLFormElement>(null);
   const field = useMemo(() => fieldOf(response_schema ?? ANYTHING), [response_schema]);
-  const [draft, setDraft] = useState(() => kept.get(keptKey) ?? draftOf(field));
-  const [errors, setErrors] = useState(NO_ERRORS);
-  const [refusal, setRefusal] = useState<string>();
+  const entered = useEntered(field, () => kept.get(keptKey) ?? draftOf(field), box);
+  const { draft, errors } = entered;
   const change = (next: Draft) => {
     kept.set(keptKey, next);
-    setDraft(next);
-    // A problem is shown when an answer is sent, and goes away when it is solved.
-    if (errors.size > 0) setErrors(checked(field, next).errors);
+    entered.change(next);
   };
-  const [send, isSending] = useOnce(async (answer: unknown) => {
-    setRefusal(undefined);
+  const sending = useAttempt(async (answer: unknown) => {
     try {
       await sendAnswer(item, answer);
     } catch (error) {
       const isConflict = error instanceof ApiError && [404, 409].includes(error.status ?? 0);
       if (isConflict && (await onConflict())) return;
-      setRefusal(error instanceof Error ? error.message : String(error));
-      return;
+      throw error;
     }
     onAnswered();
   });
-  const submit = (chosen: Draft) => {
-    const { value, errors: found } = checked(field, chosen);
-    setErrors(found);
-    const [first] = found.keys();
-    if (first === undefined) void send(value);
-    else rendered(() => focusAt(box.current, first));
-  };
+  const submit = (chosen: Draft) => entered.submit(chosen, sending.act);
   const decide = ({ draft: chosen, hasFields }: Verdict, kind: Kind) => {
     change(chosen);
     const isComplete = checked(field, chosen).errors.size === 0;
@@ -98,11 +88,11 @@ export function AnswerForm({ item, kept, keptKey, onAnswered, onConflict }: Answ
       }}
     >
       <SchemaForm field={field} draft={draft} onDraft={change} errors={errors} />
-      {errors.size > 0 && <Alert>{TEXTS.problems(errors.size)}</Alert>}
-      {refusal !== undefined && <Alert>{TEXTS.refused(refusal)}</Alert>}
+      <Problems errors={errors} />
+      <Refusal error={sending.refusal} textOf={TEXTS.refused} />
       <div className={styles.buttons}>
-        <Button type="submit" kind="primary" busy={isSending}>
-          {isSending ? TEXTS.sending : TEXTS.send}
+        <Button type="submit" kind="primary" busy={sending.isBusy}>
+          {sending.isBusy ? TEXTS.sending : TEXTS.send}
         </Button>
         {verdicts.map(({ kind, verdict }) => (
           <VerdictButton key={kind} kind={kind} onDecide={() => decide(verdict, kind)} />

@@ -1,9 +1,10 @@
 // A conversation with a graph whose state has messages. Each message of the user is a run.
-import { Alert, Button, Composer, JsonView, MessageList, Said, ToolCard } from "@wattle/page";
+import { Button, Composer, JsonView, MessageList, Said, ToolCard } from "@wattle/page";
 import { useEffect, useEffectEvent, useState } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { cancelRun } from "../api/run.ts";
 import type { Thread } from "../api/thread.ts";
+import { Refusal } from "../part/attempt.tsx";
 import { visible } from "../part/text.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
 import { LiveText } from "../run/live-text.tsx";
@@ -38,7 +39,7 @@ export function Chat({ of, channel }: ChatProps) {
   const [turn, setTurn] = useState<Turn>();
   const [messages, setMessages] = useState<readonly Message[]>([]);
   const [isOver, setOver] = useState(true);
-  const [refusal, setRefusal] = useState<string>();
+  const [refusal, setRefusal] = useState<Error>();
   const send = async (text: string) => {
     setRefusal(undefined);
     const input = { [channel]: [{ role: "user", content: text }] };
@@ -48,7 +49,7 @@ export function Chat({ of, channel }: ChatProps) {
       setOver(false);
       setTurn({ place, text, input, before: turn === undefined ? 0 : turn.before + 1 });
     } catch (error) {
-      setRefusal(error instanceof Error ? error.message : String(error));
+      setRefusal(error instanceof Error ? error : new Error(String(error)));
       throw error;
     }
   };
@@ -74,7 +75,7 @@ export function Chat({ of, channel }: ChatProps) {
         {turn !== undefined && !isOver && <Said by="user">{visible(turn.text)}</Said>}
         {turn !== undefined && <TurnView key={turn.place.run} turn={turn} of={of} onEnd={end} />}
       </MessageList>
-      {refusal !== undefined && <Alert>{TEXTS.refused(visible(refusal))}</Alert>}
+      <Refusal error={refusal} />
       <Composer
         label={CHAT.label}
         placeholder={CHAT.placeholder}

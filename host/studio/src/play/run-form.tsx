@@ -1,8 +1,8 @@
 // A graph, or one of its nodes alone, that runs with what a user enters into a form.
-import { useOnce } from "@wattle/page";
 import { useMemo, useState } from "react";
 import type { RunPlace } from "../api/log.ts";
 import type { GraphDocument } from "../graph/definition.ts";
+import { useAttempt } from "../part/attempt.tsx";
 import { Text } from "../part/text.tsx";
 import { inputSchema } from "./input.ts";
 import { type GraphOf, type Start, startRun } from "./read.ts";
@@ -19,22 +19,16 @@ interface Started {
 /** Starts runs, and returns the newest one. */
 function useRuns(of: GraphOf) {
   const [started, setStarted] = useState<Started>();
-  const [refusal, setRefusal] = useState<string>();
-  const [start, isStarting] = useOnce(async (request: Start) => {
-    setRefusal(undefined);
-    try {
-      setStarted({ place: await startRun(of, request), input: request.input });
-    } catch (error) {
-      setRefusal(error instanceof Error ? error.message : String(error));
-    }
+  const starting = useAttempt(async (request: Start) => {
+    setStarted({ place: await startRun(of, request), input: request.input });
   });
-  return { started, refusal, start, isStarting };
+  return { started, starting };
 }
 
 /** A form for the input of a graph, and its newest run. */
 export function GraphForm({ of, graph }: { of: GraphOf; graph: GraphDocument }) {
   const schema = useMemo(() => inputSchema(graph.definition), [graph.definition]);
-  const { started, refusal, start, isStarting } = useRuns(of);
+  const { started, starting } = useRuns(of);
   return (
     <>
       <RequestForm
@@ -42,9 +36,9 @@ export function GraphForm({ of, graph }: { of: GraphOf; graph: GraphDocument }) 
         schema={schema}
         submit={RUN.start}
         busy={RUN.starting}
-        isBusy={isStarting}
-        refusal={refusal}
-        onSubmit={(input) => void start({ kind: "graph", input })}
+        isBusy={starting.isBusy}
+        refusal={starting.refusal}
+        onSubmit={(input) => starting.act({ kind: "graph", input })}
       />
       {started !== undefined && (
         <Trial key={started.place.run} place={started.place}>
@@ -69,7 +63,7 @@ interface NodeFormProps {
 /** A form for the input of a node, and its newest run. */
 export function NodeForm({ of, graph, node }: NodeFormProps) {
   const described = graph.nodes[node];
-  const { started, refusal, start, isStarting } = useRuns(of);
+  const { started, starting } = useRuns(of);
   return (
     <>
       {described !== undefined && described.doc !== "" && (
@@ -83,9 +77,9 @@ export function NodeForm({ of, graph, node }: NodeFormProps) {
         schema={described?.input_schema}
         submit={RUN.startNode}
         busy={RUN.starting}
-        isBusy={isStarting}
-        refusal={refusal}
-        onSubmit={(input) => void start({ kind: "node", node, input })}
+        isBusy={starting.isBusy}
+        refusal={starting.refusal}
+        onSubmit={(input) => starting.act({ kind: "node", node, input })}
       />
       {started !== undefined && <Trial key={started.place.run} place={started.place} />}
     </>

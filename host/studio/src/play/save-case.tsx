@@ -1,15 +1,15 @@
 // Saves a run as a case of a data set, and its thread as a test.
-import { Alert, Button, saveFile, TextField, useOnce } from "@wattle/page";
+import { Button, saveFile, TextField } from "@wattle/page";
 import { useId, useState } from "react";
 import type { RunPlace } from "../api/log.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
 import { jsonText } from "../part/schema-form/draft.ts";
-import { visible } from "../part/text.tsx";
 import { fileName } from "../thread/file-name.ts";
 import { type CaseRun, caseLine, expectationsOf, isCaseName, readExpectations } from "./case.ts";
 import styles from "./play.module.css";
 import { readTest } from "./read.ts";
-import { CASE, TEXTS } from "./texts.ts";
+import { CASE } from "./texts.ts";
 
 /** The type of the files. */
 const FILE_TYPE = "application/x-ndjson";
@@ -86,21 +86,15 @@ function CaseForm({ run }: { run: CaseRun }) {
 
 /** A button that saves the thread as a test of later code. */
 function SaveTest({ place }: { place: RunPlace }) {
-  const [refusal, setRefusal] = useState<string>();
-  const [save, isSaving] = useOnce(async () => {
-    setRefusal(undefined);
-    try {
-      saveFile(fileName(place.thread, "thread"), await readTest(place), FILE_TYPE);
-    } catch (error) {
-      setRefusal(error instanceof Error ? error.message : String(error));
-    }
+  const saving = useAttempt(async () => {
+    saveFile(fileName(place.thread, "thread"), await readTest(place), FILE_TYPE);
   });
   return (
     <>
-      <Button busy={isSaving} title={CASE.threadNote} onClick={() => void save()}>
-        {isSaving ? CASE.saving : CASE.saveTest}
+      <Button busy={saving.isBusy} title={CASE.threadNote} onClick={saving.act}>
+        {saving.isBusy ? CASE.saving : CASE.saveTest}
       </Button>
-      {refusal !== undefined && <Alert>{TEXTS.refused(visible(refusal))}</Alert>}
+      <Refusal error={saving.refusal} />
     </>
   );
 }

@@ -1,7 +1,8 @@
 // A tool that is called outside of any run, with what a user enters into a form.
-import { Button, useOnce } from "@wattle/page";
+import { Button } from "@wattle/page";
 import { useEffect, useRef, useState } from "react";
 import { durationText } from "../part/amount.ts";
+import { useAttempt } from "../part/attempt.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
@@ -23,19 +24,17 @@ interface ToolFormProps {
 export function ToolForm({ app, tool, tenant }: ToolFormProps) {
   const calling = useRef<AbortController>(undefined);
   const [ended, setEnded] = useState<ToolCall>();
-  const [refusal, setRefusal] = useState<string>();
   const [isStopped, setStopped] = useState(false);
-  const [call, isCalling] = useOnce(async (input: unknown) => {
+  const attempt = useAttempt(async (input: unknown) => {
     const controller = new AbortController();
     calling.current = controller;
-    setRefusal(undefined);
     setStopped(false);
     setEnded(undefined);
     try {
       setEnded(await callTool(app, tool.tool, { input, tenant }, controller.signal));
     } catch (error) {
-      if (controller.signal.aborted) setStopped(true);
-      else setRefusal(error instanceof Error ? error.message : String(error));
+      if (!controller.signal.aborted) throw error;
+      setStopped(true);
     }
   });
   // A call whose result nobody will see is not left running.
@@ -57,11 +56,11 @@ export function ToolForm({ app, tool, tenant }: ToolFormProps) {
         schema={tool.input_schema}
         submit={TOOL.call}
         busy={TOOL.calling}
-        isBusy={isCalling}
-        refusal={refusal}
-        onSubmit={(input) => void call(input)}
+        isBusy={attempt.isBusy}
+        refusal={attempt.refusal}
+        onSubmit={attempt.act}
       >
-        {isCalling && (
+        {attempt.isBusy && (
           <Button kind="danger" onClick={() => calling.current?.abort()}>
             {TOOL.stop}
           </Button>

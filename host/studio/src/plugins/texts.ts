@@ -79,6 +79,5 @@ export const DROP = {
   remove: "Remove",
   removeTitle: (plugin: string) => `Remove ${plugin}?`,
   removeText: "The host deletes the file. The plugin can be installed again.",
-  keep: "Keep",
   removed: (plugin: string) => `The host has removed ${plugin}.`,
 };

@@ -1,11 +1,11 @@
 // The log of a thread as a whole: its export as a file, and the verification of its seals.
-import { Alert, Button, Panel, saveFile, useOnce } from "@wattle/page";
+import { Button, Panel, saveFile } from "@wattle/page";
 import { useState } from "react";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { countText } from "../part/amount.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
-import { visible } from "../part/text.tsx";
 import { fileName } from "./file-name.ts";
 import { TEXTS } from "./texts.ts";
 import styles from "./thread.module.css";
@@ -23,32 +23,19 @@ const FILE_TYPE = "application/x-ndjson";
 export function Log({ thread, tenant }: LogProps) {
   const [hasBlobs, setHasBlobs] = useState(true);
   const [seals, setSeals] = useState<Seals>();
-  const [failure, setFailure] = useState<string>();
-  const attempt = async (work: () => Promise<void>) => {
-    setFailure(undefined);
-    try {
-      await work();
-    } catch (error) {
-      setFailure(error instanceof Error ? error.message : String(error));
-    }
-  };
-  const [save, isSaving] = useOnce(() =>
-    attempt(async () => {
-      const file = await readExport({ thread, tenant }, hasBlobs);
-      saveFile(fileName(thread, "jsonl"), file, FILE_TYPE);
-    }),
-  );
-  const [verify, isVerifying] = useOnce(() =>
-    attempt(async () => {
-      setSeals(undefined);
-      setSeals(await readSeals({ thread, tenant }));
-    }),
-  );
+  const saving = useAttempt(async () => {
+    const file = await readExport({ thread, tenant }, hasBlobs);
+    saveFile(fileName(thread, "jsonl"), file, FILE_TYPE);
+  });
+  const verifying = useAttempt(async () => {
+    setSeals(undefined);
+    setSeals(await readSeals({ thread, tenant }));
+  });
   return (
     <Panel title={TEXTS.log}>
       <div className={styles.actions}>
-        <Button busy={isSaving} onClick={() => void save()}>
-          {isSaving ? TEXTS.exporting : TEXTS.export}
+        <Button busy={saving.isBusy} onClick={saving.act}>
+          {saving.isBusy ? TEXTS.exporting : TEXTS.export}
         </Button>
         <label>
           <input
@@ -58,11 +45,12 @@ export function Log({ thread, tenant }: LogProps) {
           />{" "}
           {TEXTS.withBlobs}
         </label>
-        <Button busy={isVerifying} onClick={() => void verify()}>
-          {isVerifying ? TEXTS.verifying : TEXTS.verify}
+        <Button busy={verifying.isBusy} onClick={verifying.act}>
+          {verifying.isBusy ? TEXTS.verifying : TEXTS.verify}
         </Button>
       </div>
-      {failure !== undefined && <Alert>{visible(failure)}</Alert>}
+      <Refusal error={saving.refusal} />
+      <Refusal error={verifying.refusal} />
       <div role="status">{seals !== undefined && <Verified seals={seals} />}</div>
     </Panel>
   );

@@ -1,47 +1,30 @@
-// Something that changes a thread: it runs once at a time, its refusal is shown, and the thread is
-// read again afterwards.
-import { Alert, ApiError, Button, Dialog, useOnce } from "@wattle/page";
-import { type ReactNode, useState } from "react";
-import { visible } from "../part/text.tsx";
+// Something that changes a thread. What is shown of the thread is read again afterwards.
+import { ApiError } from "@wattle/page";
+import type { ReactNode } from "react";
+import { type Attempt, Refusal as PlainRefusal, useAttempt } from "../part/attempt.tsx";
+import { Confirm as PlainConfirm } from "../part/confirm.tsx";
 import { useRefresh } from "./requests.ts";
 import { ACTION } from "./texts.ts";
 
-export interface Action<A extends unknown[]> {
-  act: (...args: A) => void;
-  isBusy: boolean;
-  /** Why the host refused it the last time. */
-  refusal: Error | undefined;
-  /** Removes the refusal. */
-  forget: () => void;
-}
+/** The status of a request for which a thread is not in the right state. */
+const CONFLICT = 409;
 
-/** Returns an action. What is shown of threads is read again after it, also after a refusal. */
-export function useAction<A extends unknown[]>(work: (...args: A) => Promise<unknown>): Action<A> {
+/** Returns an attempt. What is shown of threads is read again after it, also after a refusal. */
+export function useAction<A extends unknown[]>(work: (...args: A) => Promise<unknown>): Attempt<A> {
   const refresh = useRefresh();
-  const [refusal, setRefusal] = useState<Error>();
-  const [run, isBusy] = useOnce(async (...args: A) => {
-    setRefusal(undefined);
+  return useAttempt(async (...args: A) => {
     try {
       await work(...args);
-    } catch (error) {
-      setRefusal(error instanceof Error ? error : new Error(String(error)));
+    } finally {
+      refresh();
     }
-    refresh();
   });
-  return {
-    act: (...args) => void run(...args),
-    isBusy,
-    refusal,
-    forget: () => setRefusal(undefined),
-  };
 }
 
-/** Says why the host refused a request. */
+/** Says why the host refused to change a thread. */
 export function Refusal({ error }: { error: Error | undefined }) {
-  if (error === undefined) return null;
-  const isConflict = error instanceof ApiError && error.status === 409;
-  const reason = visible(error.message);
-  return <Alert>{isConflict ? ACTION.conflict(reason) : ACTION.refused(reason)}</Alert>;
+  const isConflict = error instanceof ApiError && error.status === CONFLICT;
+  return <PlainRefusal error={error} textOf={isConflict ? ACTION.conflict : undefined} />;
 }
 
 interface ConfirmProps {
@@ -49,30 +32,17 @@ interface ConfirmProps {
   title: string;
   /** Name of the button that confirms. */
   name: string;
-  action: Pick<Action<[]>, "act" | "isBusy" | "refusal">;
+  action: Pick<Attempt<[]>, "act" | "isBusy" | "refusal">;
   onClose: () => void;
   children: ReactNode;
 }
 
-/** Asks before something that cannot be undone. It stays in place, so that the focus returns. */
-export function Confirm({ open, title, name, action, onClose, children }: ConfirmProps) {
-  const { act, isBusy, refusal } = action;
+/** Asks before an action. */
+export function Confirm({ action: { act, isBusy, refusal }, children, ...rest }: ConfirmProps) {
   return (
-    <Dialog
-      open={open}
-      title={title}
-      onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{ACTION.keep}</Button>
-          <Button kind="danger" busy={isBusy} onClick={act}>
-            {name}
-          </Button>
-        </>
-      }
-    >
+    <PlainConfirm {...rest} isBusy={isBusy} onConfirm={act}>
       {children}
       <Refusal error={refusal} />
-    </Dialog>
+    </PlainConfirm>
   );
 }

@@ -1,7 +1,7 @@
 // The button that opens the edit of a state. The form is loaded when it is opened.
-import { Button } from "@wattle/page";
-import { lazy, Suspense, useId, useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { Guarded } from "../access/access.tsx";
+import { Disclosure } from "../part/disclosure.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import type { Checkpoint, GraphPlace } from "../state/read.ts";
 import { EDIT } from "./texts.ts";
@@ -27,7 +27,6 @@ export function EditButton(props: EditButtonProps) {
 
 function Toggled({ place, checkpoint, onEdited }: EditButtonProps) {
   const [isOpen, setOpen] = useState(false);
-  const form = useId();
   useShortcut("e", EDIT.open, () => setOpen(true));
   const finish = (made: Checkpoint) => {
     setOpen(false);
@@ -35,16 +34,11 @@ function Toggled({ place, checkpoint, onEdited }: EditButtonProps) {
   };
   return (
     <section className={`${styles.fork} ${styles.edit}`} aria-label={EDIT.open}>
-      <Button aria-expanded={isOpen} aria-controls={form} onClick={() => setOpen(!isOpen)}>
-        {EDIT.open}
-      </Button>
-      <div id={form}>
-        {isOpen && (
-          <Suspense fallback={<p role="status">{EDIT.opening}</p>}>
-            <EditForm place={place} checkpoint={checkpoint} onEdited={finish} />
-          </Suspense>
-        )}
-      </div>
+      <Disclosure name={EDIT.open} isOpen={isOpen} onToggle={setOpen}>
+        <Suspense fallback={<p role="status">{EDIT.opening}</p>}>
+          <EditForm place={place} checkpoint={checkpoint} onEdited={finish} />
+        </Suspense>
+      </Disclosure>
     </section>
   );
 }

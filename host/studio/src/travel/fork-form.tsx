@@ -1,10 +1,11 @@
 // The form of a fork, below what is known of a host call or of a checkpoint.
-import { Alert, Button, Segments, useOnce } from "@wattle/page";
-import { type FormEvent, useId, useState } from "react";
+import { Button, Segments } from "@wattle/page";
+import { type FormEvent, useState } from "react";
 import { Guarded } from "../access/access.tsx";
 import type { LogEvent, RunPlace } from "../api/log.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { Disclosure } from "../part/disclosure.tsx";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
-import { visible } from "../part/text.tsx";
 import { compareRoute, useGo } from "../router/links.tsx";
 import { type Change, type Origin, originOf, startFork } from "./fork.ts";
 import { FORK } from "./texts.ts";
@@ -33,14 +34,12 @@ interface PartProps {
 
 function Toggled({ place, origin }: PartProps) {
   const [isOpen, setOpen] = useState(false);
-  const form = useId();
   const name = origin.kind === "call" ? FORK.atCall : FORK.atCheckpoint;
   return (
     <section className={styles.fork} aria-label={name}>
-      <Button aria-expanded={isOpen} aria-controls={form} onClick={() => setOpen(!isOpen)}>
-        {name}
-      </Button>
-      <div id={form}>{isOpen && <ForkForm place={place} origin={origin} />}</div>
+      <Disclosure name={name} isOpen={isOpen} onToggle={setOpen}>
+        <ForkForm place={place} origin={origin} />
+      </Disclosure>
     </section>
   );
 }
@@ -51,22 +50,16 @@ function ForkForm({ place, origin }: PartProps) {
   const [texts, setTexts] = useState(() => textsOf(origin));
   const [isCopy, setCopy] = useState(true);
   const [problem, setProblem] = useState<string>();
-  const [refusal, setRefusal] = useState<string>();
-  const [start, isStarting] = useOnce(async (change: Change) => {
-    setRefusal(undefined);
-    try {
-      const forked = await startFork(place, origin, change, isCopy);
-      go(compareRoute(place, forked));
-    } catch (error) {
-      setRefusal(error instanceof Error ? error.message : String(error));
-    }
+  const starting = useAttempt(async (change: Change) => {
+    const forked = await startFork(place, origin, change, isCopy);
+    go(compareRoute(place, forked));
   });
   const field = origin.kind === "call" ? kind : "input";
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const change = changeOf(origin, field, texts[field]);
     setProblem(change === undefined ? FORK.missing : undefined);
-    if (change !== undefined) void start(change);
+    if (change !== undefined) starting.act(change);
   };
   return (
     <form className={styles.form} noValidate onSubmit={submit}>
@@ -87,9 +80,9 @@ function ForkForm({ place, origin }: PartProps) {
         />
         <span>{FORK.copy}</span>
       </label>
-      {refusal !== undefined && <Alert>{FORK.refused(visible(refusal))}</Alert>}
-      <Button type="submit" kind="primary" busy={isStarting}>
-        {isStarting ? FORK.starting : FORK.start}
+      <Refusal error={starting.refusal} textOf={FORK.refused} />
+      <Button type="submit" kind="primary" busy={starting.isBusy}>
+        {starting.isBusy ? FORK.starting : FORK.start}
       </Button>
     </form>
   );

@@ -1,10 +1,11 @@
 // The calls in doubt of a thread, each with the decision about it.
 import { useQuery } from "@tanstack/react-query";
 import { Button, Panel, Segments, toast } from "@wattle/page";
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { Guarded } from "../access/access.tsx";
 import type { ThreadPlace } from "../api/log.ts";
 import type { Thread } from "../api/thread.ts";
+import { Disclosure } from "../part/disclosure.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
 import { Text, visible } from "../part/text.tsx";
@@ -66,7 +67,6 @@ function pathOf({ task, scope, call }: PendingCall): string {
 
 function Call({ place, call }: { place: ThreadPlace; call: PendingCall }) {
   const [isOpen, setOpen] = useState(false);
-  const form = useId();
   const { decision } = call;
   return (
     <section className={styles.call} aria-label={visible(`${call.function} ${call.summary}`)}>
@@ -76,12 +76,13 @@ function Call({ place, call }: { place: ThreadPlace; call: PendingCall }) {
       <Facts facts={factsOf(call)} />
       <p>{decision == null ? SETTLE.undecided : SETTLE.decided[decision.kind]}</p>
       <Guarded need="write">
-        <Button aria-expanded={isOpen} aria-controls={form} onClick={() => setOpen(!isOpen)}>
-          {decision == null ? SETTLE.decide : SETTLE.decideAgain}
-        </Button>
-        <div id={form}>
-          {isOpen && <SettleForm place={place} call={call} onSettled={() => setOpen(false)} />}
-        </div>
+        <Disclosure
+          name={decision == null ? SETTLE.decide : SETTLE.decideAgain}
+          isOpen={isOpen}
+          onToggle={setOpen}
+        >
+          <SettleForm place={place} call={call} onSettled={() => setOpen(false)} />
+        </Disclosure>
       </Guarded>
     </section>
   );

@@ -57,8 +57,6 @@ export const COMPARE = {
 
 /** The texts of everything that changes a thread. */
 export const ACTION = {
-  keep: "Do nothing",
-  refused: (reason: string) => `The host refused this: ${reason}`,
   conflict: (reason: string) =>
     `The host refused this, because the thread is not in the state for it: ${reason}. What is shown was read again.`,
 };

@@ -1,8 +1,9 @@
 // The blobs that a document refers to. One is read when a user asks for it, since it may be large.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, saveFile, useOnce } from "@wattle/page";
+import { Button, saveFile } from "@wattle/page";
 import { useEffect, useState } from "react";
 import { Failure } from "../../shell/failure.tsx";
+import { Refusal, useAttempt } from "../attempt.tsx";
 import { digestText } from "../digest.ts";
 import { visible } from "../text.tsx";
 import styles from "./blob.module.css";
@@ -42,15 +43,9 @@ export function Blobs({ thread, tenant, value }: BlobsProps) {
 
 function BlobItem({ place }: { place: BlobPlace }) {
   const [isOpen, setOpen] = useState(false);
-  const [failure, setFailure] = useState<string>();
   const name = digestText(place.digest);
-  const [save, isSaving] = useOnce(async () => {
-    setFailure(undefined);
-    try {
-      saveFile(`blob-${name}`, await readFile(place), FILE_TYPE);
-    } catch (error) {
-      setFailure(String(error instanceof Error ? error.message : error));
-    }
+  const saving = useAttempt(async () => {
+    saveFile(`blob-${name}`, await readFile(place), FILE_TYPE);
   });
   return (
     <div className={styles.blob}>
@@ -58,11 +53,11 @@ function BlobItem({ place }: { place: BlobPlace }) {
         <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {isOpen ? TEXTS.hide(name) : TEXTS.show(name)}
         </Button>
-        <Button busy={isSaving} onClick={() => void save()}>
+        <Button busy={saving.isBusy} onClick={saving.act}>
           {TEXTS.download(name)}
         </Button>
       </div>
-      {failure !== undefined && <Alert>{visible(failure)}</Alert>}
+      <Refusal error={saving.refusal} />
       {isOpen && <Content place={place} />}
     </div>
   );

@@ -26,4 +26,6 @@ export const TEXTS = {
   asJson: "Edit as JSON",
   asForm: "Edit as form",
   noForm: "The form has no place for this value.",
+  problems: (count: number) =>
+    count === 1 ? "One field has a problem." : `${count} fields have problems.`,
 };
