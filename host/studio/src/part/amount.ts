@@ -33,6 +33,20 @@ function short(amount: number): string {
   return amount.toFixed(amount < 10 ? 2 : amount < 100 ? 1 : 0);
 }
 
+/** Returns the time between a start and an end; `undefined` unless both are known. */
+export function tookText(
+  startMs: number | null | undefined,
+  endMs: number | null | undefined,
+): string | undefined {
+  if (startMs == null || endMs == null) return undefined;
+  return durationText((endMs - startMs) * MS_US);
+}
+
+/** Returns a duration of whole milliseconds. */
+export function msText(ms: number): string {
+  return durationText(ms * MS_US);
+}
+
 /** Returns a duration with about three digits. */
 export function durationText(us: number): string {
   if (us < MS_US) return `${us} µs`;

@@ -1,21 +1,16 @@
 // A run that the playground started: its timeline, and its thread once it has ended.
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState, useSyncExternalStore } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { readThread } from "../api/thread.ts";
 import { runRoute } from "../router/links.tsx";
 import { RunStore } from "../run/store.ts";
 import type { Timeline } from "../run/timeline.ts";
+import { useRunStore } from "../run/use-store.ts";
 import type { MadeCall } from "./calls.tsx";
 
 /** Follows a run. Another run needs another part of the page. */
 export function useTrial(place: RunPlace) {
-  const [store] = useState(() => new RunStore(place));
-  const { phase, error } = useSyncExternalStore(store.watch, store.state);
-  useEffect(() => {
-    store.start();
-    return () => store.stop();
-  }, [store]);
+  const [store, { phase, error }] = useRunStore(() => new RunStore(place));
   const { timeline } = store;
   const end = useQuery({
     queryKey: ["trial", place.thread, place.run, place.tenant],
@@ -33,13 +28,6 @@ export function liveText(timeline: Timeline): string {
     .rows()
     .findLast(({ status, call }) => status === "running" && call !== undefined && call.text !== "");
   return isLive?.call?.text ?? "";
-}
-
-/** Returns the duration of a run that has ended, in microseconds. */
-export function durationOf({ facts: { startedMs, endedMs } }: Timeline): number | undefined {
-  return startedMs === undefined || endedMs === undefined
-    ? undefined
-    : (endedMs - startedMs) * 1_000;
 }
 
 /** Returns the host calls of a run in order. */

@@ -23,9 +23,6 @@ export const TEXTS = {
   mode: "How the graph is tried",
   input: "Input",
   real: "The call is real, with all effects that its grants permit.",
-  refused: (reason: string) => `The host refused the request: ${reason}`,
-  problems: (count: number) =>
-    count === 1 ? "One field has a problem." : `${count} fields have problems.`,
 };
 
 export const RUN = {

@@ -1,21 +1,22 @@
 // What a run does and did: what its models write, its end, the state that it left and its calls.
-import { Alert, Button, useOnce } from "@wattle/page";
-import { type ReactNode, useState } from "react";
+import { Button } from "@wattle/page";
+import type { ReactNode } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { cancelRun } from "../api/run.ts";
 import type { Thread } from "../api/thread.ts";
-import { durationText } from "../part/amount.ts";
+import { tookText } from "../part/amount.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
-import { Text, visible } from "../part/text.tsx";
-import { inboxRoute, RouteLink, runRoute } from "../router/links.tsx";
+import { Text } from "../part/text.tsx";
+import { interruptRoute, RouteLink, runRoute } from "../router/links.tsx";
 import { LiveText } from "../run/live-text.tsx";
 import { Failure } from "../shell/failure.tsx";
 import { Calls, GrantedFailure } from "./calls.tsx";
-import { callsOf, durationOf, liveText, useTrial } from "./follow.ts";
+import { callsOf, liveText, useTrial } from "./follow.ts";
 import styles from "./play.module.css";
-import { RUN, TEXTS } from "./texts.ts";
+import { RUN } from "./texts.ts";
 
 /** A run that has ended. */
 export interface Ended {
@@ -32,14 +33,14 @@ interface TrialProps {
 /** A run from its start to its end. Give each run a key of its own. */
 export function Trial({ place, children }: TrialProps) {
   const { timeline, phase, error, end, retry } = useTrial(place);
-  const { status = "running" } = timeline.facts;
+  const { status = "running", startedMs, endedMs } = timeline.facts;
   const text = timeline.isOver ? "" : liveText(timeline);
-  const tookUs = durationOf(timeline);
+  const took = tookText(startedMs, endedMs);
   return (
     <section className={styles.result} aria-label={RUN.result} data-status={status}>
       <div className={styles.head}>
         <Status name={status} />
-        {tookUs !== undefined && <span>{`${RUN.duration}: ${durationText(tookUs)}`}</span>}
+        {took !== undefined && <span>{`${RUN.duration}: ${took}`}</span>}
         <RouteLink to={runRoute(place)}>{RUN.open}</RouteLink>
         {!timeline.isOver && <StopButton place={place} />}
       </div>
@@ -56,21 +57,13 @@ export function Trial({ place, children }: TrialProps) {
 
 /** A button that cancels a run. */
 export function StopButton({ place }: { place: RunPlace }) {
-  const [refusal, setRefusal] = useState<string>();
-  const [stop, isStopping] = useOnce(async () => {
-    setRefusal(undefined);
-    try {
-      await cancelRun(place);
-    } catch (error) {
-      setRefusal(error instanceof Error ? error.message : String(error));
-    }
-  });
+  const stopping = useAttempt(() => cancelRun(place));
   return (
     <>
-      <Button kind="danger" busy={isStopping} onClick={() => void stop()}>
+      <Button kind="danger" busy={stopping.isBusy} onClick={stopping.act}>
         {RUN.stop}
       </Button>
-      {refusal !== undefined && <Alert>{TEXTS.refused(visible(refusal))}</Alert>}
+      <Refusal error={stopping.refusal} />
     </>
   );
 }
@@ -106,11 +99,7 @@ export function Waiting({ thread, status, tenant }: EndProps) {
       </p>
     );
   }
-  const to = inboxRoute({
-    thread: thread_id,
-    interrupt: first.id,
-    ...(tenant === undefined ? {} : { of: tenant }),
-  });
+  const to = interruptRoute({ thread: thread_id, tenant }, first.id);
   return (
     <p>
       {RUN.questions(interrupts.length)} <RouteLink to={to}>{RUN.answer}</RouteLink>

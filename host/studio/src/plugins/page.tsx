@@ -1,7 +1,7 @@
 // The plugins of the host: what each exports, which permissions it lacks, and what it has used.
 import { type Column, DataTable } from "@wattle/page/table";
 import { Guarded, useAccess } from "../access/access.tsx";
-import { bytesText, countText, durationText } from "../part/amount.ts";
+import { bytesText, countText, msText } from "../part/amount.ts";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { pluginRoute, RouteLink } from "../router/links.tsx";
@@ -14,9 +14,6 @@ import { DROP, TEXTS } from "./texts.ts";
 
 /** Height of the table before it scrolls, in pixels. */
 const TABLE_PX = 720;
-
-/** Microseconds of a millisecond. */
-const MS_US = 1_000;
 
 const counted = (key: "calls" | "failed" | "denied"): Column<Plugin> => ({
   key,
@@ -58,7 +55,7 @@ const COLUMNS: readonly Column<Plugin>[] = [
     header: TEXTS.cpu,
     align: "end",
     value: ({ use }) => use.cpu_ms,
-    render: ({ use }) => durationText(use.cpu_ms * MS_US),
+    render: ({ use }) => msText(use.cpu_ms),
   },
   {
     key: "memory",

@@ -2,7 +2,7 @@
 import { Panel } from "@wattle/page";
 import type { ReactNode } from "react";
 import { Guarded, useAccess } from "../access/access.tsx";
-import { bytesText, countText, durationText } from "../part/amount.ts";
+import { bytesText, countText, msText } from "../part/amount.ts";
 import { digestText } from "../part/digest.ts";
 import { Facts } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
@@ -25,9 +25,6 @@ import styles from "./plugins.module.css";
 import { type Plugin, usePlugin } from "./read.ts";
 import { RemovePlugin } from "./remove.tsx";
 import { PAGE, TEXTS } from "./texts.ts";
-
-/** Microseconds of a millisecond. */
-const MS_US = 1_000;
 
 export default function PluginPage() {
   const plugin = useParam("plugin");
@@ -134,7 +131,7 @@ function Use({ plugin: { use } }: { plugin: Plugin }) {
           [TEXTS.calls, countText(use.calls)],
           [TEXTS.failed, countText(use.failed)],
           [TEXTS.denied, countText(use.denied)],
-          [TEXTS.cpu, durationText(use.cpu_ms * MS_US)],
+          [TEXTS.cpu, msText(use.cpu_ms)],
           [TEXTS.memory, bytesText(use.memory_peak_bytes)],
         ]}
       />

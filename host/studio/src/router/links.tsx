@@ -129,6 +129,11 @@ export function operationsRoute(filter: OperationsFilter = {}): string {
   return `/operations${writeSearch(filter)}`;
 }
 
+/** Returns the route of an interrupt of a thread in the inbox. */
+export function interruptRoute({ thread, tenant }: ThreadPlace, interrupt: string): string {
+  return inboxRoute({ thread, interrupt, ...(tenant === undefined ? {} : { of: tenant }) });
+}
+
 /** Returns a function that goes to a route. */
 export function useGo(): (route: string, options?: { replace: boolean }) => void {
   const { history } = useRouter();

@@ -1,8 +1,8 @@
 // A run: its facts, and one of its views, such as its timeline.
-import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { Suspense } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { type Run, useRun } from "../api/run.ts";
-import { countText, durationText } from "../part/amount.ts";
+import { countText, durationText, tookText } from "../part/amount.ts";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
@@ -18,6 +18,7 @@ import styles from "./run.module.css";
 import { RunStore } from "./store.ts";
 import { TEXTS } from "./texts.ts";
 import type { Timeline } from "./timeline.ts";
+import { useRunStore } from "./use-store.ts";
 import { VIEWS } from "./views.tsx";
 
 /** The search parameters of all views. Each view has others. */
@@ -39,12 +40,7 @@ function RunView({ place }: { place: RunPlace }) {
   const { view } = useSearchOf(SEARCH);
   const { View } = VIEWS.find(({ name }) => name === view) ?? VIEWS[0];
   useTitle(TEXTS.title(visible(run)));
-  const [store] = useState(() => new RunStore(place));
-  const state = useSyncExternalStore(store.watch, store.state);
-  useEffect(() => {
-    store.start();
-    return () => store.stop();
-  }, [store]);
+  const [store, state] = useRunStore(() => new RunStore(place));
   const { timeline } = store;
   const { version } = state;
   return (
@@ -117,8 +113,6 @@ function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {
   const { graph, reason, digest, startedMs, endedMs, recoveries, isDrained } = timeline.facts;
   const { modelCalls, guestUs, providerUs } = timeline.totals();
   const time = (ms: number | null | undefined) => ms != null && <Time ms={ms} />;
-  const took =
-    startedMs === undefined || endedMs === undefined ? undefined : (endedMs - startedMs) * 1_000;
   const facts: Fact[] = [
     [TEXTS.graph, graph && <Text>{graph}</Text>],
     [TEXTS.reason, reason && <Text>{reason}</Text>],
@@ -126,7 +120,7 @@ function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {
     [TEXTS.requested, time(run?.created_ms)],
     [TEXTS.started, time(startedMs)],
     [TEXTS.ended, time(endedMs)],
-    [TEXTS.duration, took !== undefined && durationText(took)],
+    [TEXTS.duration, tookText(startedMs, endedMs)],
     [TEXTS.modelCalls, countText(modelCalls)],
     [TEXTS.guestTime, durationText(guestUs)],
     [TEXTS.providerTime, durationText(providerUs)],

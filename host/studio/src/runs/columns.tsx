@@ -1,6 +1,6 @@
 // The columns of the list of runs.
 import { ALL_TENANTS } from "../access/tenant.ts";
-import { durationText } from "../part/amount.ts";
+import { tookText } from "../part/amount.ts";
 import styles from "../part/paged-list/paged-list.module.css";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
@@ -9,8 +9,6 @@ import type { Column } from "../part/virtual-list.tsx";
 import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
 import type { Run } from "./read.ts";
 import { TEXTS } from "./texts.ts";
-
-const MS_US = 1_000;
 
 /**
  * Returns the columns of a list of a tenant. If the request for the list named the tenant, the links
@@ -84,6 +82,5 @@ const DURATION: Column<Run> = {
   key: "duration",
   header: TEXTS.duration,
   className: `${styles.amount} ${styles.wide}`,
-  render: ({ started_ms, ended_ms }) =>
-    started_ms != null && ended_ms != null && durationText((ended_ms - started_ms) * MS_US),
+  render: ({ started_ms, ended_ms }) => tookText(started_ms, ended_ms),
 };

@@ -1,6 +1,6 @@
 // What is known of one of two runs as a whole.
 import type { RunPlace } from "../api/log.ts";
-import { countText, durationText } from "../part/amount.ts";
+import { countText, tookText } from "../part/amount.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
@@ -51,12 +51,11 @@ export function RunHead({ side, place, store, state }: RunHeadProps) {
 function factsOf(timeline: Timeline): Fact[] {
   const { reason, startedMs, endedMs } = timeline.facts;
   const { calls, input, output } = timeline.totals();
-  const isTimed = startedMs !== undefined && endedMs !== undefined;
   return [
     [TEXTS.reason, forkText(timeline) ?? (reason && <Text>{reason}</Text>)],
     [TEXTS.calls, countText(calls)],
     [TEXTS.tokens, TEXTS.tokensText(input, output)],
-    [TEXTS.duration, isTimed ? durationText((endedMs - startedMs) * 1_000) : undefined],
+    [TEXTS.duration, tookText(startedMs, endedMs)],
   ];
 }
 

@@ -1,7 +1,7 @@
 // The comparison of two runs: what is known of each, and their rows side by side from where they
 // part.
 import { Button } from "@wattle/page";
-import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { useMemo, useState } from "react";
 import { poll } from "../api/poll.ts";
 import { useFocusAfter } from "../part/focus-after.ts";
 import { Split } from "../part/split.tsx";
@@ -10,7 +10,8 @@ import { compareRoute, useGo, useSearchOf } from "../router/links.tsx";
 import { readRun, runName } from "../router/run-text.ts";
 import { name, oneOf } from "../router/search.ts";
 import { nameOf } from "../run/names.ts";
-import { type RunState, RunStore } from "../run/store.ts";
+import { RunStore } from "../run/store.ts";
+import { useRunStore } from "../run/use-store.ts";
 import { useTitle } from "../shell/title.ts";
 import { type Alignment, align, fromParting, type Pair } from "./align.ts";
 import { type Places, RunHead } from "./compare-head.tsx";
@@ -46,21 +47,10 @@ export default function ComparePage() {
   );
 }
 
-/** Returns the store of a run, which is read while the part is shown, and its state. */
-function useRun(create: () => RunStore): readonly [store: RunStore, state: RunState] {
-  const [store] = useState(create);
-  const state = useSyncExternalStore(store.watch, store.state);
-  useEffect(() => {
-    store.start();
-    return () => store.stop();
-  }, [store]);
-  return [store, state];
-}
-
 function CompareView({ places }: { places: Places }) {
   // A tab has one stream. The right run is the fork, which goes on while the left one has ended.
-  const [left, leftState] = useRun(() => new RunStore(places.left, poll));
-  const [right, rightState] = useRun(() => new RunStore(places.right));
+  const [left, leftState] = useRunStore(() => new RunStore(places.left, poll));
+  const [right, rightState] = useRunStore(() => new RunStore(places.right));
   const versions = `${leftState.version} ${rightState.version}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timelines differ in each version.
   const alignment = useMemo(() => align(left.timeline, right.timeline), [left, right, versions]);

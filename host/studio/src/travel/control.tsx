@@ -6,7 +6,7 @@ import { Guarded } from "../access/access.tsx";
 import type { RunPlace, ThreadPlace } from "../api/log.ts";
 import { cancelRun } from "../api/run.ts";
 import { type Thread, useQuietThread } from "../api/thread.ts";
-import { inboxRoute, RouteLink, runRoute, useGo } from "../router/links.tsx";
+import { interruptRoute, RouteLink, runRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { Confirm, Refusal, useAction } from "./action.tsx";
 import { Migrate } from "./migrate.tsx";
@@ -141,9 +141,8 @@ function Ended({ place }: { place: RunPlace }) {
 function Answer({ place, thread }: { place: ThreadPlace; thread: Thread }) {
   const [first] = thread.interrupts;
   if (first === undefined) return null;
-  const of = place.tenant === undefined ? {} : { of: place.tenant };
   return (
-    <RouteLink to={inboxRoute({ thread: place.thread, interrupt: first.id, ...of })}>
+    <RouteLink to={interruptRoute(place, first.id)}>
       {CONTROL.answer(thread.interrupts.length)}
     </RouteLink>
   );
