@@ -1,9 +1,10 @@
 // The filters of the inbox. They are in the address, so that a link shows the same list.
-import { SelectField, TextField } from "@wattle/page";
-import { type FormEvent, useRef, useState } from "react";
+import { SelectField } from "@wattle/page";
+import { useRef } from "react";
 import { useAccess } from "../access/access.tsx";
 import { choosesTenant } from "../access/tenant.ts";
 import { useApps } from "../api/apps.ts";
+import { FilterField } from "../part/filters/field.tsx";
 import { optionsOf } from "../part/options.ts";
 import { inboxRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
@@ -32,37 +33,8 @@ export function InboxFilters({ filter }: { filter: InboxFilter }) {
         options={optionsOf(TEXTS.all, apps, filter.app)}
       />
       {choosesTenant(access) && (
-        <TenantFilter key={filter.tenant ?? ""} filter={filter} onTenant={set("tenant")} />
+        <FilterField label={TEXTS.tenant} value={filter.tenant ?? ""} onValue={set("tenant")} />
       )}
     </section>
-  );
-}
-
-interface TenantFilterProps {
-  filter: InboxFilter;
-  onTenant: (name: string) => void;
-}
-
-/** The tenant, which has an effect when it is complete. */
-function TenantFilter({ filter, onTenant }: TenantFilterProps) {
-  const [name, setName] = useState(filter.tenant ?? "");
-  const apply = () => {
-    if (name.trim() !== (filter.tenant ?? "")) onTenant(name.trim());
-  };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    apply();
-  };
-  return (
-    <form onSubmit={submit}>
-      <TextField
-        label={TEXTS.tenant}
-        value={name}
-        onChange={setName}
-        onBlur={apply}
-        autoComplete="off"
-        spellCheck={false}
-      />
-    </form>
   );
 }

@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import { useAccess } from "../access/access.tsx";
 import { missingIn } from "../access/unauthorized.ts";
 import { type List, usePagedList } from "../api/pages.ts";
+import { None } from "../part/filters/none.tsx";
 import type { Draft } from "../part/schema-form/draft.ts";
 import { inboxRoute, RouteLink, useGo, useSearchOf } from "../router/links.tsx";
 import { Failure } from "../shell/failure.tsx";
@@ -41,7 +42,13 @@ export default function InboxPage() {
         <InboxFilters filter={filter} />
         {list.error !== null && <InboxFailure error={list.error} onRetry={list.retry} />}
         {list.error === null && rows === undefined && <p role="status">{TEXTS.reading}</p>}
-        {rows?.length === 0 && list.isComplete && <None filter={filter} />}
+        {rows?.length === 0 && list.isComplete && (
+          <None
+            isFiltered={filter.app !== undefined || filter.tenant !== undefined}
+            texts={TEXTS}
+            cleared={inboxRoute()}
+          />
+        )}
         {rows !== undefined && rows.length > 0 && (
           <p className={styles.count}>{TEXTS.pending(rows.length, list.isComplete)}</p>
         )}
@@ -145,15 +152,6 @@ function InboxFailure(props: { error: Error; onRetry: () => void }) {
     return <Alert kind="warning">{TEXTS.tenantNeeded}</Alert>;
   }
   return <Failure {...props} />;
-}
-
-function None({ filter: { app, tenant } }: { filter: InboxFilter }) {
-  if (app === undefined && tenant === undefined) return <p>{TEXTS.none}</p>;
-  return (
-    <p>
-      {TEXTS.noneMatch} <RouteLink to={inboxRoute()}>{TEXTS.clear}</RouteLink>
-    </p>
-  );
 }
 
 interface SelectedProps {

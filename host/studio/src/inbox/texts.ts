@@ -6,7 +6,6 @@ export const TEXTS = {
   app: "App",
   tenant: "Tenant",
   all: "All",
-  clear: "Clear filters",
   focusFilters: "Go to the filters",
   reading: "Reading the pending questions…",
   none: "No question is pending.",
@@ -42,8 +41,6 @@ export const TEXTS = {
   toForm: "Go to the answer",
   sendKeys: "Send the answer, in a field",
   leaveKey: "Leave the field",
-  problems: (count: number) =>
-    count === 1 ? "One field needs attention." : `${count} fields need attention.`,
   readOnly: "Your key may read questions and not answer them.",
   refused: (reason: string) => `The answer was not taken: ${reason}`,
   sent: (left: number) => `Answered. ${left} left.`,

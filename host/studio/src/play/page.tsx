@@ -1,11 +1,12 @@
 // The playground of an app: its graphs, the nodes of these, and its tools, one at a time.
-import { Segments, SelectField, TextField } from "@wattle/page";
-import { type FormEvent, useState } from "react";
+import { Segments, SelectField } from "@wattle/page";
+import { useState } from "react";
 import { Guarded, useAccess } from "../access/access.tsx";
 import { choosesTenant } from "../access/tenant.ts";
 import { useApps } from "../api/apps.ts";
 import type { GraphDocument } from "../graph/definition.ts";
 import { useGraph } from "../graph/read.ts";
+import { FilterField } from "../part/filters/field.tsx";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import {
@@ -34,7 +35,6 @@ const SEARCH = { graph: name, node: name, tool: name, tenant: name };
 export default function PlayPage() {
   const app = useParam("app");
   const search = useSearchOf(SEARCH);
-  const { tenant } = search;
   useTitle(TEXTS.title(visible(app)));
   return (
     <Panels>
@@ -45,7 +45,7 @@ export default function PlayPage() {
         <h2>{TEXTS.heading}</h2>
       </div>
       <Guarded need="write" otherwise={<p>{TEXTS.mayNot}</p>}>
-        <TenantField key={tenant ?? ""} app={app} search={search} />
+        <TenantField app={app} search={search} />
         <Subjects app={app} search={search} />
       </Guarded>
     </Panels>
@@ -61,29 +61,13 @@ interface PartProps {
 function TenantField({ app, search }: PartProps) {
   const access = useAccess();
   const go = useGo();
-  const [tenant, setTenant] = useState(search.tenant ?? "");
   if (!choosesTenant(access)) return null;
-  const apply = () => {
-    const chosen = tenant.trim();
-    if (chosen === (search.tenant ?? "")) return;
-    go(playRoute(app, { ...search, tenant: chosen }), { replace: true });
-  };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    apply();
-  };
+  const set = (tenant: string) => go(playRoute(app, { ...search, tenant }), { replace: true });
   return (
-    <form className={styles.tenant} onSubmit={submit}>
-      <TextField
-        label={TEXTS.tenant}
-        value={tenant}
-        onChange={setTenant}
-        onBlur={apply}
-        autoComplete="off"
-        spellCheck={false}
-      />
+    <div className={styles.tenant}>
+      <FilterField label={TEXTS.tenant} value={search.tenant ?? ""} onValue={set} />
       <p className="w-note">{TEXTS.tenantNote}</p>
-    </form>
+    </div>
   );
 }
 

@@ -1,9 +1,10 @@
 // The runs of all threads of the host, newest request first.
 import { useAccess } from "../access/access.tsx";
-import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import { isFiltered } from "../part/filters/conditions.ts";
+import { None } from "../part/filters/none.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
 import { PagedList } from "../part/paged-list/paged-list.tsx";
-import { RouteLink, runsRoute, useSearchOf } from "../router/links.tsx";
+import { runsRoute, useSearchOf } from "../router/links.tsx";
 import { useTitle } from "../shell/title.ts";
 import { columnsOf } from "./columns.tsx";
 import { FILTER, queryOf, type RunsQuery } from "./filter.ts";
@@ -31,17 +32,7 @@ function Runs({ query }: { query: RunsQuery }) {
       order={ORDER}
       columns={columnsOf(query.tenant)}
       texts={TEXTS}
-      none={<None query={query} />}
+      none={<None isFiltered={isFiltered(query)} texts={TEXTS} cleared={runsRoute()} />}
     />
-  );
-}
-
-function None({ query }: { query: RunsQuery }) {
-  const { tenant: _, ...conditions } = query;
-  if (Object.keys(conditions).length === 0) return <p>{TEXTS.none}</p>;
-  return (
-    <p>
-      {TEXTS.noneMatch} <RouteLink to={runsRoute()}>{FILTERS.clear}</RouteLink>
-    </p>
   );
 }

@@ -1,9 +1,10 @@
 // The list of threads of the host, newest update first.
 import { useAccess } from "../access/access.tsx";
-import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import { isFiltered } from "../part/filters/conditions.ts";
+import { None } from "../part/filters/none.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
 import { PagedList } from "../part/paged-list/paged-list.tsx";
-import { RouteLink, threadsRoute, useSearchOf } from "../router/links.tsx";
+import { threadsRoute, useSearchOf } from "../router/links.tsx";
 import { useTitle } from "../shell/title.ts";
 import { columnsOf } from "./columns.tsx";
 import { FILTER, queryOf, type ThreadQuery } from "./filter.ts";
@@ -31,17 +32,7 @@ function Threads({ query }: { query: ThreadQuery }) {
       order={ORDER}
       columns={columnsOf(query.tenant)}
       texts={TEXTS}
-      none={<None query={query} />}
+      none={<None isFiltered={isFiltered(query)} texts={TEXTS} cleared={threadsRoute()} />}
     />
-  );
-}
-
-function None({ query }: { query: ThreadQuery }) {
-  const { tenant: _, ...conditions } = query;
-  if (Object.keys(conditions).length === 0) return <p>{TEXTS.none}</p>;
-  return (
-    <p>
-      {TEXTS.noneMatch} <RouteLink to={threadsRoute()}>{FILTERS.clear}</RouteLink>
-    </p>
   );
 }

@@ -21,3 +21,8 @@ export function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T
   const found: unknown = Object.fromEntries(defined);
   return found as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
+
+/** Returns true if conditions leave out more than the threads of other tenants. */
+export function isFiltered(query: object): boolean {
+  return Object.keys(query).some((name) => name !== "tenant");
+}
