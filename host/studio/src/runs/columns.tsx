@@ -1,8 +1,8 @@
 // The columns of the list of runs.
 import { ALL_TENANTS } from "../access/tenant.ts";
 import { tookText } from "../part/amount.ts";
+import { GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
-import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import type { Column } from "../part/virtual-list.tsx";
@@ -45,31 +45,6 @@ export function columnsOf(tenant: string | undefined): readonly Column<Run>[] {
     DURATION,
   ];
 }
-
-const TENANT: Column<Run> = {
-  key: "tenant",
-  header: TEXTS.tenant,
-  className: styles.tenant,
-  render: ({ tenant }) => tenant != null && <Text>{tenant}</Text>,
-};
-
-const STATUS: Column<Run> = {
-  key: "status",
-  header: TEXTS.status,
-  className: styles.status,
-  render: ({ status, failure }) => (
-    <>
-      <Status name={status} /> {failure != null && <Text>{failure.code}</Text>}
-    </>
-  ),
-};
-
-const GRAPH: Column<Run> = {
-  key: "graph",
-  header: TEXTS.appAndGraph,
-  className: styles.wide,
-  render: ({ app, graph }) => <Text>{`${app} / ${graph}`}</Text>,
-};
 
 const REQUESTED: Column<Run> = {
   key: "requested",

@@ -1,11 +1,7 @@
 // The filters of the list of runs.
-import { SelectField } from "@wattle/page";
-import { useAccess } from "../access/access.tsx";
-import { choosesTenant } from "../access/tenant.ts";
-import { FilterField } from "../part/filters/field.tsx";
 import { Filters, TimeField } from "../part/filters/filters.tsx";
-import { ALL, useAppOptions, useGraphOptions } from "../part/filters/options.ts";
-import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import { ALL } from "../part/filters/options.ts";
+import { FurtherFields, UsualFields } from "../part/filters/usual-fields.tsx";
 import { runsRoute, useGo } from "../router/links.tsx";
 import { type RunsFilter, STATUSES, withValue } from "./filter.ts";
 import { TEXTS } from "./texts.ts";
@@ -19,7 +15,6 @@ const STATUS_OPTIONS = [ALL, ...STATUSES.map((value) => ({ value, name: value })
 const MORE: readonly Key[] = ["graph", "failure", "created_from_ms", "created_to_ms"];
 
 export function RunsFilters({ filter }: { filter: RunsFilter }) {
-  const access = useAccess();
   const go = useGo();
   const set = (key: Key) => (value: string) =>
     go(runsRoute(withValue(filter, key, value)), { replace: true });
@@ -29,34 +24,7 @@ export function RunsFilters({ filter }: { filter: RunsFilter }) {
       count={MORE.filter((key) => filter[key] !== undefined).length}
       more={<More filter={filter} set={set} />}
     >
-      <FilterField
-        label={FILTERS.text}
-        type="search"
-        placeholder={TEXTS.textHint}
-        value={filter.text ?? ""}
-        problemOf={tooLong("text")}
-        onValue={set("text")}
-      />
-      <SelectField
-        label={FILTERS.status}
-        value={filter.status ?? ""}
-        onChange={set("status")}
-        options={STATUS_OPTIONS}
-      />
-      <SelectField
-        label={FILTERS.app}
-        value={filter.app ?? ""}
-        onChange={set("app")}
-        options={useAppOptions(filter)}
-      />
-      {choosesTenant(access) && (
-        <FilterField
-          label={FILTERS.tenant}
-          value={filter.tenant ?? ""}
-          problemOf={tooLong("tenant")}
-          onValue={set("tenant")}
-        />
-      )}
+      <UsualFields filter={filter} set={set} textHint={TEXTS.textHint} statuses={STATUS_OPTIONS} />
     </Filters>
   );
 }
@@ -71,18 +39,7 @@ interface MoreProps {
 function More({ filter, set }: MoreProps) {
   return (
     <>
-      <SelectField
-        label={FILTERS.graph}
-        value={filter.graph ?? ""}
-        onChange={set("graph")}
-        options={useGraphOptions(filter)}
-      />
-      <FilterField
-        label={FILTERS.failure}
-        value={filter.failure ?? ""}
-        problemOf={tooLong("failure")}
-        onValue={set("failure")}
-      />
+      <FurtherFields filter={filter} set={set} />
       <TimeField
         label={TEXTS.createdSince}
         value={filter.created_from_ms}
@@ -95,9 +52,4 @@ function More({ filter, set }: MoreProps) {
       />
     </>
   );
-}
-
-/** Returns what tells whether a parameter cannot have a value, which is then too long. */
-function tooLong(key: "text" | "tenant" | "failure"): (value: string) => string | undefined {
-  return (value) => (withValue({}, key, value)[key] === undefined ? FILTERS.tooLong : undefined);
 }

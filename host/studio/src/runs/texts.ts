@@ -13,9 +13,6 @@ export const TEXTS = {
   list: "Runs, newest request first",
   run: "Run",
   thread: "Thread",
-  tenant: "Tenant",
-  status: "Status",
-  appAndGraph: "App and graph",
   requested: "Requested",
   duration: "Duration",
 };

@@ -1,7 +1,7 @@
 // The columns of the list of threads.
 import { ALL_TENANTS } from "../access/tenant.ts";
+import { GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
-import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import type { Column } from "../part/virtual-list.tsx";
@@ -34,31 +34,6 @@ export function columnsOf(tenant: string | undefined): readonly Column<Thread>[]
     CREATED,
   ];
 }
-
-const TENANT: Column<Thread> = {
-  key: "tenant",
-  header: TEXTS.tenant,
-  className: styles.tenant,
-  render: ({ tenant }) => tenant != null && <Text>{tenant}</Text>,
-};
-
-const STATUS: Column<Thread> = {
-  key: "status",
-  header: TEXTS.status,
-  className: styles.status,
-  render: ({ status, failure }) => (
-    <>
-      <Status name={status} /> {failure != null && <Text>{failure.code}</Text>}
-    </>
-  ),
-};
-
-const GRAPH: Column<Thread> = {
-  key: "graph",
-  header: TEXTS.appAndGraph,
-  className: styles.wide,
-  render: ({ app, graph }) => <Text>{`${app} / ${graph}`}</Text>,
-};
 
 const WIDE_TIME = `${styles.time} ${styles.wide}`;
 

@@ -1,11 +1,9 @@
 // The filters of the list of threads.
-import { SelectField } from "@wattle/page";
-import { useAccess } from "../access/access.tsx";
-import { choosesTenant } from "../access/tenant.ts";
 import { FilterField } from "../part/filters/field.tsx";
 import { Filters, TimeField } from "../part/filters/filters.tsx";
-import { ALL, useAppOptions, useGraphOptions } from "../part/filters/options.ts";
+import { ALL } from "../part/filters/options.ts";
 import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import { FurtherFields, UsualFields } from "../part/filters/usual-fields.tsx";
 import type { Option } from "../part/options.ts";
 import { visible } from "../part/text.tsx";
 import { threadsRoute, useGo } from "../router/links.tsx";
@@ -41,7 +39,6 @@ const MORE: readonly Key[] = ["graph", "failure", "metadata", ...TIMES.map(([key
 
 /** The filters. `query` has the conditions of this filter. */
 export function ThreadFilters({ filter, query }: { filter: ThreadFilter; query: ThreadQuery }) {
-  const access = useAccess();
   const go = useGo();
   const set = (key: Key) => (value: string) =>
     go(threadsRoute(withValue(filter, key, value)), { replace: true });
@@ -51,34 +48,12 @@ export function ThreadFilters({ filter, query }: { filter: ThreadFilter; query: 
       count={MORE.filter((key) => filter[key] !== undefined).length}
       more={<More filter={filter} set={set} />}
     >
-      <FilterField
-        label={FILTERS.text}
-        type="search"
-        placeholder={TEXTS.textHint}
-        value={filter.text ?? ""}
-        problemOf={tooLong("text")}
-        onValue={set("text")}
+      <UsualFields
+        filter={filter}
+        set={set}
+        textHint={TEXTS.textHint}
+        statuses={useStatusOptions(query)}
       />
-      <SelectField
-        label={FILTERS.status}
-        value={filter.status ?? ""}
-        onChange={set("status")}
-        options={useStatusOptions(query)}
-      />
-      <SelectField
-        label={FILTERS.app}
-        value={filter.app ?? ""}
-        onChange={set("app")}
-        options={useAppOptions(filter)}
-      />
-      {choosesTenant(access) && (
-        <FilterField
-          label={FILTERS.tenant}
-          value={filter.tenant ?? ""}
-          problemOf={tooLong("tenant")}
-          onValue={set("tenant")}
-        />
-      )}
     </Filters>
   );
 }
@@ -87,18 +62,7 @@ export function ThreadFilters({ filter, query }: { filter: ThreadFilter; query: 
 function More({ filter, set }: PartProps) {
   return (
     <>
-      <SelectField
-        label={FILTERS.graph}
-        value={filter.graph ?? ""}
-        onChange={set("graph")}
-        options={useGraphOptions(filter)}
-      />
-      <FilterField
-        label={FILTERS.failure}
-        value={filter.failure ?? ""}
-        problemOf={tooLong("failure")}
-        onValue={set("failure")}
-      />
+      <FurtherFields filter={filter} set={set} />
       <FilterField
         label={TEXTS.metadata}
         placeholder={TEXTS.metadataHint}
@@ -111,11 +75,6 @@ function More({ filter, set }: PartProps) {
       ))}
     </>
   );
-}
-
-/** Returns what tells whether a parameter cannot have a value, which is then too long. */
-function tooLong(key: "text" | "tenant" | "failure"): (value: string) => string | undefined {
-  return (value) => (withValue({}, key, value)[key] === undefined ? FILTERS.tooLong : undefined);
 }
 
 function pairsProblem(text: string): string | undefined {

@@ -29,9 +29,6 @@ export const TEXTS = {
   stopped: "Not all older threads were searched.",
   list: "Threads, newest update first",
   thread: "Thread",
-  tenant: "Tenant",
-  status: "Status",
-  appAndGraph: "App and graph",
   updated: "Updated",
   created: "Created",
 };

@@ -22,7 +22,7 @@ export function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T
   return found as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-/** Returns true if conditions leave out more than the threads of other tenants. */
+/** Returns true if a query has a condition other than the tenant. */
 export function isFiltered(query: object): boolean {
   return Object.keys(query).some((name) => name !== "tenant");
 }

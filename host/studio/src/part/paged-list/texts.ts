@@ -2,4 +2,7 @@
 
 export const TEXTS = {
   further: "Search further",
+  tenant: "Tenant",
+  status: "Status",
+  appAndGraph: "App and graph",
 };

@@ -1,0 +1,86 @@
+// The fields that the filters of several lists have.
+import { SelectField } from "@wattle/page";
+import { useAccess } from "../../access/access.tsx";
+import { choosesTenant } from "../../access/tenant.ts";
+import { type Check, name } from "../../router/search.ts";
+import type { Option } from "../options.ts";
+import { words } from "./conditions.ts";
+import { FilterField } from "./field.tsx";
+import { useAppOptions, useGraphOptions } from "./options.ts";
+import { TEXTS } from "./texts.ts";
+
+type Key = "text" | "status" | "app" | "graph" | "tenant" | "failure";
+
+interface FieldsProps {
+  filter: Partial<Readonly<Record<Key, string | undefined>>>;
+  /** Returns what gives a parameter another value. */
+  set: (key: Key) => (value: string) => void;
+}
+
+interface UsualFieldsProps extends FieldsProps {
+  /** What the text is looked for in. */
+  textHint: string;
+  statuses: readonly Option[];
+}
+
+/** The filters that are needed often. */
+export function UsualFields({ filter, set, textHint, statuses }: UsualFieldsProps) {
+  const access = useAccess();
+  return (
+    <>
+      <FilterField
+        label={TEXTS.text}
+        type="search"
+        placeholder={textHint}
+        value={filter.text ?? ""}
+        problemOf={tooLongFor(words)}
+        onValue={set("text")}
+      />
+      <SelectField
+        label={TEXTS.status}
+        value={filter.status ?? ""}
+        onChange={set("status")}
+        options={statuses}
+      />
+      <SelectField
+        label={TEXTS.app}
+        value={filter.app ?? ""}
+        onChange={set("app")}
+        options={useAppOptions(filter)}
+      />
+      {choosesTenant(access) && (
+        <FilterField
+          label={TEXTS.tenant}
+          value={filter.tenant ?? ""}
+          problemOf={tooLongFor(name)}
+          onValue={set("tenant")}
+        />
+      )}
+    </>
+  );
+}
+
+/** The filters by graph and by failure, which are needed less often. */
+export function FurtherFields({ filter, set }: FieldsProps) {
+  return (
+    <>
+      <SelectField
+        label={TEXTS.graph}
+        value={filter.graph ?? ""}
+        onChange={set("graph")}
+        options={useGraphOptions(filter)}
+      />
+      <FilterField
+        label={TEXTS.failure}
+        value={filter.failure ?? ""}
+        problemOf={tooLongFor(words)}
+        onValue={set("failure")}
+      />
+    </>
+  );
+}
+
+/** Returns what tells whether a parameter cannot have a value, which is then too long. */
+function tooLongFor(check: Check): (value: string) => string | undefined {
+  return (value) => (check(value) === undefined ? TEXTS.tooLong : undefined);
+}
