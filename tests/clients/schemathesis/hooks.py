@@ -40,6 +40,10 @@ LEFT_OUT = re.compile(r"[?&][^&=]*=(&|$)")
 PICKY = ["webhook", "checkpoint", "checkpoint_id", "interrupt_before", "interrupt_after", "context"]
 
 
+# Components are bytes as they are.
+schemathesis.serializer.alias("application/wasm", "application/octet-stream")
+
+
 def is_right(case: schemathesis.Case) -> bool:
     """Whether the request is as the description wants it."""
     return case.meta is not None and case.meta.generation.mode.is_positive
