@@ -4,7 +4,10 @@
 //! The allocator of the standard library takes all of its memory by growing that of the guest. A
 //! guest makes one call, so it would grow in each, and the host would change the protection of its
 //! memory for each growth, and once more for the next guest. Most steps fit into [`ARENA`].
-#![expect(unsafe_code, reason = "an allocator hands out memory without a type")]
+#![expect(
+    unsafe_code,
+    reason = "the trait `GlobalAlloc` is unsafe: its callers trust the memory that it returns"
+)]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::arch::wasm32::memory_grow;

@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn failures_are_those_of_a_parser_with_paths(
+        fn texts_are_read_as_by_a_parser_that_always_tracks_paths(
             counts in vec(select(vec!["1", "1", "-1", "1.5", "\"x\"", "null", "[]", "01"]), 0..4),
             rest in "[\\]}{,1 ]{0,2}",
             cut in option::of(any::<Index>()),

@@ -258,14 +258,14 @@ mod tests {
     use crate::{emit, interrupt, llm, params, sql, tools};
 
     #[test]
-    fn call_without_a_fake_host_names_the_missing_method() {
+    fn failure_of_a_call_without_a_fake_host_names_the_method_that_runs_it() {
         let failure = emit::custom("a", json!(1)).unwrap_err();
         assert_eq!(failure.code, code::UNSUPPORTED);
         assert!(failure.message.contains("`FakeHost::run`"));
     }
 
     #[test]
-    fn call_without_a_script_names_the_missing_method() {
+    fn failure_of_a_call_without_a_script_names_the_method_that_sets_it() {
         let failure = FakeHost::new().run(|| sql::database("a").query("SELECT 1", params![]));
         assert!(failure.unwrap_err().message.contains("`FakeHost::sql`"));
     }
