@@ -168,7 +168,11 @@ mod tests {
         let decision = run(&host, json!({"route": "chat"}), talk).unwrap();
         let written = decision.update("messages").unwrap();
         let ids: Vec<_> = written.as_array().unwrap().iter().map(|it| &it["id"]).collect();
-        assert_eq!(ids, ["tool--t-0", "run--t-1"], "the result of the open call has an id too");
+        assert_eq!(
+            ids,
+            ["tool--t-0", "run--t-1"],
+            "the result that is added for a call without a result has an id too"
+        );
     }
 
     #[test]

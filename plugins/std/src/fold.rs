@@ -65,8 +65,8 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// Merges the schemas of a field in two variants: into an `enum` if both are constants, otherwise
-/// into `anyOf`.
+/// Merges the two schemas that a field has in two variants of a union. The result is an `enum` if
+/// each is a constant or an `enum`, otherwise an `anyOf`. Equal schemas remain one schema.
 fn both(one: &Value, other: &Value) -> Value {
     let (one, other) = (enumerated(one), enumerated(other));
     if one == other {

@@ -30,7 +30,7 @@ const IDS: &[&str] = &["file_id", "fileId"];
 /// Keys of the name of a file or a tool.
 const NAMES: &[&str] = &["filename", "file_name", "fileName", "title", "name"];
 
-/// Keys of objects within a block that contain the fields of a file.
+/// Keys of a block whose value may be an object with the fields of a file.
 const HOLDERS: &[&str] = &[
     "source",
     "file",

@@ -81,7 +81,7 @@ fn kind(part: &Value) -> String {
     let first = || part.as_object()?.keys().next().map(String::as_str);
     match named.or_else(first) {
         Some(kind) => format!("`{kind:.40}`"),
-        None => "neither a text nor an object with a field".to_owned(),
+        None => "neither a string nor a non-empty object".to_owned(),
     }
 }
 
@@ -114,8 +114,8 @@ mod tests {
             (json!([{"type": "image", "data": "x"}]), "part 0 of `content` (`image`): "),
             (json!([{"image": {"source": 7}}]), "part 0 of `content` (`image`): "),
             (json!([{"text": 7}]), "part 0 of `content` (`text`): invalid type"),
-            (json!(["a", 7]), "part 1 of `content` (neither a text"),
-            (json!([{}]), "part 0 of `content` (neither a text"),
+            (json!(["a", 7]), "part 1 of `content` (neither a string"),
+            (json!([{}]), "part 0 of `content` (neither a string"),
             (json!(7), "`content` must be a string or an array"),
         ] {
             let error = check(&content).unwrap_err();
