@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_of_a_half_open_link_receives_nothing_until_it_is_closed() {
+    async fn the_client_of_a_half_open_connection_receives_nothing_until_the_link_closes_it() {
         let (link, mut client) = linked().await;
         say(&mut client, "one").await;
         assert_eq!(hear(&mut client, 3).await, "one");

@@ -92,7 +92,7 @@ impl Case {
         values.map(|(_, value)| value.clone()).collect()
     }
 
-    /// Returns the expected keys and values, in order.
+    /// Returns the keys after `===` with their values, in order: the expected outcome.
     pub fn expected(&self) -> &[(String, String)] {
         &self.expected
     }

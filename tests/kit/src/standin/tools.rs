@@ -47,7 +47,8 @@ pub(super) struct CompletedCall<'q> {
     pub(super) answer: &'q str,
 }
 
-/// The output of the rules.
+/// The next output of the model: its text and its tool calls, with the name of the rule that chose
+/// them.
 pub(super) struct RuleOutput {
     pub(super) content: String,
     pub(super) asks: Vec<Ask>,

@@ -110,7 +110,7 @@ fn photo(call: &Call, query: &str) -> Value {
     })
 }
 
-/// Returns the URL of an image. The real service has a separate host for images.
+/// Returns the URL of an image at the stand-in. The real service has a separate host for images.
 fn picture(call: &Call, id: &str, size: &str) -> String {
     format!("{}/photo-{id}?ixid=standin&fm=jpg&w={size}", call.base_url())
 }

@@ -13,7 +13,7 @@ async fn start(arguments: &[&str]) -> (Program, Value) {
 }
 
 #[tokio::test]
-async fn the_program_prints_its_urls_and_ends_with_its_input() {
+async fn the_program_prints_its_urls_and_exits_at_the_end_of_its_input() {
     let (mut program, addresses) = start(&[]).await;
     let url = format!("{}/count/a", addresses["base_url"].as_str().unwrap());
     let counted: Value = reqwest::get(&url).await.unwrap().json().await.unwrap();
