@@ -12,7 +12,7 @@ use wattle_plugin::prelude::{
 use crate::expression::{DateInput, Expression};
 use crate::resolve::resolve;
 
-/// Name of the event with invalid arguments.
+/// Name of the event that contains arguments without a valid date.
 const FAILED: &str = "date_parse_failed";
 
 /// 将结构化的时间语义数据转换为 13 位时间戳。支持相对日期（如昨天、今天）和绝对日期（如1月2日）

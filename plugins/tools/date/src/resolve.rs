@@ -6,8 +6,8 @@ use wattle_plugin::prelude::{Failure, settings};
 use crate::calendar::Date;
 use crate::expression::Expression;
 
-/// Whether "today" means the current time and not midnight, as for all other days. Most people who
-/// say it mean now.
+/// Whether "today" means the current time. All other days mean their first instant. Most people who
+/// say "today" mean now.
 const TODAY_IS_NOW: bool = true;
 
 /// Setting with the IANA name of the time zone.

@@ -216,7 +216,8 @@ mod tests {
         assert!(request.headers.contains(&token));
     }
 
-    /// Returns the result of a call and the number of requests.
+    /// Creates a record at a service that responds as `script` says. The script gets the number of
+    /// the request, from 1. Returns the result and the number of requests.
     fn after(
         script: impl Fn(u32) -> Result<Response, Failure> + 'static,
     ) -> (Result<String, Refusal>, u32) {

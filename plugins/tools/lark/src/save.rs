@@ -8,7 +8,7 @@ use crate::bitable::{Refusal, Table};
 use crate::client_token::client_token;
 use crate::expense::{Arguments, Expense};
 
-/// Setting with the IANA name of the time zone of the field `time`.
+/// Setting with the IANA name of the time zone for the field `time` of the output.
 const ZONE_SETTING: &str = "date_time_zone";
 
 /// Default time zone.
