@@ -12,8 +12,8 @@ const SUBDOMAINS: [&str; 3] = ["www.", "m.", "music."];
 /// Path prefixes before an id.
 const FOLDERS: [&str; 4] = ["shorts/", "embed/", "live/", "v/"];
 
-/// Number of characters of an id. Current ids have 11, and shorter words after a slash are pages of
-/// YouTube.
+/// Permitted lengths of an id, in characters. Current ids have 11. A word of fewer than 6 after a
+/// slash is a page of YouTube.
 const ID_CHARS: std::ops::RangeInclusive<usize> = 6..=64;
 
 /// Normalizes a URL; `None` if the text is not one URL of a video and nothing else.

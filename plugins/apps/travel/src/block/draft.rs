@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_11_s3_21_the_schema_permits_no_coordinates_and_no_other_type() {
+    fn s3_11_s3_21_the_schema_permits_no_coordinates_and_only_the_known_block_types() {
         let schema = schemars::schema_for!(Draft).to_value();
         let definition = &schema["$defs"]["DraftBlock"]["properties"];
         assert_eq!(definition["location"]["type"], "null");

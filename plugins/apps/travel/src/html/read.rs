@@ -185,7 +185,8 @@ impl Reader {
         Ok(number)
     }
 
-    /// Returns true if the content at this position is left out or collected.
+    /// Returns true if the content of the innermost open element is left out, or is collected as
+    /// text (`<style>`, `<title>`): elements in it are not written.
     fn is_closed(&self) -> bool {
         let kind = self.open.last().map(|open| open.kind);
         matches!(kind, Some(Kind::Hidden | Kind::Captured))

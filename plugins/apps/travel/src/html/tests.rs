@@ -122,7 +122,7 @@ fn remains_of_a_tag_are_text() {
 }
 
 #[test]
-fn styles_and_titles_cannot_end_early() {
+fn text_in_style_and_title_cannot_end_the_element_and_begin_another() {
     check("<style>a{}</style/x><script>y</script></style>a", "<style>a{}</style>a");
     check("<style>a{b:'<img src=x onerror=y>'}</style>", {
         "<style>a{b:'\\3c img src=x onerror=y>'}</style>"

@@ -62,13 +62,14 @@ impl Sources {
                 .any(|prefix| begins_with(url, prefix) && is_base64(&url[prefix.len()..]))
     }
 
-    /// Returns true if the argument of a tool may name an image: a photograph, or an image of this
-    /// host.
+    /// Returns true if a tool accepts this URL as an image: a photograph, or an image in this host's
+    /// blob store.
     pub(crate) fn is_given_image(&self, url: &str) -> bool {
         self.is_image(url) && (url.starts_with(&self.photographs) || is_blob(url))
     }
 
-    /// Returns true if the argument of a tool may name an image of a video.
+    /// Returns true if a tool accepts this URL as the thumbnail of a video: a URL of a service of
+    /// thumbnails, or one that the tool accepts as an image.
     pub(crate) fn is_given_thumbnail(&self, url: &str) -> bool {
         self.is_image(url) && self.thumbnails.iter().any(|base| url.starts_with(base))
             || self.is_given_image(url)
@@ -121,8 +122,8 @@ fn base(setting: &str, address: &str) -> Result<String, Failure> {
 #[derive(Debug, Clone)]
 pub(super) struct Pictures {
     sources: Sources,
-    /// The permitted images from other origins; `None` permits all. Any other image could report
-    /// the reader to its host.
+    /// The permitted images from other origins; `None` permits all that a page may show. The server
+    /// of an unknown image would learn who reads the page.
     known: Option<Vec<String>>,
 }
 

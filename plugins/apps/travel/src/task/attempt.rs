@@ -7,7 +7,8 @@ use wattle_plugin::prelude::{Completion, Failure, Value, code, json, log};
 use crate::task::ask::told;
 use crate::task::spec::Task;
 
-/// Failure code of a task at which every model failed.
+/// Failure code of a model task ([`Task`]) for which no model of the route returned a valid
+/// completion.
 pub(crate) const TASK_FAILED: &str = "task-failed";
 
 /// A completion that passed all checks.

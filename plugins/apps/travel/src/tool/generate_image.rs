@@ -20,7 +20,7 @@ pub(crate) fn generate_image(context: &ToolContext, input: Input) -> Result<Tool
     let Made { images, models, error } = generate(&plan.value)?;
     if images.is_empty() {
         let reason = error.unwrap_or_default();
-        return Ok(none(format!("no picture could be made: {reason}"), &plan));
+        return Ok(none(format!("no image was generated: {reason}"), &plan));
     }
     let more = Map::from_iter([("generation_models".to_owned(), json!(models))]);
     tell(context, &state, &plan.model, &images, more)

@@ -26,7 +26,8 @@ pub(crate) fn search_image(context: &ToolContext, input: Input) -> Result<ToolOu
     let images = in_order(plans, found.into_iter().flatten().chain(made).collect());
     if images.is_empty() {
         let reason = error.unwrap_or_default();
-        return Ok(none(format!("no picture was found and none made: {reason}"), &plan));
+        let error = format!("no photograph was found, and no image was generated: {reason}");
+        return Ok(none(error, &plan));
     }
     tell(context, &state, &plan.model, &images, Default::default())
 }

@@ -32,7 +32,7 @@ struct WholeSession {
 }
 
 /// A new title.
-#[expect(dead_code, reason = "only its schema is used: `title` names what is wrong")]
+#[expect(dead_code, reason = "only its schema is used: `fn title` reads the body, for better errors")]
 #[derive(JsonSchema)]
 struct Title {
     title: String,

@@ -14,7 +14,7 @@ use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, answer, find, names};
 const PRECONDITION_FAILED: u16 = 412;
 
 /// Changes of the snapshot.
-#[expect(dead_code, reason = "only its schema is used: `snapshot::patch` names what is wrong")]
+#[expect(dead_code, reason = "only its schema is used: `fn patch` reads the body, for better errors")]
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct StatePatch {
