@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value};
 /// One row of a result.
 pub(crate) type Row = serde_json::Map<String, Value>;
 
-/// What a message is.
+/// Whether a message is chat or a question about the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Intent {

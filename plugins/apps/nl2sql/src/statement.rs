@@ -178,8 +178,8 @@ pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     }
 }
 
-/// Returns the names in double quotes without a table in front. The statement may be one that only
-/// the database refused.
+/// Returns the names in double quotes that no table or alias qualifies. The statement need not pass
+/// the checks of this module. A text that cannot be split into tokens has no such names.
 pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_qualified = false;
@@ -195,8 +195,8 @@ pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
     names
 }
 
-/// Returns the aliases of all projections of a statement, in lower case. The statement may be one
-/// that only the database refused.
+/// Returns the aliases of all projections of a statement, in lower case. The statement need not pass
+/// the checks of this module. A text that cannot be parsed has no aliases.
 pub(crate) fn given(sql: &str, dialect: &Dialect) -> BTreeSet<String> {
     parse::query(sql, dialect).map(|query| scope::given(&query)).unwrap_or_default()
 }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_queries_default_to_the_message() {
+    fn an_empty_merged_question_defaults_to_the_message() {
         let result = run(&answered("business_query", 0.9)).unwrap();
         assert_eq!(result["merged_query"], "有多少订单");
         assert_eq!(result["rewritten_query"], "订单总数是多少");

@@ -84,7 +84,7 @@ fn told(failure: &Failure) -> String {
     let detail = |name: &str| failure.details.as_deref()?.get(name)?.as_str();
     match (detail("sqlstate"), detail("rule")) {
         (Some(state), _) => format!("{} (SQLSTATE {state})", failure.message),
-        (None, Some(rule)) => format!("{} ({rule})", failure.message),
+        (None, Some(rule)) => format!("{} (rule {rule})", failure.message),
         (None, None) => failure.message.clone(),
     }
 }
@@ -171,7 +171,7 @@ mod tests {
                 .with_details(json!({"rule": "function", "subject": "f"})))
         });
         let result = run(&host, COUNT);
-        assert_eq!(result["error"], "the function `f` is refused (function)");
+        assert_eq!(result["error"], "the function `f` is refused (rule function)");
         assert_eq!(result["executed_sql"], "");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
     database().execute(DELETE, params![session_id]).map(|_| ())
 }
 
-/// Returns the time before which files have expired, in milliseconds since 1970.
+/// Returns the creation time before which files count as expired now, in milliseconds since 1970.
 fn oldest() -> Result<i64, Failure> {
     Ok(clock::now_ms() - i64::from(setting::retention_hours()?) * MS_PER_HOUR)
 }

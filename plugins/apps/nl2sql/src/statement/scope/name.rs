@@ -167,8 +167,9 @@ impl ScopeVisitor<'_> {
         known.find_map(|scope| scope.outputs.get(name).copied())
     }
 
-    /// Returns true if the name is a hidden column of a table. A CTE has no hidden columns, so
-    /// SQLite would interpret a name in double quotes as a text.
+    /// Returns true if the name is a hidden column, such as `rowid`. CTEs and subqueries have no
+    /// hidden columns, so a name that SQLite may interpret as a text (`may_be_text`) is a hidden
+    /// column only if a table is visible.
     fn is_hidden(&self, name: &str, may_be_text: bool) -> bool {
         HIDDEN_COLUMNS.contains(&name)
             && (!may_be_text || self.around().any(|it| it.table.is_some()))

@@ -359,7 +359,7 @@ fn s4_31_columns_of_a_cte_are_left_to_the_database() {
 }
 
 #[test]
-fn s4_31_forms_of_both_databases_are_accepted() {
+fn s4_31_syntax_of_both_databases_is_accepted() {
     for text in [
         "-- it's\nWITH x AS (SELECT `id` FROM `orders`) SELECT COUNT(`id`) AS n FROM `x`",
         "WITH x AS (SELECT id /* \"it's\" */ FROM orders -- `end\n) SELECT COUNT(*) AS n FROM x --",
@@ -393,7 +393,7 @@ fn s4_31_forms_of_both_databases_are_accepted() {
 }
 
 #[test]
-fn s4_31_forms_of_sqlite_are_accepted() {
+fn s4_31_syntax_that_only_sqlite_has_is_accepted() {
     for text in [
         "WITH x AS (SELECT [id] FROM [orders]) SELECT COUNT([id]) AS n FROM [x]",
         "WITH x AS (SELECT id FROM orders WHERE order_no GLOB 'it''s*') SELECT id FROM x",
@@ -406,7 +406,7 @@ fn s4_31_forms_of_sqlite_are_accepted() {
 }
 
 #[test]
-fn s4_31_forms_of_postgres_are_accepted() {
+fn s4_31_syntax_that_only_postgres_has_is_accepted() {
     for text in [
         "/* a /* it's */ ` */ WITH x AS (SELECT `id` FROM orders) SELECT id FROM x",
         "WITH x AS (SELECT id FROM orders WHERE order_no IN ($$it's$$, $a$`b`$a$, E'it\\'s'))
