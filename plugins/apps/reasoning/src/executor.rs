@@ -32,8 +32,9 @@ pub(crate) trait CapabilityExecutor {
 
 /// Gets the data of a target ontology of an object property.
 pub(crate) trait ObjectPropertyExecutor {
-    /// Called once per task. Fails like [`CapabilityExecutor::execute`], with [`NO_TARGET`], or if
-    /// the property has no target.
+    /// Called once per task. Fails like [`CapabilityExecutor::execute`]. Also fails with
+    /// [`NO_TARGET`] if the model chose none of several targets, and with `invalid` if the property
+    /// has no target.
     fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure>;
 }
 

@@ -102,8 +102,9 @@ fn facts(input: &Input, ontology: &Ontology) -> Value {
     })
 }
 
-/// Returns the action and the resource that the model named by code or name. The resource
-/// determines the action, so a code in the field of the other kind is accepted.
+/// Returns the resource that the model named by code or name, and the action for its kind. Models
+/// also write the code of a capability into `object_property_code` and the reverse, so both kinds
+/// are searched. The model's action decides only if a resource of each kind has the name.
 fn settle(choice: &Choice, ontology: &Ontology) -> Result<(Action, Brief), String> {
     let (given, other) = match choice.action {
         Action::ExecuteCapability => (&choice.capability_code, &choice.object_property_code),

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn s1_48_conditions_with_an_unknown_operator_are_refused_as_the_model_wrote_them() {
+    fn s1_48_the_refusal_of_an_unknown_operator_quotes_the_operator_and_value_of_the_model() {
         let refused = |op: &str, value: Value| {
             let filter = json!({"field": "customer_phone", "op": op, "value": value});
             let wanted = serde_json::from_value(json!({"filters": [filter]})).unwrap();

@@ -176,7 +176,8 @@ mod tests {
         Operators::of_schema(&json!({ "properties": { "filters": filters } }))
     }
 
-    /// Returns the conditions as `op value`, or the condition of the failure.
+    /// Returns the conditions as `op value`. If the operator is refused, returns the refused
+    /// condition, from the details of the failure.
     fn express(names: &[&str], op: &str, value: Value) -> Vec<String> {
         let operator = Operator::read(op).unwrap();
         match service(names).express("phone", "客户电话", operator, &value) {
