@@ -62,8 +62,8 @@ impl Sources {
                 .any(|prefix| begins_with(url, prefix) && is_base64(&url[prefix.len()..]))
     }
 
-    /// Returns true if a tool accepts this URL as an image: a photograph, or an image in this host's
-    /// blob store.
+    /// Returns true if a tool accepts this URL as an image: a photograph, or an image in the blob
+    /// store of this host.
     pub(crate) fn is_given_image(&self, url: &str) -> bool {
         self.is_image(url) && (url.starts_with(&self.photographs) || is_blob(url))
     }

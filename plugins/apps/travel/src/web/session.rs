@@ -32,7 +32,10 @@ struct WholeSession {
 }
 
 /// A new title.
-#[expect(dead_code, reason = "only its schema is used: `fn title` reads the body, for better errors")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: `fn title` reads the body, for better errors"
+)]
 #[derive(JsonSchema)]
 struct Title {
     title: String,

@@ -12,7 +12,10 @@ const PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 200;
 
 /// A session that is to be.
-#[expect(dead_code, reason = "only its schema is used: `fn title` reads the body, for better errors")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: `fn title` reads the body, for better errors"
+)]
 #[derive(JsonSchema)]
 struct NewSession {
     title: Option<String>,

@@ -14,7 +14,10 @@ use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, answer, find, names};
 const PRECONDITION_FAILED: u16 = 412;
 
 /// Changes of the snapshot.
-#[expect(dead_code, reason = "only its schema is used: `fn patch` reads the body, for better errors")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: `fn patch` reads the body, for better errors"
+)]
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct StatePatch {
