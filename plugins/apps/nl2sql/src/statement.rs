@@ -195,8 +195,8 @@ pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
     names
 }
 
-/// Returns the aliases of all projections of a statement, in lower case. The statement need not pass
-/// the checks of this module. A text that cannot be parsed has no aliases.
+/// Returns the aliases of all projections of a statement, in lower case. The statement need not
+/// pass the checks of this module. A text that cannot be parsed has no aliases.
 pub(crate) fn given(sql: &str, dialect: &Dialect) -> BTreeSet<String> {
     parse::query(sql, dialect).map(|query| scope::given(&query)).unwrap_or_default()
 }

@@ -201,8 +201,8 @@ struct ScopeVisitor<'a> {
     /// CTEs that the bodies of CTEs see. Parts of the tree are identified by their addresses, which
     /// are stable while the tree is borrowed.
     bodies: BTreeMap<usize, Ctes>,
-    /// Addresses of the subqueries in `FROM` without `LATERAL`, which do not see the other relations
-    /// of the `FROM`.
+    /// Addresses of the subqueries in `FROM` without `LATERAL`, which do not see the other
+    /// relations of the `FROM`.
     apart: BTreeSet<usize>,
     /// Names that may be texts because of what they are compared with.
     values: BTreeSet<usize>,
