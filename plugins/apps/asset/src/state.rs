@@ -25,7 +25,8 @@ pub(crate) enum TaskType {
 }
 
 impl TaskType {
-    /// Returns the task of a classifier's label. Labels of the former vocabulary are accepted.
+    /// Returns the kind of input that a label of a classifier means. The older labels
+    /// `trade_record` and `position` are accepted. An unknown label means `Unknown`.
     pub(crate) fn from_label(label: &str) -> Self {
         match label.trim() {
             "operation" | "trade_record" => Self::Operation,

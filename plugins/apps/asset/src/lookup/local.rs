@@ -95,7 +95,7 @@ impl Table {
         }
     }
 
-    /// Returns true if the table has the ticker and the name is one of its company.
+    /// Returns true if the table has the ticker, and the name is a name of the ticker's company.
     pub(super) fn has_company(&self, ticker: &str, name: &str) -> bool {
         let is_known = listings::has(ticker) && self.by_name(name).is_some();
         is_known && self.agree(ticker, name)

@@ -102,7 +102,7 @@ mod tests {
         for (label, task) in [
             ("operation", "operation"),
             ("holding", "holding"),
-            // Labels of the former vocabulary are accepted.
+            // The older labels are accepted.
             ("trade_record", "operation"),
             ("position", "holding"),
         ] {

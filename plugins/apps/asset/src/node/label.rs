@@ -6,7 +6,7 @@ use crate::state::TaskType;
 
 /// Classification of an image or a text.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used; `task` reads the completion")]
+#[expect(dead_code, reason = "only its schema is used: `fn task` reads a `Label`")]
 pub(crate) struct Classification {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["operation", "holding", "unknown"]))]
@@ -23,8 +23,8 @@ struct Label {
     kind: String,
 }
 
-/// Returns the task for the label of a completion. A label outside of the schema that the model
-/// keeps after a repair is accepted as well: a label of the former vocabulary (`trade_record`,
+/// Returns the kind of input that the label of a completion means. A label outside of the schema
+/// that the model keeps after a repair is accepted, too: an older label (`trade_record`,
 /// `position`) keeps its meaning, and any other label means [`TaskType::Unknown`].
 pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Failure> {
     let label = match answer {
