@@ -107,7 +107,8 @@ fn parts(turn: &Message, messages: &[Message]) -> Vec<UiPart> {
     parts
 }
 
-/// Returns the part of a tool call, with its result.
+/// Returns the message part that shows a tool call with its result, or with an error if the call
+/// has no result.
 fn tool(call: &Call, messages: &[Message]) -> UiPart {
     let answer = messages.iter().find(|it| it.tool_call_id == call.id && it.role == "tool");
     let part = UiPart {

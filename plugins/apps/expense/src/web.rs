@@ -28,7 +28,7 @@ const BAD_GATEWAY: u16 = 502;
 /// model accepts.
 const MESSAGE_CHARS: usize = 4_000;
 
-/// A message, or the request for a reply.
+/// A message, or the request to reply to the last message again (`retry`).
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChatRequest {
