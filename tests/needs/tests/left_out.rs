@@ -1,6 +1,6 @@
 //! Tests whose program is missing are left out and recorded, or fail with `WATTLE_REQUIRE=all`.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a panic in a helper fails the test that called it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

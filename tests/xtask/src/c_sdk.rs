@@ -14,7 +14,8 @@ const SDK: &str = "plugins/sdk/c";
 /// The contract, from which the bindings are generated.
 const CONTRACT: &str = "wit/wattle";
 
-/// The sources of the unit tests, relative to the SDK. They contain the host.
+/// The sources of the unit tests, relative to the SDK. `tests/wattle_test.c` implements the
+/// imports, in place of a host.
 const SOURCES: [&str; 4] = ["tests/wattle_test.c", "example/words.c", "wattle.c", "json.c"];
 
 /// Generates the bindings from the contract.

@@ -214,8 +214,9 @@ fn compile(client: &Client, folder: &Path) -> Result<()> {
     make(&what, folder, &[folder.join(LOCK)], COMPILER_INPUTS, &program, &mut npm)
 }
 
-/// Makes a file from the programs in a folder, unless it was made from the same programs and locks.
-/// The file `record` of the folder has what it was made from.
+/// Runs `command`, which makes `file` from the programs in `folder`, unless the programs and the
+/// lock files are unchanged since `file` was made. Stores their content in the file `record` of the
+/// folder.
 fn make(
     what: &str,
     folder: &Path,

@@ -85,8 +85,9 @@ fn part(steps: &[Step], mut tests: Vec<Test>) -> String {
     tests.sort_by(|left, right| right.seconds.total_cmp(&left.seconds));
     let listed: f64 = tests.iter().take(LISTED).map(|test| test.seconds).sum();
     part.push_str(&format!(
-        "\n{} tests take {time:.0} s, one after the other; the slowest {LISTED} of them {listed:.0} s.\n\n",
-        tests.len()
+        "\n{} tests take {time:.0} s in total; the slowest {} take {listed:.0} s of it.\n\n",
+        tests.len(),
+        tests.len().min(LISTED)
     ));
     part.push_str("| the slowest tests | seconds |\n|---|---|\n");
     for Test { name, seconds } in tests.iter().take(LISTED) {
@@ -140,7 +141,7 @@ mod tests {
             "| run the tests | 4 |  |",
             "| total | 7 | 1 |",
             "| `redb` | 2.5 |",
-            "2 tests take 3 s, one after the other; the slowest 20 of them 3 s.",
+            "2 tests take 3 s in total; the slowest 2 take 3 s of it.",
             "| `b z` | 2.0 |\n| `a x::y` | 1.2 |",
         ] {
             assert!(page.contains(line), "{line}: {page}");

@@ -23,7 +23,7 @@ use crate::step::run;
 /// The contract, relative to the root.
 const CONTRACT: &str = "wit/wattle";
 
-/// The packages for Python and the compiler of C, relative to the root.
+/// The file that pins the packages for Python and the C compiler (zig), relative to the root.
 const PYTHON_PIN: &str = "tests/clients/toolchains-py/requirements.txt";
 
 /// The folder in which zig keeps the standard library of C that it has compiled.
@@ -33,7 +33,8 @@ const ZIG_CACHE: &str = "zig";
 struct Guest {
     /// The name of its file.
     name: &'static str,
-    /// What builds it, for step names.
+    /// Name of the toolchain or the SDK that builds the guest, for the names of steps, such as
+    /// `the Python SDK with misdeeds`.
     what: &'static str,
     /// The programs that it needs.
     programs: &'static [Program],
@@ -73,9 +74,9 @@ impl Paths {
         command
     }
 
-    /// Returns a command of zig's C compiler. Zig compiles its standard library once for each level of
-    /// optimization, so all guests have the same. Without `-UNDEBUG` it leaves assertions out of
-    /// optimized code.
+    /// Returns a command of zig's C compiler. Zig compiles its standard library once for each level
+    /// of optimization, so all guests share one level. Without `-UNDEBUG`, zig leaves assertions
+    /// out of optimized code.
     fn zig(&self) -> Command {
         let mut command = self.command(self.python.join("python"), &["-m", "ziglang", "cc"]);
         command.args(["--target=wasm32-wasi", "-mexec-model=reactor", "-Os", "-s", "-UNDEBUG"]);

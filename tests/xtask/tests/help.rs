@@ -1,6 +1,6 @@
 //! The help of `xtask`, and commands that have another name.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a panic in a helper fails the test that called it")]
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! The output of `xtask` on a machine without programs.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "a panic in a helper fails the test that called it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

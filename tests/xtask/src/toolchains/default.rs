@@ -19,7 +19,7 @@ const INTERFACES: (&str, &str) = (CONTRACT, "wit/deps/wattle");
 /// The source for both engines of JavaScript.
 const SCRIPT: (&str, &str) = ("tests/clients/toolchains/plugin.js", "plugin.js");
 
-/// The packages for Node.js.
+/// The file that pins the packages for Node.js, relative to the root.
 const NODE_PIN: &str = "tests/clients/toolchains/package-lock.json";
 
 /// The guests, each with the name of its toolchain.

@@ -18,7 +18,7 @@ const PYTHON: (&str, &str) = ("plugins/sdk/python/src", "sdk/python");
 /// The packages of the pages and of the SDK for TypeScript, which the guests share.
 pub(super) const PACKAGES: &str = "sdk/node_modules";
 
-/// What guests of TypeScript depend on.
+/// Files and folders on which guests in TypeScript depend, relative to the root.
 const TYPESCRIPT_INPUTS: &[&str] = &[
     "plugins/package-lock.json",
     "plugins/sdk/typescript/bin",
@@ -72,7 +72,8 @@ pub(super) const GUESTS: &[Guest] = &[
     },
 ];
 
-/// The first command checks types, which the build leaves out.
+/// Returns the commands that build a guest in TypeScript. The first command checks its types,
+/// because the build does not.
 fn typescript(paths: &Paths, copy: &str) -> Vec<Command> {
     let folder = paths.folder.join("sdk").join(copy);
     let node = |program: &str| {
