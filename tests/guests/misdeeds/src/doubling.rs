@@ -8,7 +8,7 @@ use wattle_plugin::prelude::{
     tool, tools,
 };
 
-/// Levels of definitions that double.
+/// Number of levels of definitions, each of which refers to the next level twice.
 const LEVELS: u32 = 30;
 
 /// Arguments of `doubled`. Their schema accepts any object, and expands to `2^LEVELS` schemas.

@@ -25,8 +25,9 @@ const GUESTS: usize = 250;
 /// Requests to a web handler: more than the client may have guests.
 const REQUESTS: usize = GUESTS + 50;
 
-/// Calls a web handler that calls the host without end. Then takes all guests of web handlers that
-/// one caller may have, and leaves while the handlers wait.
+/// Calls a web handler that makes host calls until a limit ends the handler. Then sends requests
+/// until one caller has the maximum number of guests for web handlers, checks that further requests
+/// get status 503, and disconnects. The guests must count until their handlers end.
 pub(super) async fn handlers(host: Arc<Host>) -> Result<()> {
     let (status, ended) = host.get(&format!("/apps/{CROWD}/clock")).await?;
     let limit = &ended["details"]["limit"];
@@ -41,7 +42,10 @@ pub(super) async fn handlers(host: Arc<Host>) -> Result<()> {
     }
     drop(answers);
     let (status, refused) = host.get(&path).await?;
-    ensure!(status == 503, "a client that left does not free its guests: {status}: {refused}");
+    ensure!(
+        status == 503,
+        "the guests of a disconnected client must still count: {status}: {refused}"
+    );
     gate.open();
     Ok(())
 }

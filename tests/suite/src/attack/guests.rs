@@ -39,7 +39,7 @@ const OCCUPIED_SERVICE: &str = "/occupy";
 /// Time between two looks at a thread.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Raises interrupts whose answers must match a schema that doubles.
+/// Raises interrupts whose answers must match a schema that expands to 2^n schemas.
 pub(super) async fn question_schema(host: Arc<Host>) -> Result<()> {
     for (levels, keyword, limit) in
         [(24, "allOf", "schema_expanded"), (30, "anyOf", "schema_expanded")]
@@ -63,7 +63,7 @@ pub(super) async fn large_answer(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// Requests a completion that must match a schema that doubles.
+/// Requests a completion that must match a schema that expands to 2^n schemas.
 pub(super) async fn model_schema(host: Arc<Host>) -> Result<()> {
     let mut schema = doubling(30, "allOf");
     schema["type"] = json!("object");

@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = 4_000;
 /// Nesting levels of a tool output that is too deep.
 const LEVELS: usize = 2_000;
 
-/// Levels of definitions that double.
+/// Number of levels of definitions, each of which refers to the next level twice.
 const DOUBLINGS: u32 = 30;
 
 /// Time after which a connection without a reader is closed. The host may have been killed.
@@ -227,7 +227,8 @@ async fn say(socket: &mut BufReader<TcpStream>, status: &str, body: &str) -> std
     socket.write_all(format!("{head}{body}").as_bytes()).await
 }
 
-/// Returns a schema with definitions that double: the last one expands to `2^levels` schemas.
+/// Returns a schema with `levels` levels of definitions, each of which refers to the next level
+/// twice: the schema expands to `2^levels` schemas.
 pub fn doubling(levels: u32, keyword: &str) -> Value {
     let mut schema = json!({ "$defs": { "d0": { "type": "object" } } });
     for level in 1..=levels {

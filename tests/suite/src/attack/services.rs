@@ -55,8 +55,9 @@ async fn call(host: &Host, server: &str, tool: &str) -> Result<Value> {
     Ok(run["state"]["results"][0].clone())
 }
 
-/// Calls a tool whose argument schema doubles, and another tool of the same server. The server
-/// validates arguments itself, so the host never expands the schema.
+/// Calls a tool whose schema of arguments expands to 2^n schemas by nested references, and another
+/// tool of the same server. The server validates arguments itself, so the host never expands the
+/// schema.
 pub(super) async fn tool_schema(host: Arc<Host>) -> Result<()> {
     for tool in ["doubling", "plain"] {
         let answer = call(&host, "shape", tool).await?;

@@ -1,6 +1,6 @@
 //! One binary for all integration tests: linking the host takes longer than running them.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a panic in a helper fails the test that called it")]
 
 mod agent;
 mod asset;

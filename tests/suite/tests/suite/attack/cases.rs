@@ -6,7 +6,7 @@
 //!
 //! | attack | tested by |
 //! |---|---|
-//! | schema that doubles: of an interrupt, a completion, a tool's arguments, a channel | `question-schema`, `model-schema`, `plugin-tool-schema`, `tool-schema`, `super::schemas` |
+//! | schema that expands to 2^n schemas: of an interrupt, a completion, a tool's arguments, a channel | `question-schema`, `model-schema`, `plugin-tool-schema`, `tool-schema`, `super::schemas` |
 //! | value that takes long to validate | `large-answer`, `super::schemas` |
 //! | tasks that send tasks, and a start after that | `sends`, `super::sends`, `super::killed` |
 //! | plugins folder with links, pipes, devices, paths out of it | `super::files` |

@@ -48,11 +48,11 @@ struct End {
 /// The requests that reached the services.
 #[derive(Debug)]
 struct Effects {
-    /// Number of keys by path.
+    /// Number of idempotency keys by path.
     paid: BTreeMap<String, usize>,
-    /// Payments that were repeated under their key.
+    /// Number of payment requests with the idempotency key of an earlier request.
     repeated: usize,
-    /// Model calls.
+    /// Number of model calls.
     thoughts: usize,
 }
 

@@ -85,7 +85,7 @@ struct Desk {
     is_twice: AtomicBool,
     /// Number of further tool lists that fail.
     unlisted: AtomicUsize,
-    /// Number of names that were assigned.
+    /// Number of held calls so far, from which the next call gets its name (`call 0`, `call 1`).
     named: AtomicUsize,
     asked: Notify,
     /// Notified when a held call is released.

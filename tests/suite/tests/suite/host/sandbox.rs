@@ -143,7 +143,10 @@ async fn a_host_without_a_grant_is_denied_and_not_called() {
         let (fault, failure) = misbehave(&server, "ungranted_http", json!({ "url": url })).await;
         assert_eq!((fault, &failure["code"]), (json!("failure"), &json!("denied")), "{failure}");
         let message = failure["message"].as_str().unwrap();
-        assert!(message.contains("[grants.misdeeds]"), "the setting to add is named: {message}");
+        assert!(
+            message.contains("[grants.misdeeds]"),
+            "the message does not name the setting to add: {message}"
+        );
     }
     assert!(server.standin().requests().is_empty());
     let url = format!("{}/status/204", server.standin().base_url);

@@ -35,7 +35,7 @@ const PARENTS: &[(&str, &str, &str)] = &[
     ),
     ("host/model", "provider::image", "it asks each format for the maximum images of a request"),
     ("plugins/apps/asset", "lookup", "it searches the table, and the table has its securities"),
-    ("plugins/apps/nl2sql", "statement", "it cleans a statement, which may be refused"),
+    ("plugins/apps/nl2sql", "statement", "it calls its children, and they return its type Refusal"),
     ("tests/xtask", "toolchains", "it builds the guests of the tables, whose rows are of its type"),
 ];
 

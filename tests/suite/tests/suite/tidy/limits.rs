@@ -25,7 +25,7 @@ const WITHOUT_ROW: &[(&str, &str)] = &[
     ("ACCEPT_PAUSE", "a pause of the host after an error of the system"),
     ("CERTIFICATE_PERIOD", "how often the host looks at files of the operator"),
     ("CLOSED_AT_ONCE", "how many idle connections the host ends in one pass"),
-    ("CLOSE_GRACE", "the courtesy to a client whose limit is already exceeded"),
+    ("CLOSE_GRACE", "how long the graceful shutdown of a connection over a limit may take"),
     ("KEY_RELOAD_RETRY_MS", "a pause of the host after an error of its store"),
     ("KEY_USE_INTERVAL_MS", "how often the host notes the use of a key"),
     ("KEY_USE_TTL_MS", "how long the host remembers the use of a key"),

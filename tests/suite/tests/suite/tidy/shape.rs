@@ -19,7 +19,7 @@ const ONLY_TESTS: [&str; 3] = ["#[cfg(test)]", "#[cfg(all(test", "#[cfg(any(test
 /// Keywords of items that are types.
 const TYPES: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 
-/// What a source folder has.
+/// Numbers of lines and types in a source folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Size {
     /// All lines, with those of tests.
