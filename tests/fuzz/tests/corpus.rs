@@ -4,7 +4,7 @@
 //! The mutations use a fixed random seed, so that each execution has the same inputs. `cargo xtask
 //! fuzz` generates other inputs and has libFuzzer select those that reach new code.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic, too")]
+#![expect(clippy::unwrap_used, reason = "a panic in a helper fails the test that called it")]
 
 use std::fmt;
 use std::fs;

@@ -1,6 +1,6 @@
 //! The stand-in servers over real sockets.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a helper fails the test that called it")]
 
 mod program;
 mod standin;
