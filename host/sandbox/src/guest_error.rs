@@ -77,9 +77,8 @@ pub(crate) fn from_wasmtime_error(
     };
     if let Some(denied) = guest.memory.denied() {
         let cause = guest.output.cause();
-        // The runtime of a language may get memory for its message about the denial, and then the
-        // denial no longer stands.
-        if denied.stands || cause.as_ref().is_some_and(|cause| is_about_memory(&cause.text)) {
+        // The runtime of a language may get memory for its message about the denial.
+        if !denied.grew_since || cause.as_ref().is_some_and(|cause| is_about_memory(&cause.text)) {
             return memory_denied(denied.resource, guest, limits, callee, cause.as_ref());
         }
     }
@@ -119,7 +118,7 @@ pub(crate) fn from_failure(
             let cause = Cause::from_fields(&failure.message, &[]);
             memory_denied(denied.resource, guest, limits, callee, Some(&cause))
         }
-        Some(denied) if denied.stands => {
+        Some(denied) if !denied.grew_since => {
             let allowed = guest.memory.allowed(denied.resource);
             GuestError::Failure(with_limit(failure, denied.resource, allowed))
         }

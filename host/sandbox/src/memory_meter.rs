@@ -3,8 +3,9 @@
 //! Growth counts twice: against the limit of the guest, and against the memory of all guests
 //! together ([`crate::guest_pool`]). Values that the host holds in memory for a call of the guest
 //! count only against the memory of all guests. A guest that is denied memory traps with
-//! `unreachable`. The recorded denial distinguishes that trap from others. A denial stands until
-//! the same resource grows, which means that the guest has continued with less than it asked for.
+//! `unreachable`. The recorded denial distinguishes that trap from others. The record also says
+//! whether the same resource has grown since, which means that the guest continued with less memory
+//! than it asked for.
 
 use std::sync::Arc;
 
@@ -53,8 +54,8 @@ impl LimitedResource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Denial {
     pub(crate) resource: LimitedResource,
-    /// True until the same resource grows after the denial.
-    pub(crate) stands: bool,
+    /// True if the same resource has grown after the denial.
+    pub(crate) grew_since: bool,
 }
 
 /// The usage of all memories and tables of one guest.
@@ -93,15 +94,15 @@ impl Usage {
     /// Records the usage after growth that was granted.
     fn grow_to(&mut self, used: u64) {
         if used > self.used {
-            self.denied = self.denied.map(|denied| Denial { stands: false, ..denied });
+            self.denied = self.denied.map(|denied| Denial { grew_since: true, ..denied });
         }
         self.used = used;
     }
 
     /// Records that growth was denied. Of several denials in a row, only the first is kept.
     fn deny(&mut self, resource: LimitedResource) -> bool {
-        if self.denied.is_none_or(|denied| !denied.stands) {
-            self.denied = Some(Denial { resource, stands: true });
+        if self.denied.is_none_or(|denied| denied.grew_since) {
+            self.denied = Some(Denial { resource, grew_since: false });
         }
         false
     }
@@ -147,12 +148,12 @@ impl MemoryMeter {
 
     /// Returns the denial that most likely made the guest trap; `None` if nothing was denied.
     ///
-    /// A denial that stands takes precedence over one that does not. If both stand, or neither, the
+    /// A denied resource that has not grown since takes precedence over one that has. Otherwise the
     /// denial of memory takes precedence over the denial of tables.
     pub(crate) fn denied(&self) -> Option<Denial> {
         // Of several maximums, `max_by_key` returns the last: the denial of memory.
         let denials = [self.table.denied, self.memory.denied].into_iter().flatten();
-        denials.max_by_key(|denied| denied.stands)
+        denials.max_by_key(|denied| !denied.grew_since)
     }
 
     /// Returns the size of the linear memories of the guest in bytes. Memories never shrink.
@@ -238,8 +239,8 @@ mod tests {
         MemoryMeter::new(memory_bytes, memory_of(of_all))
     }
 
-    fn denial(resource: LimitedResource, stands: bool) -> Denial {
-        Denial { resource, stands }
+    fn denial(resource: LimitedResource, grew_since: bool) -> Denial {
+        Denial { resource, grew_since }
     }
 
     #[test]
@@ -247,25 +248,25 @@ mod tests {
         let mut meter = meter(100, 1_000);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
-        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, false)));
         assert!(meter.memory_growing(60, 100, None).unwrap());
     }
 
     #[test]
-    fn denial_no_longer_stands_when_the_same_resource_grows() {
+    fn denial_records_that_the_same_resource_has_grown_since() {
         let mut meter = meter(100, 1_000);
         assert!(!meter.memory_growing(0, 101, None).unwrap());
-        // Neither a growth by zero nor the growth of a table ends the denial of memory.
+        // Neither a growth by zero nor the growth of a table is a growth of the memory.
         assert!(meter.memory_growing(0, 0, None).unwrap());
         assert!(meter.table_growing(0, 1, None).unwrap());
-        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
-        assert!(meter.memory_growing(0, 50, None).unwrap());
         assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, false)));
+        assert!(meter.memory_growing(0, 50, None).unwrap());
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
         let elements = usize::try_from(limit::TABLE_ELEMENTS).unwrap();
         assert!(!meter.table_growing(1, elements + 2, None).unwrap());
-        assert_eq!(meter.denied(), Some(denial(LimitedResource::Table, true)));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Table, false)));
         assert!(!meter.memory_growing(50, 101, None).unwrap());
-        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, true)));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::Memory, false)));
     }
 
     #[test]
@@ -281,7 +282,7 @@ mod tests {
         let mut meter = meter(1_000, 400);
         assert!(meter.memory_growing(0, 120, None).unwrap());
         assert!(!meter.table_growing(0, 11, None).unwrap());
-        assert_eq!(meter.denied(), Some(denial(LimitedResource::GuestsMemory, true)));
+        assert_eq!(meter.denied(), Some(denial(LimitedResource::GuestsMemory, false)));
         assert_eq!(meter.allowed(LimitedResource::GuestsMemory), 400);
         assert!(meter.table_growing(0, 10, None).unwrap());
         assert!(!meter.memory_growing(120, 121, None).unwrap());
