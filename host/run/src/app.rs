@@ -12,6 +12,7 @@ use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 use wattle_graph::mapping::{FileProjection, StreamProjection};
 use wattle_graph::tool::ToolOutput;
 
+use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, HostedApp};
 use crate::grant::{GrantRequest, Grants};
@@ -211,8 +212,9 @@ impl HostedApp for App {
         plugin: &PluginName,
         call: PluginToolCall,
         gate: Arc<Gate>,
+        timeout: ToolTimeout<'_>,
     ) -> Result<ToolOutput, GuestError> {
-        let code = self.plugin(plugin).map_err(GuestError::Failure)?;
-        self.count(plugin, code.call_tool(call, gate)).await
+        let code = self.plugin(plugin)?;
+        self.count(plugin, timeout.limit(code.call_tool(call, gate))).await
     }
 }

@@ -13,8 +13,8 @@
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
 //!   the functions that guests call. `deltas`: the pieces of a streamed completion.
 //! * `ticket`: calls whose numbers are taken before they are made.
-//! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers; `tool_check`: arguments and
-//!   outputs of tools.
+//! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
+//! * `tool_check`: arguments and outputs of tools; `tool_timeout`: the timeout of their calls.
 //! * [`HostedApp`] and `task_subgraphs`: traits through which the gate uses the engine, so that the
 //!   gate imports no module that imports the gate.
 
@@ -38,6 +38,7 @@ mod task_gate;
 mod task_subgraphs;
 mod ticket;
 pub(crate) mod tool_check;
+pub(crate) mod tool_timeout;
 mod tools;
 pub mod transaction;
 pub mod unwind;
@@ -55,6 +56,7 @@ use crate::caller_id::CallerId;
 use crate::fair_share::Lease;
 use crate::gate::budget::CallBudget;
 use crate::gate::call_list::{CallList, CallListEntry};
+use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::grant::{GrantKey, Grants};
 use crate::hostcall::blob;
@@ -119,16 +121,18 @@ pub trait HostedApp: Send + Sync {
     /// Returns the plugins of the app that provide a tool with a bare name, sorted by name.
     fn providers_of(&self, tool: &str) -> Vec<PluginName>;
 
-    /// Calls a tool of a plugin. `gate` is the gate of the tool.
+    /// Calls a tool of a plugin, and counts the call and its failure. `gate` is the gate of the
+    /// tool.
     ///
     /// # Errors
     ///
-    /// [`GuestError`] if the tool returns no output.
+    /// [`GuestError`] if the tool returns no output within the timeout.
     async fn call_tool(
         &self,
         plugin: &PluginName,
         call: PluginToolCall,
         gate: Arc<Gate>,
+        timeout: ToolTimeout<'_>,
     ) -> Result<ToolOutput, GuestError>;
 }
 

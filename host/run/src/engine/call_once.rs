@@ -17,12 +17,12 @@ use super::Engine;
 use crate::app::App;
 use crate::caller_id::CallerId;
 use crate::gate::call_list::{CallList, ListedCall};
-use crate::gate::tool_check::{check_arguments, check_output_size, timed_out};
+use crate::gate::tool_check::{check_arguments, check_output_size};
+use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::Unwind;
-use crate::gate::{Gate, GuestEnv, handlers_full};
+use crate::gate::{Gate, GuestEnv, HostedApp as _, handlers_full};
 use crate::grant::{ToolGrant, ToolSource};
 use crate::json::{check_depth, with_integers};
-use crate::ports::Plugin;
 use crate::ports::sandbox::{GuestError, PluginToolCall, ToolInfo};
 
 /// A call of one tool.
@@ -66,28 +66,29 @@ impl Engine {
     ) -> Result<ToolCallEnd, Failure> {
         let CallToolOnce { tool, arguments, tenant, caller } = call;
         check_depth("the arguments", &arguments)?;
-        let Found { name, plugin, info } = find_tool(app, &tool)?;
-        let env = self.env_outside_of_runs(app, name, tenant, caller);
+        let Found { plugin, info } = find_tool(app, &tool)?;
+        let env = self.env_outside_of_runs(app, plugin, tenant, caller);
         let call_id = uuid::Uuid::new_v4().to_string();
         let request = ToolRequest { tool, call_id, arguments, timeout_ms: None, state: None };
         let violations = check_arguments(&env, info, &request).await?;
         let instance = self.0.handlers.lease(caller, 1, usize::MAX);
         let instance = instance.map_err(|_full| handlers_full())?;
         let tool_call = tool_call(&env, info, request, violations);
-        let (limits, calls) = (env.grants.limits.clone(), CallList::default());
+        let limits = &env.grants.limits;
+        let (allowed_ms, output_bytes) = (limits.node_timeout_ms, limits.output_bytes);
+        let calls = CallList::default();
         let gate = Arc::new(Gate::for_tool_of_client(env, instance, calls.clone()));
-        let allowed_ms = limits.node_timeout_ms;
-        let (plugin, started) = (plugin.clone(), Instant::now());
+        let (app, plugin, called_as) = (Arc::clone(app), plugin.clone(), info.name.clone());
+        let started = Instant::now();
         let work = async move {
-            let work = plugin.call_tool(tool_call, gate);
-            tokio::time::timeout(Duration::from_millis(allowed_ms), work).await
+            let timeout = ToolTimeout { tool: &called_as, allowed_ms };
+            app.call_tool(&plugin, tool_call, gate, timeout).await
         };
         let ended = AbortOnDropHandle::new(self.0.runtime.spawn(work)).await;
         let duration = started.elapsed();
         let result = match ended {
-            Ok(Ok(Ok(output))) => check_output_size(output, &info.name, limits.output_bytes),
-            Ok(Ok(Err(ended))) => Err(to_failure(ended)),
-            Ok(Err(_elapsed)) => Err(timed_out(&info.name, allowed_ms)),
+            Ok(Ok(output)) => check_output_size(output, &info.name, output_bytes),
+            Ok(Err(ended)) => Err(to_failure(ended)),
             Err(error) => Err(Failure::internal(format!("the tool call failed: {error}"))),
         };
         let (calls, omitted_calls) = calls.to_calls();
@@ -97,9 +98,7 @@ impl Engine {
 
 /// A tool of an app.
 struct Found<'a> {
-    /// Name of the plugin in the app.
-    name: &'a PluginName,
-    plugin: &'a Arc<dyn Plugin>,
+    plugin: &'a PluginName,
     info: &'a ToolInfo,
 }
 
@@ -115,11 +114,11 @@ fn find_tool<'a>(app: &'a App, tool: &str) -> Result<Found<'a>, Failure> {
     let plugins = app.plugins.iter().filter(|&(name, _)| is_wanted(name));
     let mut found = plugins.filter_map(|(name, plugin)| {
         let info = plugin.info().tools.iter().find(|info| info.name == tool_name)?;
-        Some(Found { name, plugin, info })
+        Some(Found { plugin: name, info })
     });
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
-        (Some(Found { name: first, .. }), Some(Found { name: second, .. })) => {
+        (Some(Found { plugin: first, .. }), Some(Found { plugin: second, .. })) => {
             let text = format!(
                 "several plugins of app `{}` have a tool `{tool_name}`; name one, such as \
                  `{first}/{tool_name}` or `{second}/{tool_name}`",

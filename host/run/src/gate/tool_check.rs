@@ -80,10 +80,3 @@ pub(crate) fn check_output_size(
     )
     .with_details(json!({ "limit": "output", "allowed": allowed })))
 }
-
-/// Returns the failure of a tool that took too long.
-pub(crate) fn timed_out(tool: &str, allowed_ms: u64) -> Failure {
-    Failure::new(code::TIMEOUT, format!("the tool `{tool}` took longer than {allowed_ms} ms"))
-        .retryable()
-        .with_details(json!({ "limit": "timeout", "allowed_ms": allowed_ms }))
-}

@@ -56,3 +56,9 @@ pub enum GuestError {
     /// The host could not run the guest (pool exhausted, component lost).
     Host(Failure),
 }
+
+impl From<Failure> for GuestError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}

@@ -9,7 +9,6 @@ mod refusal;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::TryFutureExt as _;
 use futures::future::join_all;
@@ -23,7 +22,8 @@ use wattle_graph::tool::{ToolOutput, ToolRequest};
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::elicit::AnsweredRounds;
 use crate::gate::entry::CallEntry;
-use crate::gate::tool_check::{check_arguments, check_output_size, timed_out};
+use crate::gate::tool_check::{check_arguments, check_output_size};
+use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::grant::{InDoubtPolicy, ToolGrant, ToolSource};
@@ -317,15 +317,10 @@ async fn call_plugin(
     };
     let (depth, calls) = (context.depth + 1, context.calls.cloned());
     let gate = Arc::new(Gate::for_tool(env, task, budget, depth, calls));
-    let allowed = call_timeout_ms(request, limits.node_timeout_ms);
-    let work = context.env.app.call_tool(name, call, gate);
-    match tokio::time::timeout(Duration::from_millis(allowed), work).await {
-        Err(_elapsed) => {
-            context.env.app.use_of(name).count_failure();
-            Err(timed_out(&request.tool, allowed).into())
-        }
-        Ok(Ok(output)) => Ok(check_output_size(output, &request.tool, limits.output_bytes)?),
-        Ok(Err(ended)) => Err(into_call_error(context, ended)),
+    let timeout = timeout_of(request, limits.node_timeout_ms);
+    match context.env.app.call_tool(name, call, gate, timeout).await {
+        Ok(output) => Ok(check_output_size(output, &request.tool, limits.output_bytes)?),
+        Err(ended) => Err(into_call_error(context, ended)),
     }
 }
 
@@ -341,8 +336,10 @@ fn call_id(context: &EffectContext<'_>, request: &ToolRequest) -> String {
     }
 }
 
-fn call_timeout_ms(request: &ToolRequest, most: u64) -> u64 {
-    request.timeout_ms.map_or(most, |wanted| u64::from(wanted).min(most))
+/// Returns the timeout that the request wants, or `most_ms` if that is less.
+fn timeout_of(request: &ToolRequest, most_ms: u64) -> ToolTimeout<'_> {
+    let allowed_ms = request.timeout_ms.map_or(most_ms, |wanted| u64::from(wanted).min(most_ms));
+    ToolTimeout { tool: &request.tool, allowed_ms }
 }
 
 /// Converts the error of a tool: a failure for its caller, unless the whole task must be unwound.
@@ -368,7 +365,7 @@ struct ServerToolCall<'a> {
     server_request: ToolRequest,
     lease: CallLease,
     answered: &'a AnsweredRounds,
-    allowed_ms: u64,
+    timeout: ToolTimeout<'a>,
 }
 
 impl<'a> ServerToolCall<'a> {
@@ -384,8 +381,8 @@ impl<'a> ServerToolCall<'a> {
             ToolRequest { tool: tool.to_owned(), call_id, arguments, ..request.clone() };
         let lease =
             context.entry.map(|entry| entry.task.log.call_lease()).cloned().unwrap_or_default();
-        let allowed_ms = call_timeout_ms(request, context.grants.limits.node_timeout_ms);
-        Self { server, request, server_request, lease, answered, allowed_ms }
+        let timeout = timeout_of(request, context.grants.limits.node_timeout_ms);
+        Self { server, request, server_request, lease, answered, timeout }
     }
 
     fn to_server_call<'c>(&'c self, context: &'c EffectContext<'_>) -> ServerCall<'c> {
@@ -416,7 +413,7 @@ async fn continue_held_call(
         context.ports.tools.continue_call(context.caller, server, call.to_server_call(context));
     // The hints of the tool are unknown here, so the call counts as not idempotent.
     let gone_on = gone_on.map_err(|failure| call_failure(context, ToolHints::default(), failure));
-    match with_timeout(request, call.allowed_ms, gone_on).await? {
+    match call.timeout.limit(gone_on).await? {
         Some(answer) => output_or_interrupt(context, &call, answer).await.map(Some),
         None => Ok(None),
     }
@@ -432,7 +429,7 @@ async fn call_server(
     let call = ServerToolCall::new(context, (server, &tool.info.name), request, known);
     let made = context.ports.tools.call(context.caller, server, call.to_server_call(context));
     let made = made.map_err(|failure| call_failure(context, tool.info.hints, failure));
-    let answer = with_timeout(request, call.allowed_ms, made).await?;
+    let answer = call.timeout.limit(made).await?;
     output_or_interrupt(context, &call, answer).await
 }
 
@@ -478,18 +475,6 @@ impl Drop for HeldCallGuard<'_> {
         if let Some(name) = &self.name {
             self.tools.release_call(self.thread, name);
         }
-    }
-}
-
-/// Awaits a server's work within the timeout of a call.
-async fn with_timeout<T>(
-    request: &ToolRequest,
-    allowed_ms: u64,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, CallError> {
-    match tokio::time::timeout(Duration::from_millis(allowed_ms), work).await {
-        Err(_elapsed) => Err(timed_out(&request.tool, allowed_ms).into()),
-        Ok(answer) => answer.map_err(CallError::Failure),
     }
 }
 

@@ -104,6 +104,9 @@ async fn failures_of_a_tool_are_in_the_response() {
     assert_eq!(call(&server, "trap", json!({})).await["failure"]["code"], "trap");
     let asked = call(&server, "ask_first", json!({ "question": "sure?" })).await;
     assert_eq!(asked["failure"]["code"], "unsupported");
+    call(&server, "tools/add", json!({ "a": 1, "b": 2 })).await;
+    let used = server.get("/api/v1/plugins/tools").await.expect(200)[0]["use"].clone();
+    assert_eq!((&used["calls"], &used["failed"]), (&json!(6), &json!(5)), "{used}");
 }
 
 #[tokio::test]
