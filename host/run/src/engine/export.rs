@@ -71,11 +71,8 @@ impl Engine {
             return Err(Failure::new(code::BUSY, text));
         }
         let record = &head.record;
-        let catalog = &self.0.catalog;
-        let version = catalog.load_version(&record.app, &record.graph, record.version).await;
-        // If the code cannot be loaded, the header has no digests of the code.
-        let version = if parts.code { version? } else { version.unwrap_or_default() };
-        let app = version.map(|(app, _)| app);
+        // A test has no digests of the code.
+        let app = if is_test { None } else { self.exported_app(record, parts).await? };
         let header = self.header(&head, app.as_deref(), parts).await?;
         let mut first = json_line(&if is_test { header.into_test() } else { header })?;
         if parts.code {
@@ -97,6 +94,19 @@ impl Engine {
         });
         let first = futures::stream::iter([Ok(Bytes::from(first))]);
         Ok(first.chain(rest).boxed())
+    }
+
+    /// Returns the app of a thread. If the export has no code, code that cannot be loaded is no
+    /// error: the header has no digests then.
+    async fn exported_app(
+        &self,
+        record: &ThreadRecord,
+        parts: ExportParts,
+    ) -> Result<Option<Arc<App>>, Failure> {
+        let catalog = &self.0.catalog;
+        let version = catalog.load_version(&record.app, &record.graph, record.version).await;
+        let version = if parts.code { version? } else { version.unwrap_or_default() };
+        Ok(version.map(|(app, _)| app))
     }
 
     async fn header(
