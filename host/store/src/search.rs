@@ -1,6 +1,8 @@
 //! Decides which threads a search matches, and builds its page and its counts. All stores share
 //! these rules.
 
+use std::collections::BinaryHeap;
+
 use serde::Deserialize;
 use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
@@ -231,6 +233,46 @@ impl<T, C> FoundPage<T, C> {
     }
 }
 
+/// The first positions of the records that a search selects, for a store that does not read records
+/// in the order of the search. There are as many as the search may examine, and one more, which
+/// shows that the search continues.
+#[derive(Debug)]
+pub(crate) struct FirstPositions<C> {
+    /// The greatest position is the last one in the order of the search.
+    positions: BinaryHeap<C>,
+    /// Maximum number of positions.
+    capacity: usize,
+}
+
+impl<C: Ord> FirstPositions<C> {
+    /// Creates positions for a page of `limit` records; `None` if some of the selected records may
+    /// not match.
+    pub(crate) fn new(budget: SearchBudget, limit: Option<usize>) -> Self {
+        let examined = budget.records.max(1);
+        let most = limit.map_or(examined, |limit| examined.min(limit));
+        Self { positions: BinaryHeap::new(), capacity: most.saturating_add(1) }
+    }
+
+    /// Returns whether a position comes after the last one of the maximum number of positions.
+    pub(crate) fn excludes(&self, position: &C) -> bool {
+        self.positions.len() == self.capacity
+            && self.positions.peek().is_some_and(|last| position > last)
+    }
+
+    /// Adds a position, unless it comes after the last one of the maximum number of positions.
+    pub(crate) fn push(&mut self, position: C) {
+        self.positions.push(position);
+        if self.positions.len() > self.capacity {
+            self.positions.pop();
+        }
+    }
+
+    /// Returns the positions in the order of the search.
+    pub(crate) fn finish(self) -> Vec<C> {
+        self.positions.into_sorted_vec()
+    }
+}
+
 /// The page of a search of threads that is being read.
 #[derive(Debug)]
 pub(crate) struct SearchPage {
@@ -331,5 +373,26 @@ impl Examiner for SearchCounts {
             self.add(thread.status, 1);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_positions_are_as_many_as_a_search_examines_and_one_more() {
+        let budget = SearchBudget { records: 2, ..SearchBudget::default() };
+        for (limit, first) in
+            [(None, vec![1, 2, 3]), (Some(9), vec![1, 2, 3]), (Some(1), vec![1, 2])]
+        {
+            let mut positions = FirstPositions::new(budget, limit);
+            assert!(!positions.excludes(&9));
+            for position in [5, 3, 1, 4, 2] {
+                positions.push(position);
+            }
+            assert!(positions.excludes(&4) && !positions.excludes(&1), "{limit:?}");
+            assert_eq!(positions.finish(), first, "{limit:?}");
+        }
     }
 }

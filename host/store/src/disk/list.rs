@@ -6,6 +6,7 @@ use std::ops::Bound;
 
 use redb::{Range, ReadableTable};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, RunId, ThreadId};
@@ -202,15 +203,21 @@ fn keys_after(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (first, Bound::Unbounded)
 }
 
-/// Returns the summary of a stored record if it matches a query. Logs a damaged record.
+/// Decodes the fields of a stored record by which a list or a search selects. Logs a damaged
+/// record, so that it does not hide the others.
+pub(crate) fn listed_fields<T: DeserializeOwned>(
+    what: &str,
+    location: (&str, &[u8]),
+    stored: &[u8],
+) -> Option<T> {
+    let fields = read(what, location, stored);
+    fields.inspect_err(|error| tracing::error!(%error, "damaged {what} is not listed")).ok()
+}
+
+/// Returns the fields of a stored record if they match a query.
 fn matching_thread(query: &ThreadQuery, key: &[u8], stored: &[u8]) -> Option<ThreadFields> {
-    match read::<ThreadFields>(RECORD, (RECORDS_NAME, key), stored) {
-        Ok(fields) => thread_matches(query, &fields).then_some(fields),
-        Err(error) => {
-            tracing::error!(%error, "damaged thread is not listed");
-            None
-        }
-    }
+    let fields: Option<ThreadFields> = listed_fields(RECORD, (RECORDS_NAME, key), stored);
+    fields.filter(|fields| thread_matches(query, fields))
 }
 
 /// Adds a stored record to a page, without its run context. Returns false if it does not fit.

@@ -1,19 +1,20 @@
 //! Searches of the runs of all threads in the file.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 use redb::{ReadOnlyTable, ReadableTable as _};
-use serde::de::DeserializeOwned;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{
     FoundRun, RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError,
 };
 
-use crate::codec::{named, packed, read, unpack, unpacked_bytes};
+use crate::codec::{named, packed, unpack, unpacked_bytes};
+use crate::disk::list::listed_fields;
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot};
 use crate::disk::table::{RECORDS, RECORDS_NAME, RUNS, RUNS_NAME};
 use crate::error::{corrupt, redb_error};
 use crate::run_search::{RunFields, RunPage, RunThread};
+use crate::search::FirstPositions;
 
 /// Number of threads of which a search remembers whether they match, so that the record of a thread
 /// with many runs is decoded once. A few hundred bytes each.
@@ -49,35 +50,28 @@ struct RunScan {
 
 impl RunScan {
     /// Returns the first positions of runs whose fields and threads match a page, in the order of
-    /// the search: as many as the search may examine, and one more, which shows that the search
-    /// continues.
+    /// the search.
     fn selected(&self, search: &RunSearch, page: &RunPage) -> Result<Vec<RunCursor>, StoreError> {
-        let examined = search.budget.records.max(1);
-        let most = if search.text.is_some() { examined } else { examined.min(search.limit) };
+        let limit = search.text.is_none().then_some(search.limit);
         let mut known = HashMap::new();
-        let mut first: BinaryHeap<RunCursor> = BinaryHeap::new();
-        // Most ids increase with time. From the highest id on, the heap soon has the newest runs,
+        let mut first = FirstPositions::new(search.budget, limit);
+        // Most ids increase with time. From the highest id on, `first` soon has the newest runs,
         // and the threads of older runs are not read.
         for entry in self.runs.iter().map_err(redb_error(READ))?.rev() {
             let (key, stored) = entry.map_err(redb_error(READ))?;
-            let Some(run) = fields::<RunFields>(RUN, (RUNS_NAME, key.value()), stored.value())
-            else {
+            let location = (RUNS_NAME, key.value());
+            let Some(run) = listed_fields::<RunFields>(RUN, location, stored.value()) else {
                 continue;
             };
             let position = run.cursor();
-            let is_beyond = first.len() > most && first.peek().is_some_and(|last| position > *last);
-            if is_beyond || !page.continues_at(&position) || !page.selects(&run) {
+            if first.excludes(&position) || !page.continues_at(&position) || !page.selects(&run) {
                 continue;
             }
-            if !self.selects_thread(&run.thread, page, &mut known)? {
-                continue;
-            }
-            first.push(position);
-            if first.len() > most.saturating_add(1) {
-                first.pop();
+            if self.selects_thread(&run.thread, page, &mut known)? {
+                first.push(position);
             }
         }
-        Ok(first.into_sorted_vec())
+        Ok(first.finish())
     }
 
     /// Returns whether the thread of a run matches a page. A thread that is damaged or was set
@@ -118,16 +112,9 @@ impl RunScan {
         let key = id.as_str().as_bytes();
         let stored = self.records.get(key).map_err(redb_error(READ))?;
         let Some(stored) = stored else { return Ok(None) };
-        let thread = fields(RECORD, (RECORDS_NAME, key), stored.value());
+        let thread = listed_fields(RECORD, (RECORDS_NAME, key), stored.value());
         // The record was read, so it is not truncated.
         let bytes = packed(RECORD, (RECORDS_NAME, key), stored.value()).map_or(0, unpacked_bytes);
         Ok(thread.map(|thread| (thread, bytes)))
     }
-}
-
-/// Decodes the selecting fields of a stored record. Logs a damaged record, so that it does not hide
-/// the others.
-fn fields<T: DeserializeOwned>(what: &str, location: (&str, &[u8]), stored: &[u8]) -> Option<T> {
-    let fields = read(what, location, stored);
-    fields.inspect_err(|error| tracing::error!(%error, "damaged run is not listed")).ok()
 }

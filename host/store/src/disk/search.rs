@@ -1,17 +1,16 @@
 //! Searches of threads in the file.
 
-use std::collections::BinaryHeap;
-
 use redb::{ReadOnlyTable, ReadableTable as _};
 use wattle_run::ports::store::{
     StoreError, ThreadCounts, ThreadCursor, ThreadSearch, ThreadSearchPage, ThreadSummary,
 };
 
-use crate::codec::{named, packed, read, unpack, unpacked_bytes};
+use crate::codec::{named, packed, unpack, unpacked_bytes};
+use crate::disk::list::listed_fields;
 use crate::disk::snapshot::{READ, RECORD, Snapshot};
 use crate::disk::table::{RECORDS, RECORDS_NAME};
 use crate::error::{corrupt, redb_error};
-use crate::search::{Examiner as _, SearchCounts, SearchFields, SearchPage};
+use crate::search::{Examiner as _, FirstPositions, SearchCounts, SearchFields, SearchPage};
 
 impl Snapshot {
     /// See [`Store::search_threads`](wattle_run::ports::Store::search_threads). The file has no
@@ -47,28 +46,22 @@ impl Snapshot {
     }
 }
 
-/// Returns the first positions of threads whose fields match a page, in the order of the search: as
-/// many as the search may examine, and one more, which shows that the search continues.
+/// Returns the first positions of threads whose fields match a page, in the order of the search.
 fn selected(
     records: &ReadOnlyTable<&'static [u8], &'static [u8]>,
     search: &ThreadSearch,
     page: &SearchPage,
 ) -> Result<Vec<ThreadCursor>, StoreError> {
-    let examined = search.budget.records.max(1);
-    let most = if search.reads_contents() { examined } else { examined.min(search.limit) };
-    let mut first: BinaryHeap<ThreadCursor> = BinaryHeap::new();
+    let limit = (!search.reads_contents()).then_some(search.limit);
+    let mut first = FirstPositions::new(search.budget, limit);
     for entry in records.iter().map_err(redb_error(READ))? {
         let (key, stored) = entry.map_err(redb_error(READ))?;
         let Some(fields) = fields(key.value(), stored.value()) else { continue };
-        if !page.selects(&fields) {
-            continue;
-        }
-        first.push(fields.into_cursor());
-        if first.len() > most.saturating_add(1) {
-            first.pop();
+        if page.selects(&fields) {
+            first.push(fields.into_cursor());
         }
     }
-    Ok(first.into_sorted_vec())
+    Ok(first.finish())
 }
 
 /// Decodes a stored record without its run context. Returns it with its number of bytes of JSON.
@@ -77,9 +70,7 @@ fn summary(key: &[u8], stored: &[u8]) -> Result<(ThreadSummary, u64), StoreError
     Ok((unpack(RECORD, record)?, unpacked_bytes(record)))
 }
 
-/// Decodes the selecting fields of a stored record. Logs a damaged record, so that it does not hide
-/// the others.
+/// Decodes the selecting fields of a stored record. Logs a damaged record.
 fn fields(key: &[u8], stored: &[u8]) -> Option<SearchFields> {
-    let fields = read(RECORD, (RECORDS_NAME, key), stored);
-    fields.inspect_err(|error| tracing::error!(%error, "damaged thread is not listed")).ok()
+    listed_fields(RECORD, (RECORDS_NAME, key), stored)
 }
