@@ -13,6 +13,7 @@ mod notification;
 mod options;
 mod outline;
 mod owner;
+mod position;
 mod run;
 mod run_search;
 mod search;

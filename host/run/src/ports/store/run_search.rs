@@ -4,11 +4,10 @@ use std::cmp::{Ordering, Reverse};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName, RunId};
 
+use super::position::{decode_position, encode_position};
 use super::{RunSummary, SearchBudget};
 
 /// A search of runs, newest request first. All conditions must hold.
@@ -86,16 +85,15 @@ impl RunCursor {
     /// Parses the text of a cursor. Returns `None` if no cursor has this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let decoded = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-        let (position, run) = decoded.split_once('.')?;
-        Some(Self { position: position.parse().ok()?, run: RunId::new(run).ok()? })
+        let (position, run) = decode_position(text)?;
+        Some(Self { position, run })
     }
 }
 
 /// Writes the cursor as opaque text of letters, digits, `-` and `_`.
 impl fmt::Display for RunCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&URL_SAFE_NO_PAD.encode(format!("{}.{}", self.position, self.run)))
+        f.write_str(&encode_position(self.position, &self.run))
     }
 }
 
@@ -146,6 +144,8 @@ pub struct RunSearchPage {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     use super::*;

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 
+use super::position::{decode_position, encode_position};
 use super::{ThreadStatus, ThreadSummary};
 use crate::limit::{SEARCH_BYTES, SEARCH_RECORDS};
 
@@ -123,16 +122,15 @@ impl ThreadCursor {
     /// Parses the text of a cursor. Returns `None` if no cursor has this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let decoded = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-        let (updated_ms, thread) = decoded.split_once('.')?;
-        Some(Self { updated_ms: updated_ms.parse().ok()?, thread: ThreadId::new(thread).ok()? })
+        let (updated_ms, thread) = decode_position(text)?;
+        Some(Self { updated_ms, thread })
     }
 }
 
 /// Writes the cursor as opaque text of letters, digits, `-` and `_`.
 impl fmt::Display for ThreadCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&URL_SAFE_NO_PAD.encode(format!("{}.{}", self.updated_ms, self.thread)))
+        f.write_str(&encode_position(self.updated_ms, &self.thread))
     }
 }
 
@@ -208,6 +206,8 @@ impl ThreadCounts {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
