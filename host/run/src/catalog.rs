@@ -88,19 +88,19 @@ struct PinnedVersion {
 }
 
 impl CatalogState {
-    fn add_versions(&mut self, app: &Arc<App>) {
+    /// Adds the versions of the graphs of an app. The app continues the counters that its newest
+    /// version has of its plugins.
+    fn add_versions(&mut self, mut app: App) -> Arc<App> {
+        if let Some(newest) = self.apps.get(&app.name) {
+            app.uses.continue_from(&newest.uses, app.plugins.keys());
+        }
+        let app = Arc::new(app);
         self.uses += 1;
         for (graph, graph_version) in &app.graphs {
             let key = (app.name.clone(), graph.clone(), graph_version.version);
             self.versions.insert(key, PinnedVersion { app: app.clone(), used: self.uses });
         }
-    }
-
-    /// Continues the counters that the newest version of the app has of its plugins.
-    fn continue_uses(&self, app: &mut App) {
-        if let Some(newest) = self.apps.get(&app.name) {
-            app.uses.continue_from(&newest.uses, app.plugins.keys());
-        }
+        app
     }
 
     fn is_newest(&self, app: &App) -> bool {
@@ -151,12 +151,10 @@ impl Catalog {
 
     /// Installs an app and replaces the app with the same name. New runs use the installed app at
     /// once; threads that are pinned to an older version keep that version.
-    pub fn install(&self, mut app: App) -> Arc<App> {
+    pub fn install(&self, app: App) -> Arc<App> {
         let app = {
             let mut inner = self.lock();
-            inner.continue_uses(&mut app);
-            let app = Arc::new(app);
-            inner.add_versions(&app);
+            let app = inner.add_versions(app);
             inner.apps.insert(app.name.clone(), app.clone());
             app
         };
@@ -166,14 +164,8 @@ impl Catalog {
 
     /// Adds an older version of an app for the threads that are pinned to it. New runs do not use
     /// this version.
-    pub fn install_version(&self, mut app: App) -> Arc<App> {
-        let app = {
-            let mut inner = self.lock();
-            inner.continue_uses(&mut app);
-            let app = Arc::new(app);
-            inner.add_versions(&app);
-            app
-        };
+    pub fn install_version(&self, app: App) -> Arc<App> {
+        let app = self.lock().add_versions(app);
         self.unload_versions();
         app
     }
