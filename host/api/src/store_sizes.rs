@@ -86,7 +86,7 @@ fn measure(folder: &Path, limit: usize) -> io::Result<Folder> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let mut file = FileSizeDocument { name, ..FileSizeDocument::default() };
-        add_entry(&entry, &mut file, &mut left);
+        add_all(&entry, &mut file, &mut left);
         files.push(file);
         if left == 0 {
             break;
@@ -95,33 +95,37 @@ fn measure(folder: &Path, limit: usize) -> io::Result<Folder> {
     Ok(Folder { files, is_complete: left > 0 })
 }
 
-/// Adds a file, or all files of a folder. A file that is deleted meanwhile is left out.
-fn add_entry(entry: &DirEntry, file: &mut FileSizeDocument, left: &mut usize) {
-    let Ok(metadata) = entry.metadata() else { return };
-    *left = left.saturating_sub(1);
-    file.is_folder = metadata.is_dir();
-    let mut folders: Vec<PathBuf> = Vec::new();
-    if metadata.is_dir() {
-        folders.push(entry.path());
-    } else {
-        file.files += 1;
-        file.bytes = file.bytes.saturating_add(metadata.len());
-    }
+/// Adds a file, or all files of a folder.
+fn add_all(entry: &DirEntry, file: &mut FileSizeDocument, left: &mut usize) {
+    let mut folders = Vec::new();
+    add_entry(entry, file, &mut folders, left);
+    file.is_folder = !folders.is_empty();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if *left == 0 {
                 return;
             }
-            *left -= 1;
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
-                Ok(metadata) => {
-                    file.files += 1;
-                    file.bytes = file.bytes.saturating_add(metadata.len());
-                }
-                Err(_) => {}
-            }
+            add_entry(&entry, file, &mut folders, left);
         }
+    }
+}
+
+/// Adds a file, or puts a folder on the list of folders to read. A file that is deleted meanwhile
+/// is left out.
+fn add_entry(
+    entry: &DirEntry,
+    file: &mut FileSizeDocument,
+    folders: &mut Vec<PathBuf>,
+    left: &mut usize,
+) {
+    *left = left.saturating_sub(1);
+    match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+        Ok(metadata) => {
+            file.files += 1;
+            file.bytes = file.bytes.saturating_add(metadata.len());
+        }
+        Err(_) => {}
     }
 }
 
