@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wattle_graph::check::{check_archived_toml, check_toml};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{Digest, PluginName};
-use wattle_run::app::{App, GraphVersion, Projections};
+use wattle_run::app::{App, AppGrants, GraphVersion, Projections};
 use wattle_run::meter::plugin_use::PluginUses;
 use wattle_run::ports::Sandbox;
 use wattle_sql::Script;
@@ -59,19 +59,17 @@ impl AppFolder<'_> {
             problems.extend(found);
             Vec::new()
         });
-        let mut app_plugins = AppPlugins::collect(self, own, &graphs);
-        let grants = app_plugins.take_grants();
-        problems.extend(app_plugins.problems);
+        let AppPlugins { plugins, grants, requests, mut notes, problems: of_plugins } =
+            AppPlugins::collect(self, own, &graphs);
+        problems.extend(of_plugins);
         if !problems.is_empty() {
             return Err(problems);
         }
-        let plugins = app_plugins.plugins;
         let settings = manifest.merged_settings(self.config.apps.get(&manifest.app.name));
         let graph_versions: BTreeMap<_, _> = graphs
             .into_iter()
             .map(|graph| (graph.name.clone(), Arc::new(GraphVersion::new(graph, &plugins))))
             .collect();
-        let mut notes = app_plugins.notes;
         notes.extend(page.as_ref().and_then(|page| page::note(manifest, page)));
         let digest = Digest::of(
             graph_versions
@@ -88,7 +86,7 @@ impl AppFolder<'_> {
             digest,
             graphs: graph_versions,
             plugins,
-            grants,
+            grants: AppGrants::new(grants, requests),
             settings: Arc::new(settings),
             web: manifest.app.web.clone(),
             mount: operator.and_then(|app| app.mount.clone()),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wattle_graph::channel::Reducer;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::PluginName;
-use wattle_run::app::{AppGrants, PluginGrants, PluginRequests};
+use wattle_run::app::{PluginGrants, PluginRequests};
 use wattle_run::grant::{ToolGrant, ToolSource};
 use wattle_run::ports::Plugin;
 
@@ -23,9 +23,9 @@ pub(super) struct AppPlugins {
     /// All plugins.
     pub(super) plugins: Plugins,
     /// The grants of each plugin.
-    grants: PluginGrants,
+    pub(super) grants: PluginGrants,
     /// What each plugin requests.
-    requests: PluginRequests,
+    pub(super) requests: PluginRequests,
     /// Notes for the operator.
     pub(super) notes: Vec<String>,
     /// Reasons why the app cannot be loaded.
@@ -59,11 +59,6 @@ impl AppPlugins {
         }
         app_plugins.note_ambiguous_tools();
         app_plugins
-    }
-
-    /// Takes the grants of the plugins and what they request.
-    pub(super) fn take_grants(&mut self) -> AppGrants {
-        AppGrants::new(std::mem::take(&mut self.grants), std::mem::take(&mut self.requests))
     }
 
     /// Adds a standalone plugin, unless the app has a plugin with the same name.
