@@ -61,8 +61,7 @@ pub(super) fn duplicate_plugin(
     file: &Path,
     state: &LoadState,
 ) -> Option<String> {
-    let mut all = state.standalone.iter().chain(&state.plugins);
-    let (other, _) = all.find(|(other, name)| *name == plugin && *other != file)?;
+    let other = state.files_of_plugin(plugin).find(|other| *other != file)?;
     let in_use = state.plugins.iter().find(|(_, name)| *name == plugin);
     Some(duplicate_files(plugin, [file, other], in_use.map(|(file, _)| file)))
 }

@@ -157,8 +157,7 @@ impl LoaderInner {
     fn file_for(&self, name: &PluginName) -> Result<PathBuf, Failure> {
         let target = resolve_links(&self.config.plugins).join(format!("{name}.wasm"));
         let state = self.state();
-        let mut files = state.standalone.iter().chain(&state.plugins);
-        if let Some((other, _)) = files.find(|(file, known)| *known == name && **file != target) {
+        if let Some(other) = state.files_of_plugin(name).find(|file| *file != target) {
             return Err(conflict(&format!(
                 "the plugin `{name}` is in `{}`; replace that file, or choose another name",
                 other.display()
@@ -174,11 +173,7 @@ impl LoaderInner {
 
     /// Returns the file of a standalone plugin that can be removed.
     fn installed_file(&self, name: &PluginName) -> Result<PathBuf, Failure> {
-        let file = {
-            let state = self.state();
-            let mut files = state.plugins.iter().chain(&state.standalone);
-            files.find(|(_, known)| *known == name).map(|(file, _)| file.clone())
-        };
+        let file = self.state().files_of_plugin(name).next().map(Path::to_owned);
         let Some(file) = file else {
             let text = format!("there is no standalone plugin `{name}` in the plugins folder");
             return Err(Failure::new(code::NOT_FOUND, text));

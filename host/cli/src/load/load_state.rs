@@ -157,6 +157,13 @@ impl LoadState {
         self.loads.contains_key(path)
     }
 
+    /// Returns the files that have a standalone plugin. The file from which the plugin was loaded
+    /// comes first, and comes a second time if the last scan found it.
+    pub(super) fn files_of_plugin(&self, plugin: &PluginName) -> impl Iterator<Item = &Path> {
+        let files = self.plugins.iter().chain(&self.standalone);
+        files.filter(move |(_, name)| *name == plugin).map(|(file, _)| file.as_path())
+    }
+
     /// Returns the file names of the standalone plugins that are being loaded.
     pub(super) fn loading_plugins(&self) -> impl Iterator<Item = String> {
         let plugins = self.loads.values().filter(|running| running.load.kind == ItemKind::Plugin);
