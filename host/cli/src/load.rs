@@ -62,7 +62,7 @@ pub(crate) use crate::load::changes::RELOAD_TARGET;
 pub use crate::load::changes::{Change, Changes, Severity};
 use crate::load::config_file::ConfigFile;
 use crate::load::grant_registry::GrantRegistry;
-use crate::load::grants::GrantTables;
+use crate::load::grants::{GrantDecision, GrantTables};
 pub use crate::load::listing::{apps, grant_tables, standalone_plugins};
 use crate::load::load_state::{ItemKind, Load, LoadState, NotLoaded};
 use crate::load::manifest::{ComponentFiles, Manifest};
@@ -185,9 +185,7 @@ impl Loader {
     /// Returns what a standalone plugin that no app uses requests. The tables of grants that apply
     /// now decide what of it is missing.
     pub fn standalone_request(&self, plugin: &PluginInfo) -> GrantRequest {
-        let tables = self.grant_tables();
-        let table = tables.table_named(&GrantKey::of_plugin(&plugin.name));
-        grants::decide_standalone(plugin, table).request
+        self.inner.decide_standalone(plugin).request
     }
 
     /// Returns the tables of grants that apply now. A refresh may replace them.
@@ -263,6 +261,13 @@ impl LoaderInner {
     /// Locks the tasks and ignores poisoning: no code that holds the lock can panic.
     fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides about a standalone plugin that no app uses, by the tables of grants that apply now.
+    fn decide_standalone(&self, plugin: &PluginInfo) -> GrantDecision {
+        let tables = self.grant_registry().tables();
+        let table = tables.table_named(&GrantKey::of_plugin(&plugin.name));
+        grants::decide_standalone(plugin, table)
     }
 
     /// Runs a background task until it ends or the loader is closed.

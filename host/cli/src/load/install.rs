@@ -15,12 +15,11 @@ use serde_json::json;
 use tokio::sync::MutexGuard;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Digest, PluginName};
-use wattle_run::grant::GrantKey;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::installer::{CheckedPlugin, PluginInstaller};
 use wattle_run::ports::sandbox::LoadError;
 
-use crate::load::grants::{self, GrantDecision};
+use crate::load::grants::GrantDecision;
 use crate::load::{Changes, Loader, LoaderInner, names};
 use crate::paths::resolve_links;
 
@@ -126,9 +125,7 @@ impl LoaderInner {
         let target = self.file_for(name)?;
         let plugin = self.load_component(name, &target, component).await?;
         let info = plugin.info().clone();
-        let tables = self.grant_registry().tables();
-        let table = tables.table_named(&GrantKey::of_plugin(name));
-        let GrantDecision { grants, request } = grants::decide_standalone(&info, table);
+        let GrantDecision { grants, request } = self.decide_standalone(&info);
         let replaces = self.installed_digest(name);
         let checked = CheckedPlugin { info, grants, request, replaces };
         Ok(ReadyPlugin { checked, target, _code: plugin })
