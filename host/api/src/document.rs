@@ -27,6 +27,7 @@ pub mod time_travel;
 pub mod tool;
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -47,6 +48,14 @@ pub struct Page<T> {
     /// Cursor of the next page; absent on the last page, and in lists without cursors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// Creates a page of a list that only a cursor continues.
+    pub(crate) fn by_cursor(items: Vec<T>, next: Option<impl Display>) -> Self {
+        let next_cursor = next.map(|next| next.to_string());
+        Self { items, next_offset: None, next_cursor }
+    }
 }
 
 /// The liveness of the host.

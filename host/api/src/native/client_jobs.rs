@@ -77,11 +77,8 @@ pub async fn list_webhooks(
     let jobs = jobs.ok_or_else(no_jobs)?;
     let page = jobs.webhooks(&WebhookQuery { status, tenant, page: page(limit, cursor) }).await?;
     let items = page.items.into_iter();
-    Ok(Json(Page {
-        items: items.map(|webhook| WebhookDocument::new(webhook, role.is_operator)).collect(),
-        next_offset: None,
-        next_cursor: page.next,
-    }))
+    let items = items.map(|webhook| WebhookDocument::new(webhook, role.is_operator)).collect();
+    Ok(Json(Page::by_cursor(items, page.next)))
 }
 
 /// Lists crons, oldest first, with their newest and their next run.
@@ -102,11 +99,8 @@ pub async fn list_crons(
     let tenant = scope.tenant(tenant.as_deref())?;
     let jobs = jobs.ok_or_else(no_jobs)?;
     let page = jobs.crons(&CronQuery { tenant, page: page(limit, cursor) }).await?;
-    Ok(Json(Page {
-        items: page.items.into_iter().map(Into::into).collect(),
-        next_offset: None,
-        next_cursor: page.next,
-    }))
+    let items = page.items.into_iter().map(Into::into).collect();
+    Ok(Json(Page::by_cursor(items, page.next)))
 }
 
 fn page(limit: Option<usize>, after: Option<String>) -> JobPageQuery {

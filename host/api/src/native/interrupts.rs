@@ -59,9 +59,6 @@ pub async fn list_interrupts(
     let search = ThreadSearch { app, graph, tenant, ..ThreadSearch::default() };
     let search = PageParams { limit, offset: 0, cursor }.of(search)?;
     let found = engine.pending_interrupts(search).await?;
-    Ok(Json(Page {
-        items: found.threads.into_iter().flat_map(PendingInterruptDocument::of_thread).collect(),
-        next_offset: None,
-        next_cursor: found.next.map(|next| next.to_string()),
-    }))
+    let items = found.threads.into_iter().flat_map(PendingInterruptDocument::of_thread).collect();
+    Ok(Json(Page::by_cursor(items, found.next)))
 }

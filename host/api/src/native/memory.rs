@@ -15,6 +15,7 @@ use crate::document::memory::{
 };
 use crate::guard::tenant_name::check_tenant;
 use crate::native::tenant_scope::RequestRole;
+use crate::native::thread_filter::invalid;
 use crate::native::threads::page_size;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -235,10 +236,6 @@ impl QueryParams {
             Some((name, _)) => Err(invalid(&format!("unknown parameter `{name}`"))),
         }
     }
-}
-
-fn invalid(detail: &str) -> Problem {
-    Problem::new(code::INVALID, format!("the query is not valid: {detail}"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use axum::extract::{Query, State};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wattle_graph::event::RunStatus;
-use wattle_graph::failure::code;
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
 use wattle_run::ports::Store;
@@ -14,6 +13,7 @@ use wattle_run::ports::store::{PendingQuery, PendingRun, StoreError};
 use crate::document::Page;
 use crate::document::queue::QueuedRunDocument;
 use crate::native::list_scope::ListScope;
+use crate::native::thread_filter::parse_cursor;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -60,18 +60,18 @@ pub async fn list_queue(
     let Query(QueueParams { app, tenant, limit, cursor }) = params.map_err(invalid_query)?;
     let tenant = scope.tenant(tenant.as_deref())?;
     let limit = limit.unwrap_or(DEFAULT_QUEUED_RUNS).clamp(1, MAX_QUEUED_RUNS);
-    let after = cursor.as_deref().map(parse_cursor).transpose()?;
+    let after = parse_cursor(cursor.as_deref(), |text| text.parse().ok())?;
     let store = engine.ports().store.as_ref();
     let query = PendingQuery { after, limit, ..PendingQuery::default() };
     let pending = store.pending(&query).await?;
     let last = pending.last().filter(|_| pending.len() == limit);
-    let next_cursor = last.map(|last| last.position.to_string());
+    let next = last.map(|last| last.position);
     let mut items = Vec::new();
     for pending in &pending {
         let run = read_run(store, pending, tenant.as_deref()).await?;
         items.extend(run.filter(|run| app.as_ref().is_none_or(|app| app.as_str() == run.app)));
     }
-    Ok(Json(Page { items, next_offset: None, next_cursor }))
+    Ok(Json(Page::by_cursor(items, next)))
 }
 
 /// Reads a pending run of a tenant, or of any tenant. Returns `None` for a run of another tenant, a
@@ -96,12 +96,4 @@ fn readable<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreEr
         Err(StoreError::Corrupt { .. }) => Ok(None),
         read => read,
     }
-}
-
-fn parse_cursor(cursor: &str) -> Result<u64, Problem> {
-    cursor.parse().map_err(|_| {
-        let detail = "the query is not valid: `cursor` must be the `next_cursor` of another page \
-                      of this list";
-        Problem::new(code::INVALID, detail)
-    })
 }

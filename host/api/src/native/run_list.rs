@@ -16,7 +16,7 @@ use crate::document::Page;
 use crate::document::run_summary::RunSummaryDocument;
 use crate::guard::open_requests::RequestPermit;
 use crate::native::list_scope::ListScope;
-use crate::native::thread_filter::{check_length, invalid, range};
+use crate::native::thread_filter::{check_length, parse_cursor, range};
 use crate::native::threads::{invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
@@ -65,10 +65,6 @@ impl RunConditions {
     fn into_search(self, scope: ListScope) -> Result<RunSearch, Problem> {
         check_length("text", self.text.as_deref())?;
         check_length("failure", self.failure.as_deref())?;
-        let parse = |text: &String| {
-            let hint = "`cursor` must be the `next_cursor` of another page of this list";
-            RunCursor::parse(text).ok_or_else(|| invalid(hint))
-        };
         Ok(RunSearch {
             tenant: scope.tenant(self.tenant.as_deref())?,
             app: self.app,
@@ -77,7 +73,7 @@ impl RunConditions {
             failure: self.failure,
             text: self.text.filter(|text| !text.is_empty()),
             created_ms: range(self.created_from_ms, self.created_to_ms),
-            after: self.cursor.as_ref().map(parse).transpose()?,
+            after: parse_cursor(self.cursor.as_deref(), RunCursor::parse)?,
             limit: page_size(self.limit),
             ..RunSearch::default()
         })
@@ -110,9 +106,6 @@ pub async fn list_all_runs(
         permit.leave_control(&traffic)?;
     }
     let found = engine.ports().store.search_runs(&search).await?;
-    Ok(Json(Page {
-        items: found.items.into_iter().map(Into::into).collect(),
-        next_offset: None,
-        next_cursor: found.next.map(|next| next.to_string()),
-    }))
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(Page::by_cursor(items, found.next)))
 }

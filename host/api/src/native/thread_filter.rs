@@ -132,11 +132,7 @@ impl PageParams {
         if self.offset > 0 && self.cursor.is_some() {
             return Err(invalid("`offset` and `cursor` exclude each other; send only `cursor`"));
         }
-        let parse = |text: &String| {
-            let hint = "`cursor` must be the `next_cursor` of another page of this list";
-            ThreadCursor::parse(text).ok_or_else(|| invalid(hint))
-        };
-        let after = self.cursor.as_ref().map(parse).transpose()?;
+        let after = parse_cursor(self.cursor.as_deref(), ThreadCursor::parse)?;
         Ok(ThreadSearch { after, limit: page_size(self.limit), ..search })
     }
 }
@@ -164,6 +160,19 @@ pub(crate) fn no_offset() -> Problem {
         "`offset` works only with `app`, `status` and `tenant`; continue with the `next_cursor` of \
          the page before as `cursor`",
     )
+}
+
+/// Parses the cursor of a list.
+///
+/// # Errors
+///
+/// `invalid` if `parse` returns `None`: no page of the list has this cursor.
+pub(crate) fn parse_cursor<T>(
+    cursor: Option<&str>,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let unknown = || invalid("`cursor` must be the `next_cursor` of another page of this list");
+    cursor.map(|text| parse(text).ok_or_else(unknown)).transpose()
 }
 
 /// Checks the length of a text that is compared with records.
