@@ -50,8 +50,6 @@ pub struct ServedParts {
     pub agent_server: bool,
     /// The endpoints and pages of apps.
     pub apps: bool,
-    /// The installation of plugins.
-    pub install: bool,
 }
 
 /// State of the handlers. Cheap to clone.
@@ -119,7 +117,7 @@ impl ApiState {
             client_jobs: None,
             store_sizes: Arc::default(),
             studio: None,
-            served: ServedParts { agent_server: false, apps: true, install: false },
+            served: ServedParts { agent_server: false, apps: true },
             run_clients: RunClients::default(),
             instance: "".into(),
         }
@@ -148,8 +146,7 @@ impl ApiState {
 
     /// Sets the installer of plugins.
     pub fn with_installer(self, installer: Option<Arc<dyn PluginInstaller>>) -> Self {
-        let install = installer.is_some();
-        Self { installer, served: ServedParts { install, ..self.served }, ..self }
+        Self { installer, ..self }
     }
 
     /// Sets the statistics.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{Extensions, HeaderMap};
+use axum::http::request::Parts;
 use wattle_run::engine::Engine;
 
 use crate::config::ApiConfig;
@@ -13,7 +13,9 @@ use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
 use crate::guard::user::User;
+use crate::native::plugin_install::Installer;
 use crate::native::tenant_scope::RequestRole;
+use crate::problem::Problem;
 use crate::state::ServedParts;
 
 /// Describes the access of the request: its key, scope, tenant and user. Clients offer their users
@@ -27,12 +29,11 @@ pub(crate) async fn get_access(
     State(instance): State<Arc<str>>,
     State(served): State<ServedParts>,
     role: RequestRole,
-    headers: HeaderMap,
-    extensions: Extensions,
+    installer: Result<Installer, Problem>,
+    Parts { headers, extensions, .. }: Parts,
 ) -> Json<AccessDocument> {
     let key = request_key::find(&config, &headers, &extensions);
     let scope = key.as_ref().map_or(KeyScope::Admin, AuthenticatedKey::scope);
-    let may_install = key.is_some() && role.is_operator && scope == KeyScope::Admin;
     Json(AccessDocument {
         // The guards admit a request without a key only if the host needs none.
         needs_key: key.is_some(),
@@ -47,7 +48,7 @@ pub(crate) async fn get_access(
         time_zone: engine.ports().clock.time_zone().into(),
         agent_server: served.agent_server,
         apps: served.apps,
-        install: served.install && may_install,
+        install: installer.is_ok(),
     })
 }
 

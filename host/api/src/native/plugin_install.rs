@@ -24,9 +24,10 @@ use crate::response::Json;
 /// Media type of a component.
 const WASM: &str = "application/wasm";
 
-/// The installer, for a request that may use it: on a host that installs plugins, one of the
-/// operator with a key. A host without keys installs nothing, because a page of an app on the same
-/// address can send any request without a key, and a plugin gets the grants of its name.
+/// The installer, for a request that may use it: on a host that installs plugins, a request of the
+/// operator with a key or from the same process. Over HTTP, a host without keys installs nothing,
+/// because a page of an app on the same address can send any request without a key, and a plugin
+/// gets the grants of its name.
 pub(crate) struct Installer(Arc<dyn PluginInstaller>);
 
 impl<S> FromRequestParts<S> for Installer

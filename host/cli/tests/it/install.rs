@@ -3,11 +3,18 @@
 
 use std::path::PathBuf;
 
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use axum::http::request::Builder;
 use reqwest::RequestBuilder;
-use serde_json::json;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+use wattle::host::Host;
 use wattle_api::guard::limits::INSTALL_BYTES;
+use wattle_api::{Operator, unguarded_router};
 
-use crate::fixture::{Fixture, answer, write_app};
+use crate::fixture::{Fixture, answer, config, options, write_app};
 use crate::keys::{make, start, with};
 use crate::loading::{SlowSandbox, serve};
 
@@ -70,6 +77,43 @@ async fn only_an_operator_with_a_key_installs_on_a_host_that_allows_it() {
     let (_, access) = answer(with(&fixture, &operator, "GET", "/api/v1/access")).await;
     assert_eq!(access["install"], true, "{access}");
     assert_eq!(installed(&fixture), ["greeter"]);
+}
+
+/// Sends a request to a router in this process, and returns the status and the JSON body.
+async fn send(
+    router: &Router,
+    is_operator: bool,
+    request: Builder,
+    body: &'static str,
+) -> (u16, Value) {
+    let request = if is_operator { request.extension(Operator) } else { request };
+    let request = request.body(Body::from(body)).unwrap();
+    let response = router.clone().oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap())
+}
+
+#[tokio::test]
+async fn the_operator_in_the_same_process_installs_without_a_key() {
+    for (toml, allows_install) in [("", false), (INSTALL, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("plugins")).unwrap();
+        let config = config(folder.path(), toml);
+        let host = Box::pin(Host::open(config, options().overrides)).await.unwrap();
+        let router = unguarded_router(host.api_state().unwrap());
+        for is_operator in [true, false] {
+            let may_install = allows_install && is_operator;
+            let request = Request::get("/api/v1/access");
+            let (_, access) = send(&router, is_operator, request, "").await;
+            assert_eq!(access["install"], may_install, "{access}");
+            let request = Request::post(format!("{SHARED}/check"));
+            let request = request.header("content-type", "application/wasm");
+            let (status, checked) = send(&router, is_operator, request, "native").await;
+            assert_eq!(status, if may_install { 200 } else { 403 }, "{checked}");
+        }
+        host.close().await;
+    }
 }
 
 #[tokio::test]
