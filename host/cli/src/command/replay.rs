@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use futures::TryStreamExt as _;
 use serde_json::Value;
@@ -25,16 +25,22 @@ fn export_path(thread: &str, parts: ExportParts) -> String {
     format!("/api/v1/threads/{}/export?code={code}&blobs={blobs}", encode_segment(thread))
 }
 
+fn test_path(thread: &str, blobs: bool) -> String {
+    format!("/api/v1/threads/{}/test?blobs={blobs}", encode_segment(thread))
+}
+
 pub(super) async fn export(
     client: &Client,
     args: &ThreadExportArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    if args.as_test {
-        return export_test(client, args, output).await;
-    }
-    let parts = ExportParts { code: !args.no_code, blobs: !args.no_blobs };
-    let mut chunks = client.get_stream(&export_path(&args.thread, parts)).await?;
+    let blobs = !args.no_blobs;
+    let path = if args.as_test {
+        test_path(&args.thread, blobs)
+    } else {
+        export_path(&args.thread, ExportParts { code: !args.no_code, blobs })
+    };
+    let mut chunks = client.get_stream(&path).await?;
     let Some(file) = &args.file else {
         let mut text = Vec::new();
         while let Some(chunk) = chunks.try_next().await? {
@@ -44,7 +50,7 @@ pub(super) async fn export(
         return Ok(Exit::Ok);
     };
     // The file is renamed when it is complete, so that a reader never sees an incomplete file.
-    let draft = draft_path(file);
+    let draft = file.with_extension("draft");
     let mut bytes = 0;
     {
         let mut out = std::fs::File::create(&draft).map_err(Error::file("write", &draft))?;
@@ -54,37 +60,7 @@ pub(super) async fn export(
         }
         out.sync_all().map_err(Error::file("write", &draft))?;
     }
-    finish(&draft, file, bytes, output)
-}
-
-/// Exports a thread as a test, which has no code and names no caller.
-async fn export_test(
-    client: &Client,
-    args: &ThreadExportArgs,
-    output: Output,
-) -> Result<Exit, Error> {
-    let parts = ExportParts { code: false, blobs: !args.no_blobs };
-    let text = export_text(client, &args.thread, parts).await?;
-    let unreadable = |message: String| Error::Server { address: "the server".into(), message };
-    let export = Export::read(&text).map_err(|error| unreadable(error.to_string()))?;
-    let lines = export.into_test().into_lines().map_err(|error| unreadable(error.to_string()))?;
-    let text = lines.join("\n") + "\n";
-    let Some(file) = &args.file else {
-        Output::raw(text.as_bytes());
-        return Ok(Exit::Ok);
-    };
-    let draft = draft_path(file);
-    std::fs::write(&draft, &text).map_err(Error::file("write", &draft))?;
-    finish(&draft, file, text.len(), output)
-}
-
-fn draft_path(file: &Path) -> PathBuf {
-    file.with_extension("draft")
-}
-
-/// Renames a complete draft to its final name.
-fn finish(draft: &Path, file: &Path, bytes: usize, output: Output) -> Result<Exit, Error> {
-    std::fs::rename(draft, file).map_err(Error::file("write", file))?;
+    std::fs::rename(&draft, file).map_err(Error::file("write", file))?;
     let done = serde_json::json!({ "file": file, "bytes": bytes });
     output.data(&done, |_| format!("{} in `{}`", format::byte_size(bytes), file.display()));
     Ok(Exit::Ok)

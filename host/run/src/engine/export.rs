@@ -44,9 +44,13 @@ impl Engine {
         self.export_lines(thread, parts, false).await
     }
 
-    /// Returns the lines of a thread as a test of later code: its log without principals and
-    /// metadata, and, with `blobs`, the blobs that it mentions. See
-    /// [`Export::into_test`](crate::export::Export::into_test).
+    /// Returns the lines of a thread as a test of later code: its log and, with `blobs`, the blobs
+    /// that the log mentions. A test leaves out what another version of the code does not need to
+    /// execute the thread again: the code, metadata of clients, and the principals of requests.
+    /// Seals cover the principals, so a test has no seals, and a later change of the file is not
+    /// detected.
+    ///
+    /// What nodes read stays: inputs, context, tenant, answers and results of calls.
     ///
     /// # Errors
     ///
