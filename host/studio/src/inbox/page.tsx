@@ -1,9 +1,8 @@
 // The inbox: the pending interrupts of all threads, and the answer to the selected one.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Alert, Announce, Button } from "@wattle/page";
+import { Announce, Button } from "@wattle/page";
 import { useEffect, useState } from "react";
 import { useAccess } from "../access/access.tsx";
-import { missingIn } from "../access/unauthorized.ts";
 import { type List, usePagedList } from "../api/pages.ts";
 import { None } from "../part/filters/none.tsx";
 import type { Draft } from "../part/schema-form/draft.ts";
@@ -40,7 +39,9 @@ export default function InboxPage() {
       <h2 className="w-hidden">{TEXTS.title}</h2>
       <div className={styles.side}>
         <InboxFilters filter={filter} />
-        {list.error !== null && <InboxFailure error={list.error} onRetry={list.retry} />}
+        {list.error !== null && (
+          <Failure error={list.error} tenantNeeded={TEXTS.tenantNeeded} onRetry={list.retry} />
+        )}
         {list.error === null && rows === undefined && <p role="status">{TEXTS.reading}</p>}
         {rows?.length === 0 && list.isComplete && (
           <None
@@ -146,14 +147,6 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
   };
 }
 
-/** A failed reading, or what an operator enters first. */
-function InboxFailure(props: { error: Error; onRetry: () => void }) {
-  if (missingIn(props.error)?.what === "tenant") {
-    return <Alert kind="warning">{TEXTS.tenantNeeded}</Alert>;
-  }
-  return <Failure {...props} />;
-}
-
 interface SelectedProps {
   inbox: Inbox;
   filter: InboxFilter;
@@ -229,6 +222,9 @@ function Elsewhere({ place, inbox }: Omit<OpenProps, "item">) {
     return <OutcomeView place={place} title={title} onNext={inbox.onNext} />;
   }
   if (data !== undefined) return <Open item={data} place={place} inbox={inbox} />;
-  if (error !== null) return <InboxFailure error={error} onRetry={() => void refetch()} />;
+  if (error !== null) {
+    const retry = () => void refetch();
+    return <Failure error={error} tenantNeeded={TEXTS.tenantNeeded} onRetry={retry} />;
+  }
   return <p role="status">{TEXTS.reading}</p>;
 }

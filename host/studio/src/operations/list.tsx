@@ -1,9 +1,9 @@
 // What the lists of this view have in common.
-import { Alert, Button } from "@wattle/page";
+import { Button } from "@wattle/page";
 import type { ReactNode } from "react";
-import { missingIn } from "../access/unauthorized.ts";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
+import { Failure } from "../shell/failure.tsx";
 import styles from "./operations.module.css";
 import type { PagedList } from "./read.ts";
 import { TEXTS } from "./texts.ts";
@@ -18,14 +18,6 @@ export function textFact(text: string | null | undefined): ReactNode {
   return text == null ? undefined : <Text>{text}</Text>;
 }
 
-/** A failure with a button for another attempt. */
-export function Failure({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  if (missingIn(error)?.what === "tenant") {
-    return <Alert kind="warning">{TEXTS.tenantNeeded}</Alert>;
-  }
-  return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{error.message}</Alert>;
-}
-
 interface ReadingProps {
   /** What was read. */
   of: { error: Error | null; data: unknown; refetch: () => unknown };
@@ -33,7 +25,10 @@ interface ReadingProps {
 
 /** Says that something is being read, or why it cannot be. */
 export function Reading({ of: { error, data, refetch } }: ReadingProps) {
-  if (error !== null) return <Failure error={error} onRetry={() => void refetch()} />;
+  if (error !== null) {
+    const retry = () => void refetch();
+    return <Failure error={error} tenantNeeded={TEXTS.tenantNeeded} onRetry={retry} />;
+  }
   return data === undefined ? <p role="status">{TEXTS.reading}</p> : null;
 }
 

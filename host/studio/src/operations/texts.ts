@@ -35,7 +35,6 @@ export const TEXTS = {
   tenant: "Tenant",
   status: "Status",
   reading: "Reading…",
-  retry: "Retry",
   more: "Show more",
   run: "Run",
   thread: "Thread",

@@ -1,5 +1,6 @@
 // What is shown in place of what could not be read.
 import { Alert, Button } from "@wattle/page";
+import { missingIn } from "../access/unauthorized.ts";
 import { isMissing } from "../api/missing.ts";
 import { visible } from "../part/text.tsx";
 import { TEXTS } from "./texts.ts";
@@ -10,11 +11,16 @@ interface FailureProps {
   what?: string;
   /** What is said if the host does not have it; by default what the host says. */
   notFound?: string;
+  /** What is said if the request has to name a tenant; by default what the host says. */
+  tenantNeeded?: string;
   onRetry: () => void;
 }
 
 /** A failed reading, with a button for another attempt. */
-export function Failure({ error, what, notFound, onRetry }: FailureProps) {
+export function Failure({ error, what, notFound, tenantNeeded, onRetry }: FailureProps) {
+  if (tenantNeeded !== undefined && missingIn(error)?.what === "tenant") {
+    return <Alert kind="warning">{tenantNeeded}</Alert>;
+  }
   const reason = isMissing(error) ? (notFound ?? error.message) : error.message;
   const text = what === undefined ? reason : `${what}: ${reason}`;
   return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{visible(text)}</Alert>;
