@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Shell } from "@wattle/page";
 import { createContext, type ReactNode, useContext, useEffect, useSyncExternalStore } from "react";
 import { api, ok } from "../api/client.ts";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { askKey, credentials, noteTenantHeader, watchCredentials } from "./key.ts";
 import { Login } from "./login.tsx";
 import { type Access, may, type Need } from "./scope.ts";
@@ -40,12 +40,13 @@ export function AccessProvider({ access, children }: { access: Access; children:
 export function AccessGate({ children }: { children: ReactNode }) {
   const { version } = useSyncExternalStore(watchCredentials, credentials);
   const client = useQueryClient();
-  const { data, error, refetch } = useQuery({
+  const read = useQuery({
     queryKey: ["access", version],
     queryFn: readAccess,
     // A user who comes back with a key from elsewhere finds the form as it was.
     refetchOnWindowFocus: false,
   });
+  const { data, error } = read;
   useEffect(() => {
     // What was read with other credentials is not shown under these.
     client.removeQueries({ predicate: ({ queryKey }) => !isOf(queryKey, version) });
@@ -55,11 +56,7 @@ export function AccessGate({ children }: { children: ReactNode }) {
   if (missing !== undefined) return <Login missing={missing} />;
   return (
     <Shell title={TEXTS.studio}>
-      {error === null ? (
-        <p role="status">{TEXTS.reading}</p>
-      ) : (
-        <Failure error={error} onRetry={() => void refetch()} />
-      )}
+      <Reading of={read} text={TEXTS.reading} />
     </Shell>
   );
 }

@@ -19,7 +19,7 @@ import {
   threadsRoute,
   useParam,
 } from "../router/links.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./app.module.css";
 import { TEXTS } from "./texts.ts";
@@ -30,20 +30,18 @@ const INTERVAL_MS = 10_000;
 export default function AppPage() {
   const app = useParam("app");
   useTitle(TEXTS.title(visible(app)));
-  const { data, error, refetch } = useQuery({
+  const read = useQuery({
     queryKey: ["app", app],
     queryFn: () => ok(api.GET("/api/v1/apps/{app}", { params: { path: { app } } })),
     refetchInterval: INTERVAL_MS,
   });
+  const { data, error } = read;
   return (
     <Panels>
       <h2>
         <Text>{app}</Text>
       </h2>
-      {error !== null && (
-        <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />
-      )}
-      {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
+      <Reading of={read} notFound={TEXTS.notFound} text={TEXTS.reading} />
       {data !== undefined && !isMissing(error) && <Parts app={data} />}
     </Panels>
   );

@@ -13,7 +13,7 @@ import {
   useSearchOf,
 } from "../router/links.tsx";
 import { type Check, name } from "../router/search.ts";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { type Comparison, compare } from "./compare.ts";
 import type { GraphDocument } from "./definition.ts";
@@ -107,12 +107,11 @@ function Body({ app, graph }: Names) {
   const other = useGraph(against === undefined ? undefined : { app, graph, version: against });
   const failure = error ?? other.error;
   const go = useGo();
-  if (failure !== null) {
-    const retry = () => void Promise.all([refetch(), other.refetch()]);
-    return <Failure error={failure} notFound={TEXTS.notFound} onRetry={retry} />;
-  }
-  if (data === undefined || (against !== undefined && other.data === undefined)) {
-    return <p role="status">{TEXTS.reading}</p>;
+  const isUnread = against !== undefined && other.data === undefined;
+  if (failure !== null || data === undefined || isUnread) {
+    const retry = () => Promise.all([refetch(), other.refetch()]);
+    const of = { error: failure, refetch: retry };
+    return <Reading of={of} notFound={TEXTS.notFound} text={TEXTS.reading} />;
   }
   const shared = {
     selected: node,

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useAppOf } from "../api/run.ts";
 import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
 import type { RunViewProps } from "../run/store.ts";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { itemPath } from "./page.tsx";
 import { useGraphs, useVersions } from "./read.ts";
 import { pathsAround, sceneOf } from "./scene.ts";
@@ -29,12 +29,12 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   const wanted = isReady ? { app: name, graph, version: known?.version } : undefined;
   const { data, error, refetch } = useGraphs(wanted, open);
   const failure = app.error ?? versions.error ?? error;
-  if (failure !== null) {
-    const retry = () => void Promise.all([app.refetch(), versions.refetch(), refetch()]);
-    return <Failure error={failure} notFound={TEXTS.notFound} onRetry={retry} />;
+  if (failure === null && graph === undefined) return <p role="status">{TEXTS.noGraph}</p>;
+  if (failure !== null || data === undefined) {
+    const retry = () => Promise.all([app.refetch(), versions.refetch(), refetch()]);
+    const of = { error: failure, refetch: retry };
+    return <Reading of={of} notFound={TEXTS.notFound} text={TEXTS.reading} />;
   }
-  if (graph === undefined) return <p role="status">{TEXTS.noGraph}</p>;
-  if (data === undefined) return <p role="status">{TEXTS.reading}</p>;
   const states = timeline.nodes();
   const scene = sceneOf(data.root, ROOT, { graphs: data.graphs, open, states });
   return (

@@ -11,7 +11,7 @@ import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { hostPath } from "../router/base.ts";
 import { appRoute, RouteLink, threadsRoute } from "../router/links.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Failure, Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./home.module.css";
 import { TEXTS } from "./texts.ts";
@@ -64,11 +64,11 @@ function recoveryOf(recovery: Schemas["RecoveryDocument"]): string {
 }
 
 function Apps() {
-  const { data, error, refetch } = useApps();
+  const apps = useApps();
+  const { data } = apps;
   return (
     <Panel title={TEXTS.apps}>
-      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
-      {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
+      <Reading of={apps} text={TEXTS.reading} />
       {data?.length === 0 && <p>{TEXTS.noApps}</p>}
       {data !== undefined && data.length > 0 && (
         <ul className={styles.apps} aria-label={TEXTS.apps}>

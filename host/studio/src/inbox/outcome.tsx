@@ -6,7 +6,7 @@ import { countText } from "../part/amount.ts";
 import { Facts } from "../part/facts.tsx";
 import { visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import styles from "./inbox.module.css";
 import { Document } from "./payload.tsx";
 import { type Given, type Outcome, type Place, readOutcome } from "./read.ts";
@@ -22,15 +22,15 @@ interface OutcomeProps {
 
 /** Says who answered. */
 export function OutcomeView({ place, title, onNext }: OutcomeProps) {
-  const { data, error, refetch } = useQuery({
+  const read = useQuery({
     queryKey: ["outcome", place],
     queryFn: () => readOutcome(place),
   });
+  const { data } = read;
   return (
     <section className={styles.outcome} aria-label={TEXTS.question}>
       {title !== undefined && <h3 className={styles.heading}>{title}</h3>}
-      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
-      {error === null && data === undefined && <p role="status">{TEXTS.checking}</p>}
+      <Reading of={read} text={TEXTS.checking} />
       {data !== undefined && <Told outcome={data} />}
       {onNext !== undefined && (
         <div>

@@ -7,7 +7,7 @@ import { type List, usePagedList } from "../api/pages.ts";
 import { None } from "../part/filters/none.tsx";
 import type { Draft } from "../part/schema-form/draft.ts";
 import { inboxRoute, RouteLink, useGo, useSearchOf } from "../router/links.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { useTitle } from "../shell/title.ts";
 import { FILTER, type InboxFilter, keyIn, keyOf, withItem } from "./filter.ts";
@@ -39,10 +39,11 @@ export default function InboxPage() {
       <h2 className="w-hidden">{TEXTS.title}</h2>
       <div className={styles.side}>
         <InboxFilters filter={filter} />
-        {list.error !== null && (
-          <Failure error={list.error} tenantNeeded={TEXTS.tenantNeeded} onRetry={list.retry} />
-        )}
-        {list.error === null && rows === undefined && <p role="status">{TEXTS.reading}</p>}
+        <Reading
+          of={{ error: list.error, data: rows, refetch: list.retry }}
+          tenantNeeded={TEXTS.tenantNeeded}
+          text={TEXTS.reading}
+        />
         {rows?.length === 0 && list.isComplete && (
           <None
             isFiltered={filter.app !== undefined || filter.tenant !== undefined}
@@ -211,20 +212,17 @@ function Open({ item, place, inbox }: OpenProps) {
 
 /** An interrupt that the list does not have: on a page that was not read, or not pending. */
 function Elsewhere({ place, inbox }: Omit<OpenProps, "item">) {
-  const { data, error, refetch } = useQuery({
+  const read = useQuery({
     queryKey: ["interrupt", place],
     queryFn: async () => (await readItem(place)) ?? null,
     // An interrupt that is asked again is in the list.
     refetchInterval: ({ state }) => (state.data === null ? false : INTERVAL_MS),
   });
+  const { data } = read;
   if (data === null) {
     const title = inbox.titles.get(keyIn(place.thread, place.interrupt));
     return <OutcomeView place={place} title={title} onNext={inbox.onNext} />;
   }
   if (data !== undefined) return <Open item={data} place={place} inbox={inbox} />;
-  if (error !== null) {
-    const retry = () => void refetch();
-    return <Failure error={error} tenantNeeded={TEXTS.tenantNeeded} onRetry={retry} />;
-  }
-  return <p role="status">{TEXTS.reading}</p>;
+  return <Reading of={read} tenantNeeded={TEXTS.tenantNeeded} text={TEXTS.reading} />;
 }

@@ -5,7 +5,7 @@ import { Guarded } from "../access/access.tsx";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Panels } from "../part/panels.tsx";
 import { Text } from "../part/text.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import styles from "./models.module.css";
 import { TEXTS } from "./texts.ts";
@@ -29,12 +29,13 @@ export default function ModelsPage() {
 }
 
 function Read() {
-  const { data, error, refetch } = useQuery({
+  const models = useQuery({
     queryKey: ["models"],
     queryFn: () => ok(api.GET("/api/v1/models")),
   });
-  if (error !== null) return <Failure error={error} onRetry={() => void refetch()} />;
-  return data === undefined ? <p role="status">{TEXTS.reading}</p> : <Tables models={data} />;
+  const { data, error } = models;
+  if (error === null && data !== undefined) return <Tables models={data} />;
+  return <Reading of={models} text={TEXTS.reading} />;
 }
 
 function Tables({ models: { routes, prices } }: { models: Models }) {

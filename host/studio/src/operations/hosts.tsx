@@ -5,7 +5,7 @@ import { api, ok, type Schemas } from "../api/client.ts";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time, timeText } from "../part/time.tsx";
-import { Reading } from "./list.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { HOSTS, TEXTS } from "./texts.ts";
 
 type Host = Schemas["HostDocument"];

@@ -3,10 +3,10 @@ import { type Column, DataTable } from "@wattle/page/table";
 import { countText } from "../part/amount.ts";
 import { Text } from "../part/text.tsx";
 import { RouteLink, threadsRoute } from "../router/links.tsx";
+import { Reading } from "../shell/failure.tsx";
 import type { Report } from "./curves.ts";
 import type { OperationsFilter } from "./filter.ts";
 import { AppFilter, Filters } from "./filters.tsx";
-import { Reading } from "./list.tsx";
 import { RangeFilter, useStatistics } from "./statistics.tsx";
 import { LIMITS, TEXTS } from "./texts.ts";
 
@@ -83,7 +83,7 @@ export function Limits({ filter }: { filter: OperationsFilter }) {
         <RangeFilter filter={filter} />
         <AppFilter filter={filter} />
       </Filters>
-      <Reading of={statistics} />
+      <Reading of={statistics} tenantNeeded={TEXTS.tenantNeeded} />
       {limits !== undefined && (
         <DataTable
           label={LIMITS.list}

@@ -3,7 +3,7 @@ import { Button } from "@wattle/page";
 import type { ReactNode } from "react";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import styles from "./operations.module.css";
 import type { PagedList } from "./read.ts";
 import { TEXTS } from "./texts.ts";
@@ -18,20 +18,6 @@ export function textFact(text: string | null | undefined): ReactNode {
   return text == null ? undefined : <Text>{text}</Text>;
 }
 
-interface ReadingProps {
-  /** What was read. */
-  of: { error: Error | null; data: unknown; refetch: () => unknown };
-}
-
-/** Says that something is being read, or why it cannot be. */
-export function Reading({ of: { error, data, refetch } }: ReadingProps) {
-  if (error !== null) {
-    const retry = () => void refetch();
-    return <Failure error={error} tenantNeeded={TEXTS.tenantNeeded} onRetry={retry} />;
-  }
-  return data === undefined ? <p role="status">{TEXTS.reading}</p> : null;
-}
-
 interface PagedProps<T> {
   list: PagedList<T>;
   /** Shown if there are no rows. */
@@ -44,7 +30,7 @@ export function Paged<T>({ list, none, children }: PagedProps<T>) {
   const { rows, isComplete, isReading, error, retry, more } = list;
   return (
     <>
-      <Reading of={{ error, data: rows, refetch: retry }} />
+      <Reading of={{ error, data: rows, refetch: retry }} tenantNeeded={TEXTS.tenantNeeded} />
       {rows?.length === 0 && <p>{none}</p>}
       {rows !== undefined && rows.length > 0 && children(rows)}
       {rows !== undefined && !isComplete && (

@@ -4,14 +4,14 @@ import { SelectField } from "@wattle/page";
 import { useAccess } from "../access/access.tsx";
 import { tenantOfList } from "../access/tenant.ts";
 import { api, ok } from "../api/client.ts";
+import { Reading } from "../shell/failure.tsx";
 import { Chart } from "./chart.tsx";
 import { measuresOf, type Report, stepOf, totalOf } from "./curves.ts";
 import { GROUPS, type Group, type OperationsFilter, RANGE_NAMES, RANGES } from "./filter.ts";
 import { AppFilter, Filters, useSet } from "./filters.tsx";
-import { Reading } from "./list.tsx";
 import styles from "./operations.module.css";
 import { SCAN_INTERVAL_MS } from "./read.ts";
-import { STATISTICS } from "./texts.ts";
+import { STATISTICS, TEXTS } from "./texts.ts";
 
 const DEFAULT_RANGE = "day";
 
@@ -76,7 +76,7 @@ export function Statistics({ filter }: { filter: OperationsFilter }) {
         />
         <AppFilter filter={filter} />
       </Filters>
-      <Reading of={statistics} />
+      <Reading of={statistics} tenantNeeded={TEXTS.tenantNeeded} />
       {data !== undefined && <Charts report={data} by={by} range={filter.range ?? DEFAULT_RANGE} />}
     </>
   );

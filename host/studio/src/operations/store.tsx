@@ -7,7 +7,8 @@ import { api, ok, type Schemas } from "../api/client.ts";
 import { bytesText, countText } from "../part/amount.ts";
 import { Facts } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
-import { Reading, timeFact } from "./list.tsx";
+import { Reading } from "../shell/failure.tsx";
+import { timeFact } from "./list.tsx";
 import styles from "./operations.module.css";
 import { STORE } from "./texts.ts";
 

@@ -19,7 +19,7 @@ import {
   useSearchOf,
 } from "../router/links.tsx";
 import { name } from "../router/search.ts";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { Chat } from "./chat.tsx";
 import { messageChannel } from "./input.ts";
@@ -77,11 +77,10 @@ function Subjects({ app, search }: PartProps) {
   const tools = useTools(app);
   const graphs = apps.data?.find((it) => it.name === app)?.graphs;
   const error = apps.error ?? tools.error;
-  if (error !== null) {
-    const retry = () => void Promise.all([apps.refetch(), tools.refetch()]);
-    return <Failure error={error} notFound={TEXTS.notFound} onRetry={retry} />;
+  if (error !== null || graphs === undefined || tools.data === undefined) {
+    const refetch = () => Promise.all([apps.refetch(), tools.refetch()]);
+    return <Reading of={{ error, refetch }} notFound={TEXTS.notFound} />;
   }
-  if (graphs === undefined || tools.data === undefined) return <p role="status">{TEXTS.reading}</p>;
   return <Chosen app={app} search={search} graphs={graphs} tools={tools.data} />;
 }
 
@@ -132,12 +131,10 @@ function split(value: string): [string, string] {
 
 /** A graph: as a whole, or one of its nodes. */
 function GraphPart({ of, node }: { of: GraphOf; node: string | undefined }) {
-  const { data, error, refetch } = useGraph({ app: of.app, graph: of.graph, version: undefined });
+  const read = useGraph({ app: of.app, graph: of.graph, version: undefined });
+  const { data, error } = read;
   const go = useGo();
-  if (error !== null) {
-    return <Failure error={error} notFound={TEXTS.noGraph} onRetry={() => void refetch()} />;
-  }
-  if (data === undefined) return <p role="status">{TEXTS.reading}</p>;
+  if (error !== null || data === undefined) return <Reading of={read} notFound={TEXTS.noGraph} />;
   const names = Object.keys(data.nodes);
   const isKnown = node !== undefined && names.includes(node);
   const choose = (value: string) =>

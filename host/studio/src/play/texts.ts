@@ -5,7 +5,6 @@ export const TEXTS = {
   title: (app: string) => `Playground of ${app}`,
   heading: "Playground",
   back: (app: string) => `App ${app}`,
-  reading: "Reading…",
   notFound: "The host has no such app.",
   noGraph: "The app has no such graph.",
   subject: "What is tried",

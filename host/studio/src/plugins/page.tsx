@@ -5,7 +5,7 @@ import { bytesText, countText, msText } from "../part/amount.ts";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { pluginRoute, RouteLink } from "../router/links.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { DropZone } from "./drop.tsx";
 import styles from "./plugins.module.css";
@@ -81,11 +81,11 @@ export default function PluginsPage() {
 }
 
 function Plugins() {
-  const { data, error, refetch } = usePlugins();
+  const plugins = usePlugins();
+  const { data } = plugins;
   return (
     <>
-      {error !== null && <Failure error={error} onRetry={() => void refetch()} />}
-      {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
+      <Reading of={plugins} text={TEXTS.reading} />
       {data !== undefined && (
         <DataTable
           label={TEXTS.title}

@@ -18,7 +18,7 @@ import {
   useSearchOf,
 } from "../router/links.tsx";
 import { name as anyName } from "../router/search.ts";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { Permissions } from "./permissions.tsx";
 import styles from "./plugins.module.css";
@@ -44,15 +44,14 @@ export default function PluginPage() {
 /** The entry of one app, and links to those of other apps. */
 function Entries({ plugin }: { plugin: string }) {
   const { app } = useSearchOf({ app: anyName });
-  const { data, error, refetch } = usePlugin(plugin);
-  const failure = error !== null && (
-    <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />
-  );
-  if (data === undefined) return failure || <p role="status">{TEXTS.reading}</p>;
+  const read = usePlugin(plugin);
+  const { data } = read;
+  const reading = <Reading of={read} notFound={TEXTS.notFound} text={TEXTS.reading} />;
+  if (data === undefined) return reading;
   const entry = app === undefined ? data[0] : data.find((it) => it.app === app);
   return (
     <>
-      {failure}
+      {reading}
       {(data.length > 1 || entry === undefined) && <Apps entries={data} current={entry} />}
       {entry === undefined ? <p>{TEXTS.notInApp(visible(app ?? ""))}</p> : <Entry plugin={entry} />}
     </>

@@ -5,7 +5,7 @@ import { type LogEvent, type RunPlace, readEvent } from "../api/log.ts";
 import { bytesText } from "../part/amount.ts";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { PANEL } from "./texts.ts";
 
 /** Time for which an event that is not shown any more is kept, in milliseconds. It may be large. */
@@ -20,17 +20,17 @@ interface ReadEventProps {
 /** Reads an event, and shows what `children` makes of it. */
 export function ReadEvent({ place, seq, children }: ReadEventProps) {
   const { thread, tenant } = place;
-  const { data, error, refetch } = useQuery({
+  const read = useQuery({
     queryKey: ["event", thread, tenant, seq],
     queryFn: ({ signal }) => readEvent(place, seq, signal),
     // An event does not change.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: KEPT_MS,
   });
+  const { data } = read;
   if (data === null) return <p>{PANEL.gone}</p>;
   if (data !== undefined) return children(data);
-  if (error === null) return <p role="status">{PANEL.readingEvent}</p>;
-  return <Failure error={error} onRetry={() => void refetch()} />;
+  return <Reading of={read} text={PANEL.readingEvent} />;
 }
 
 interface DocumentProps {

@@ -1,4 +1,4 @@
-// What is shown in place of what could not be read.
+// What is shown in place of what is being read, or could not be read.
 import { Alert, Button } from "@wattle/page";
 import { missingIn } from "../access/unauthorized.ts";
 import { isMissing } from "../api/missing.ts";
@@ -24,4 +24,18 @@ export function Failure({ error, what, notFound, tenantNeeded, onRetry }: Failur
   const reason = isMissing(error) ? (notFound ?? error.message) : error.message;
   const text = what === undefined ? reason : `${what}: ${reason}`;
   return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{visible(text)}</Alert>;
+}
+
+interface ReadingProps extends Omit<FailureProps, "error" | "onRetry"> {
+  /** What is read. `data` is absent if the view shows nothing before all of it was read. */
+  of: { error: Error | null; data?: unknown; refetch: () => unknown };
+  /** What is said before there is data. */
+  text?: string;
+}
+
+/** Says that something is being read, or why it cannot be. */
+export function Reading({ of, text = TEXTS.reading, ...failure }: ReadingProps) {
+  const { error, data, refetch } = of;
+  if (error !== null) return <Failure {...failure} error={error} onRetry={() => void refetch()} />;
+  return data === undefined ? <p role="status">{text}</p> : null;
 }

@@ -14,6 +14,7 @@ export const TEXTS = {
   user: (name: string) => `user ${name}`,
   upgraded: (version: string) => `The host runs version ${version} now. Reload the studio.`,
   reload: "Reload",
+  reading: "Reading…",
   retry: "Retry",
   keyboard: "Keyboard",
   showKeyboard: "Show the keys",

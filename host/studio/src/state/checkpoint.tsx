@@ -11,7 +11,7 @@ import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { checkpointRoute, RouteLink, runViewRoute, useGo } from "../router/links.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { EditButton } from "../travel/edit-button.tsx";
 import { diffState } from "./diff.ts";
 import { type Checkpoint, type GraphPlace, readCheckpoint } from "./read.ts";
@@ -30,10 +30,10 @@ interface CheckpointViewProps {
 }
 
 export function CheckpointView({ place, checkpoint, against }: CheckpointViewProps) {
-  const { data, error, refetch } = useCheckpoint(place, checkpoint);
+  const read = useCheckpoint(place, checkpoint);
+  const { data } = read;
   if (data !== undefined) return <Parts place={place} document={data} against={against} />;
-  if (error === null) return <p role="status">{TEXTS.reading}</p>;
-  return <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />;
+  return <Reading of={read} notFound={TEXTS.notFound} text={TEXTS.reading} />;
 }
 
 /** Reads a checkpoint; nothing without its number. */

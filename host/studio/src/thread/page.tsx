@@ -13,7 +13,7 @@ import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { RouteLink, threadsRoute, useParam, useSearchOf } from "../router/links.tsx";
 import { name } from "../router/search.ts";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { ThreadControl } from "../travel/control.tsx";
 import { EditButton } from "../travel/edit-button.tsx";
@@ -34,7 +34,8 @@ export default function ThreadPage() {
   const thread = useParam("thread");
   const { tenant } = useSearchOf(SEARCH);
   useTitle(TEXTS.title(visible(thread)));
-  const { data, error, refetch } = useThread({ thread, tenant });
+  const read = useThread({ thread, tenant });
+  const { data, error } = read;
   return (
     <Panels>
       <p>
@@ -43,10 +44,7 @@ export default function ThreadPage() {
       <h2>
         <Text>{thread}</Text>
       </h2>
-      {error !== null && (
-        <Failure error={error} notFound={TEXTS.notFound} onRetry={() => void refetch()} />
-      )}
-      {error === null && data === undefined && <p role="status">{TEXTS.reading}</p>}
+      <Reading of={read} notFound={TEXTS.notFound} text={TEXTS.reading} />
       {data !== undefined && !isMissing(error) && (
         <Parts key={JSON.stringify([thread, tenant])} thread={data} tenant={tenant} />
       )}

@@ -12,7 +12,7 @@ import { focusAt, rendered } from "../part/schema-form/focus.ts";
 import { SchemaForm } from "../part/schema-form/form.tsx";
 import { DESCRIPTION_CHARS } from "../part/schema-form/limits.ts";
 import { Text, visible } from "../part/text.tsx";
-import { Failure } from "../shell/failure.tsx";
+import { Reading } from "../shell/failure.tsx";
 import { useKeyHint } from "../shell/keys.tsx";
 import { type Checkpoint, type GraphPlace, readCheckpoint } from "../state/read.ts";
 import { Confirm, Refusal, useAction } from "./action.tsx";
@@ -46,7 +46,7 @@ const NO_ERRORS: Checked["errors"] = new Map();
 /** Reads what the form is made of. */
 export default function EditForm({ place, checkpoint, onEdited }: EditFormProps) {
   const { thread, tenant, namespace } = place;
-  const { data, error, refetch } = useQuery({
+  const read = useQuery({
     queryKey: ["edited", thread, tenant, namespace, checkpoint],
     queryFn: async ({ signal }) => {
       const base = await readCheckpoint(place, checkpoint, signal);
@@ -56,9 +56,9 @@ export default function EditForm({ place, checkpoint, onEdited }: EditFormProps)
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
+  const { data } = read;
   if (data !== undefined) return <Fields place={place} {...data} onEdited={onEdited} />;
-  if (error === null) return <p role="status">{EDIT.opening}</p>;
-  return <Failure error={error} onRetry={() => void refetch()} />;
+  return <Reading of={read} text={EDIT.opening} />;
 }
 
 interface FieldsProps extends Pick<EditFormProps, "place" | "onEdited"> {

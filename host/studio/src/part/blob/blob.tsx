@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Button, saveFile } from "@wattle/page";
 import { useEffect, useState } from "react";
-import { Failure } from "../../shell/failure.tsx";
+import { Reading } from "../../shell/failure.tsx";
 import { Refusal, useAttempt } from "../attempt.tsx";
 import { digestText } from "../digest.ts";
 import { visible } from "../text.tsx";
@@ -65,7 +65,7 @@ function BlobItem({ place }: { place: BlobPlace }) {
 
 function Content({ place }: { place: BlobPlace }) {
   const { thread, tenant, digest } = place;
-  const { data, error, refetch } = useQuery({
+  const read = useQuery({
     queryKey: ["blob", thread, tenant, digest],
     queryFn: ({ signal }) => readContent(place, signal),
     // The content of a digest does not change.
@@ -74,9 +74,9 @@ function Content({ place }: { place: BlobPlace }) {
     // Bytes are compared by nobody.
     structuralSharing: false,
   });
+  const { data } = read;
   if (data !== undefined) return <Shown content={data} name={digestText(digest)} />;
-  if (error === null) return <p role="status">{TEXTS.reading}</p>;
-  return <Failure error={error} onRetry={() => void refetch()} />;
+  return <Reading of={read} text={TEXTS.reading} />;
 }
 
 function Shown({ content, name }: { content: BlobContent; name: string }) {

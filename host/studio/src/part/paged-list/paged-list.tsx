@@ -2,7 +2,7 @@
 import { Button } from "@wattle/page";
 import { type ReactNode, useEffect, useEffectEvent } from "react";
 import type { List, Order } from "../../api/pages.ts";
-import { Failure } from "../../shell/failure.tsx";
+import { Reading } from "../../shell/failure.tsx";
 import { type Column, VirtualList } from "../virtual-list.tsx";
 import { useChanged } from "./changed.ts";
 import styles from "./paged-list.module.css";
@@ -34,8 +34,7 @@ export function PagedList<R>({ list, order, columns, texts, none }: PagedListPro
   const changed = useChanged(rows, order);
   return (
     <>
-      {error !== null && <Failure error={error} onRetry={retry} />}
-      {error === null && rows === undefined && <p role="status">{texts.reading}</p>}
+      <Reading of={{ error, data: rows, refetch: retry }} text={texts.reading} />
       {rows?.length === 0 && isComplete && none}
       {rows !== undefined && rows.length > 0 && (
         <VirtualList
