@@ -1,11 +1,12 @@
 // Creates a key, and shows it once.
 import { useQueryClient } from "@tanstack/react-query";
-import { Alert, Button, copyText, SelectField, TextField, useOnce } from "@wattle/page";
+import { Alert, Button, copyText, SelectField, TextField } from "@wattle/page";
 import { type FormEvent, useState, useSyncExternalStore } from "react";
 import { useAccess } from "../access/access.tsx";
 import { setKey } from "../access/key.ts";
 import { choosesTenant } from "../access/tenant.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { visible } from "../part/text.tsx";
 import { type MadeKey, madeKey, showKey, watchMadeKey } from "./made-key.ts";
 import styles from "./operations.module.css";
@@ -80,26 +81,20 @@ function Fields({ onDone }: { onDone: () => void }) {
     days: "",
   });
   const [problems, setProblems] = useState<Partial<Record<keyof Draft, string>>>({});
-  const [refusal, setRefusal] = useState<string>();
   const set = (field: keyof Draft) => (value: string) => setDraft({ ...draft, [field]: value });
-  const [create, isCreating] = useOnce(async (body: NewKey) => {
-    setRefusal(undefined);
-    try {
-      const made = await ok(api.POST("/api/v1/keys", { body }));
-      showKey(made);
-      onDone();
-      // From now on this tab needs a key, too.
-      if (!access.needs_key) setKey(made.key);
-      await client.invalidateQueries({ queryKey: ["keys"] });
-    } catch (error) {
-      setRefusal(error instanceof Error ? error.message : String(error));
-    }
+  const creating = useAttempt(async (body: NewKey) => {
+    const made = await ok(api.POST("/api/v1/keys", { body }));
+    showKey(made);
+    onDone();
+    // From now on this tab needs a key, too.
+    if (!access.needs_key) setKey(made.key);
+    await client.invalidateQueries({ queryKey: ["keys"] });
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const found = newKeyOf(draft);
     setProblems(isNewKey(found) ? {} : found);
-    if (isNewKey(found)) void create(found);
+    if (isNewKey(found)) creating.act(found);
   };
   const text = (
     field: "name" | "tenant" | "rate" | "days",
@@ -130,9 +125,9 @@ function Fields({ onDone }: { onDone: () => void }) {
         {text("rate", KEYS.rate, KEYS.rateHint)}
         {text("days", KEYS.days)}
       </div>
-      {refusal !== undefined && <Alert>{refusal}</Alert>}
+      <Refusal error={creating.refusal} />
       <p className={styles.buttons}>
-        <Button type="submit" kind="primary" busy={isCreating}>
+        <Button type="submit" kind="primary" busy={creating.isBusy}>
           {KEYS.send}
         </Button>
       </p>

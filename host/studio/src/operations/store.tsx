@@ -1,10 +1,11 @@
 // The sizes of the store, and the check of all that is stored.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button, useOnce } from "@wattle/page";
+import { Alert, Button } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
 import { useState } from "react";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { bytesText, countText } from "../part/amount.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { Facts } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
 import { Reading } from "../shell/failure.tsx";
@@ -133,27 +134,21 @@ interface Damages {
 /** Verifies the store when a user asks for it. */
 function Verify() {
   const [report, setReport] = useState<Damages>();
-  const [problem, setProblem] = useState<string>();
-  const [verify, isVerifying] = useOnce(async () => {
+  const verifying = useAttempt(async () => {
     setReport(undefined);
-    setProblem(undefined);
-    try {
-      // The description of the host has no form for this document.
-      const read: unknown = await ok(api.GET("/api/v1/store/verify"));
-      setReport(read as Damages);
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
-    }
+    // The description of the host has no form for this document.
+    const read: unknown = await ok(api.GET("/api/v1/store/verify"));
+    setReport(read as Damages);
   });
   return (
     <section className={styles.form} aria-label={STORE.verify}>
       <p className={styles.note}>{STORE.verifyNote}</p>
       <p className={styles.buttons}>
-        <Button onClick={() => void verify()} busy={isVerifying}>
-          {isVerifying ? STORE.verifying : STORE.verify}
+        <Button onClick={verifying.act} busy={verifying.isBusy}>
+          {verifying.isBusy ? STORE.verifying : STORE.verify}
         </Button>
       </p>
-      {problem !== undefined && <Alert>{problem}</Alert>}
+      <Refusal error={verifying.refusal} />
       {report !== undefined && <DamageReport report={report} />}
     </section>
   );

@@ -216,6 +216,11 @@ test("the store is measured by itself and verified on request", async () => {
   screen.getByText("1,234");
   screen.getByText("The data folder has more files than are measured.");
   expect(asked.some(({ path }) => path === "/store/verify")).toBe(false);
+  const verified = documents["GET /store/verify"];
+  documents["GET /store/verify"] = problem(503, "the store is busy \u202e");
+  fireEvent.click(screen.getByRole("button", { name: "Verify the store" }));
+  await screen.findByText("The host refused this: the store is busy [U+202E]");
+  documents["GET /store/verify"] = verified;
   fireEvent.click(screen.getByRole("button", { name: "Verify the store" }));
   await screen.findByText("thread <x>: the seal does not match");
 });
