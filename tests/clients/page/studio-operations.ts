@@ -39,7 +39,8 @@ async function createsKey(visit: Visit): Promise<void> {
   assert.ok(!(await page.content()).includes(secret), "the key is shown once");
   await page.getByRole("button", { name: "Revoke ops" }).click();
   await visit.look("operations-revoke");
-  await page.getByRole("button", { name: "Revoke", exact: true }).last().click();
+  const question = page.getByRole("dialog", { name: "Revoke ops?" });
+  await question.getByRole("button", { name: "Revoke", exact: true }).click();
   await page.getByText("No key was created.").waitFor();
   const sent = visit.sent.map(([method, path]) => `${method} ${path.replace(/[^/]+$/, "")}`);
   assert.deepEqual(sent, ["POST /api/v1/", "DELETE /api/v1/keys/"]);

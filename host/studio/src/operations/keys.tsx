@@ -1,9 +1,11 @@
 // The keys that were created: their list, new ones, and their end.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Alert, ApiError, Button, useOnce } from "@wattle/page";
-import { useId, useState } from "react";
+import { Alert, ApiError, Button } from "@wattle/page";
+import { useState } from "react";
 import { useAccess } from "../access/access.tsx";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { Confirm } from "../part/confirm.tsx";
 import { Facts } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
@@ -15,6 +17,9 @@ import { SCAN_INTERVAL_MS } from "./read.ts";
 import { KEYS, TEXTS } from "./texts.ts";
 
 type Key = Schemas["KeyDocument"];
+
+/** The status of a response that would leave the host without a key. */
+const CONFLICT = 409;
 
 export function Keys() {
   const keys = useQuery({
@@ -80,78 +85,58 @@ function KeyItem({ item, onLeft }: KeyProps) {
 }
 
 /** The end of a key, which a user confirms. */
-function Revoke({ item, isOwn, onLeft }: KeyProps & { isOwn: boolean }) {
+function Revoke({ item: { id, name }, isOwn, onLeft }: KeyProps & { isOwn: boolean }) {
+  const client = useQueryClient();
+  const { is_operator } = useAccess();
   const [isOpen, setOpen] = useState(false);
-  const form = useId();
+  const [withMade, setWithMade] = useState(false);
+  const { act, isBusy, refusal, forget } = useAttempt(async (open: boolean) => {
+    const query = { ...(withMade ? { made: true } : {}), ...(open ? { open: true } : {}) };
+    const params = { path: { key: id }, query };
+    const { left } = await ok(api.DELETE("/api/v1/keys/{key}", { params }));
+    onLeft(left.length);
+    setOpen(false);
+    await client.invalidateQueries({ queryKey: ["keys"] });
+  });
+  // Without its last key, a host is open.
+  const isLast = refusal instanceof ApiError && refusal.status === CONFLICT && is_operator;
+  const choose = (value: boolean) => {
+    forget();
+    setWithMade(value);
+  };
+  const ask = () => {
+    choose(false);
+    setOpen(true);
+  };
   return (
     <>
       <p className={styles.buttons}>
-        <Button
-          kind="danger"
-          aria-label={KEYS.revokeName(visible(item.name))}
-          aria-expanded={isOpen}
-          aria-controls={form}
-          onClick={() => setOpen(!isOpen)}
-        >
+        <Button kind="danger" aria-label={KEYS.revokeName(visible(name))} onClick={ask}>
           {KEYS.revoke}
         </Button>
       </p>
-      <div id={form}>
-        {isOpen && (
-          <Confirm item={item} isOwn={isOwn} onLeft={onLeft} onCancel={() => setOpen(false)} />
-        )}
-      </div>
+      <Confirm
+        open={isOpen}
+        title={KEYS.revokeTitle(visible(name))}
+        name={isLast ? KEYS.last : KEYS.revoke}
+        isBusy={isBusy}
+        onConfirm={() => act(isLast)}
+        onClose={() => setOpen(false)}
+      >
+        <div className={styles.question}>
+          <p>{isOwn ? KEYS.confirmOwn : KEYS.confirm}</p>
+          <label>
+            <input
+              type="checkbox"
+              checked={withMade}
+              onChange={(event) => choose(event.target.checked)}
+            />{" "}
+            {KEYS.withMade}
+          </label>
+          <Refusal error={refusal} />
+          {isLast && <Alert kind="warning">{KEYS.lastNote}</Alert>}
+        </div>
+      </Confirm>
     </>
-  );
-}
-
-interface ConfirmProps extends KeyProps {
-  isOwn: boolean;
-  onCancel: () => void;
-}
-
-function Confirm({ item, isOwn, onLeft, onCancel }: ConfirmProps) {
-  const client = useQueryClient();
-  const { is_operator } = useAccess();
-  const [withMade, setWithMade] = useState(false);
-  const [problem, setProblem] = useState<Error>();
-  const [revoke, isRevoking] = useOnce(async (open: boolean) => {
-    setProblem(undefined);
-    try {
-      const query = { ...(withMade ? { made: true } : {}), ...(open ? { open: true } : {}) };
-      const params = { path: { key: item.id }, query };
-      const { left } = await ok(api.DELETE("/api/v1/keys/{key}", { params }));
-      onLeft(left.length);
-      await client.invalidateQueries({ queryKey: ["keys"] });
-    } catch (error) {
-      setProblem(error instanceof Error ? error : new Error(String(error)));
-    }
-  });
-  // Without its last key, a host is open.
-  const isLast = problem instanceof ApiError && problem.status === 409 && is_operator;
-  return (
-    <div className={styles.form}>
-      <p>{isOwn ? KEYS.confirmOwn : KEYS.confirm}</p>
-      <label>
-        <input
-          type="checkbox"
-          checked={withMade}
-          onChange={(event) => setWithMade(event.target.checked)}
-        />{" "}
-        {KEYS.withMade}
-      </label>
-      {problem !== undefined && <Alert>{problem.message}</Alert>}
-      <p className={styles.buttons}>
-        <Button kind="danger" busy={isRevoking} onClick={() => void revoke(false)}>
-          {KEYS.revoke}
-        </Button>
-        {isLast && (
-          <Button kind="danger" busy={isRevoking} onClick={() => void revoke(true)}>
-            {KEYS.last}
-          </Button>
-        )}
-        <Button onClick={onCancel}>{KEYS.cancel}</Button>
-      </p>
-    </div>
   );
 }

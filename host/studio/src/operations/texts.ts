@@ -126,11 +126,12 @@ export const KEYS = {
   own: "the key of this tab",
   revoke: "Revoke",
   revokeName: (name: string) => `Revoke ${name}`,
+  revokeTitle: (name: string) => `Revoke ${name}?`,
   confirm: "The host refuses the key at once, and its open streams end.",
   confirmOwn: "This is the key of this tab: you have to log in again.",
   withMade: "Also revoke the keys that were created with it",
-  cancel: "Keep it",
-  last: "Revoke it all the same: everybody who reaches the host may do everything then",
+  last: "Revoke it all the same",
+  lastNote: "Without its last key, everybody who reaches the host may do everything.",
   left: (count: number) =>
     count === 1
       ? "A key that was created with it still works."

@@ -178,11 +178,13 @@ test("a key is revoked after a confirmation, the last one after another", async 
   show("/operations?part=keys");
   fireEvent.click(await screen.findByRole("button", { name: "Revoke old" }));
   screen.getByText("expired");
-  fireEvent.click(screen.getByLabelText("Also revoke the keys that were created with it"));
-  fireEvent.click(screen.getByRole("button", { name: "Revoke" }));
-  await screen.findByText("the key is the last active one");
+  const dialog = within(await screen.findByRole("dialog", { name: "Revoke old?" }));
+  fireEvent.click(dialog.getByLabelText("Also revoke the keys that were created with it"));
+  fireEvent.click(dialog.getByRole("button", { name: "Revoke" }));
+  await dialog.findByText("The host refused this: the key is the last active one");
+  dialog.getByText("Without its last key, everybody who reaches the host may do everything.");
   documents["GET /keys"] = [];
-  fireEvent.click(screen.getByRole("button", { name: /^Revoke it all the same/ }));
+  fireEvent.click(dialog.getByRole("button", { name: "Revoke it all the same" }));
   await screen.findByText("No key was created.");
   screen.getByText("A key that was created with it still works.");
 });
