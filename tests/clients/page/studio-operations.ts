@@ -32,7 +32,7 @@ async function createsKey(visit: Visit): Promise<void> {
   await made.waitFor();
   const secret = await textOf(made.locator("code"));
   await made.getByRole("button", { name: "Copy" }).click();
-  await made.getByText("Copied.").waitFor();
+  await page.getByText("Copied.").waitFor();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
   await made.getByRole("button", { name: "I have kept it" }).click();
   await made.waitFor({ state: "detached" });

@@ -1,12 +1,13 @@
 // Creates a key, and shows it once.
 import { useQueryClient } from "@tanstack/react-query";
-import { Alert, Button, copyText, SelectField, TextField } from "@wattle/page";
+import { Alert, Button, SelectField, TextField } from "@wattle/page";
 import { type FormEvent, useState, useSyncExternalStore } from "react";
 import { useAccess } from "../access/access.tsx";
 import { setKey } from "../access/key.ts";
 import { choosesTenant } from "../access/tenant.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { CopyButton } from "../part/copy-button.tsx";
 import { visible } from "../part/text.tsx";
 import { type MadeKey, madeKey, showKey, watchMadeKey } from "./made-key.ts";
 import styles from "./operations.module.css";
@@ -142,23 +143,13 @@ export function Made() {
 }
 
 function Shown({ made: { name, key } }: { made: MadeKey }) {
-  const [note, setNote] = useState("");
-  const copy = async () => {
-    try {
-      await copyText(key);
-      setNote(KEYS.copied);
-    } catch (error) {
-      setNote(error instanceof Error ? error.message : String(error));
-    }
-  };
   return (
     <section className={styles.made} aria-label={KEYS.secret}>
       <p role="status">{KEYS.made(visible(name))}</p>
       <code className={styles.secret}>{key}</code>
       <p className={styles.buttons}>
-        <Button onClick={() => void copy()}>{KEYS.copy}</Button>
+        <CopyButton text={key} />
         <Button onClick={() => showKey(undefined)}>{KEYS.hide}</Button>
-        <span role="status">{note}</span>
       </p>
     </section>
   );

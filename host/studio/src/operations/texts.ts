@@ -113,8 +113,6 @@ export const KEYS = {
   send: "Create",
   made: (name: string) => `The key “${name}” was created. It is shown this once: keep it now.`,
   secret: "The new key",
-  copy: "Copy",
-  copied: "Copied.",
   hide: "I have kept it",
   id: "Id",
   expires: "Expires",
