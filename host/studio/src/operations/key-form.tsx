@@ -8,6 +8,7 @@ import { choosesTenant } from "../access/tenant.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { CopyButton } from "../part/copy-button.tsx";
+import { Disclosure } from "../part/disclosure.tsx";
 import { visible } from "../part/text.tsx";
 import { type MadeKey, madeKey, showKey, watchMadeKey } from "./made-key.ts";
 import styles from "./operations.module.css";
@@ -60,12 +61,11 @@ export function KeyForm() {
   return (
     <>
       {!needs_key && <Alert kind="warning">{KEYS.open}</Alert>}
-      <p className={styles.buttons}>
-        <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          {KEYS.create}
-        </Button>
-      </p>
-      {isOpen && <Fields onDone={() => setOpen(false)} />}
+      <div className={styles.create}>
+        <Disclosure name={KEYS.create} isOpen={isOpen} onToggle={setOpen}>
+          <Fields onDone={() => setOpen(false)} />
+        </Disclosure>
+      </div>
     </>
   );
 }

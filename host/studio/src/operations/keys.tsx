@@ -34,7 +34,7 @@ export function Keys() {
     <>
       <Made />
       <KeyForm />
-      <p className={styles.note}>{KEYS.configured}</p>
+      <p className="w-note">{KEYS.configured}</p>
       {left > 0 && <Alert kind="warning">{KEYS.left(left)}</Alert>}
       <Reading of={keys} />
       {data?.length === 0 && <p>{KEYS.none}</p>}

@@ -9,7 +9,6 @@ import { Chart } from "./chart.tsx";
 import { measuresOf, type Report, stepOf, totalOf } from "./curves.ts";
 import { GROUPS, type Group, type OperationsFilter, RANGE_NAMES, RANGES } from "./filter.ts";
 import { AppFilter, Filters, useSet } from "./filters.tsx";
-import styles from "./operations.module.css";
 import { SCAN_INTERVAL_MS } from "./read.ts";
 import { STATISTICS, TEXTS } from "./texts.ts";
 
@@ -92,7 +91,7 @@ function Charts({ report, by, range }: ChartsProps) {
   const unpriced = totalOf(report, ({ unpriced_tokens }) => unpriced_tokens);
   return (
     <>
-      {!report.is_complete && <p className={styles.note}>{STATISTICS.incomplete}</p>}
+      {!report.is_complete && <p className="w-note">{STATISTICS.incomplete}</p>}
       {measuresOf(by).map((measure) => (
         <Chart
           key={measure}
@@ -102,7 +101,7 @@ function Charts({ report, by, range }: ChartsProps) {
           range={STATISTICS.ranges[range]}
         />
       ))}
-      {unpriced > 0 && <p className={styles.note}>{STATISTICS.unpriced(unpriced)}</p>}
+      {unpriced > 0 && <p className="w-note">{STATISTICS.unpriced(unpriced)}</p>}
     </>
   );
 }

@@ -59,7 +59,7 @@ function SizesView({ sizes }: { sizes: Sizes }) {
         rowKey={({ name }) => name}
         empty={STORE.noFiles}
       />
-      {!is_complete && <p className={styles.note}>{STORE.partial}</p>}
+      {!is_complete && <p className="w-note">{STORE.partial}</p>}
     </>
   );
 }
@@ -142,7 +142,7 @@ function Verify() {
   });
   return (
     <section className={styles.form} aria-label={STORE.verify}>
-      <p className={styles.note}>{STORE.verifyNote}</p>
+      <p className="w-note">{STORE.verifyNote}</p>
       <p className={styles.buttons}>
         <Button onClick={verifying.act} busy={verifying.isBusy}>
           {verifying.isBusy ? STORE.verifying : STORE.verify}
