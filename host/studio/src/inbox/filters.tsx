@@ -3,9 +3,8 @@ import { SelectField } from "@wattle/page";
 import { useRef } from "react";
 import { useAccess } from "../access/access.tsx";
 import { choosesTenant } from "../access/tenant.ts";
-import { useApps } from "../api/apps.ts";
 import { FilterField } from "../part/filters/field.tsx";
-import { optionsOf } from "../part/options.ts";
+import { useAppOptions } from "../part/filters/options.ts";
 import { inboxRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { type InboxFilter, withValue } from "./filter.ts";
@@ -15,7 +14,6 @@ import { TEXTS } from "./texts.ts";
 /** The filters, each of which has an effect at once. */
 export function InboxFilters({ filter }: { filter: InboxFilter }) {
   const access = useAccess();
-  const { data = [] } = useApps();
   const box = useRef<HTMLElement>(null);
   const go = useGo();
   useShortcut("/", TEXTS.focusFilters, () => {
@@ -23,14 +21,13 @@ export function InboxFilters({ filter }: { filter: InboxFilter }) {
   });
   const set = (key: "app" | "tenant") => (value: string) =>
     go(inboxRoute(withValue(filter, key, value)), { replace: true });
-  const apps = data.map(({ name }) => name);
   return (
     <section ref={box} className={styles.filters} aria-label={TEXTS.filters}>
       <SelectField
         label={TEXTS.app}
         value={filter.app ?? ""}
         onChange={set("app")}
-        options={optionsOf(TEXTS.all, apps, filter.app)}
+        options={useAppOptions(filter)}
       />
       {choosesTenant(access) && (
         <FilterField label={TEXTS.tenant} value={filter.tenant ?? ""} onValue={set("tenant")} />

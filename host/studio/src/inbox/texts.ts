@@ -5,7 +5,6 @@ export const TEXTS = {
   filters: "Filters",
   app: "App",
   tenant: "Tenant",
-  all: "All",
   focusFilters: "Go to the filters",
   reading: "Reading the pending questions…",
   none: "No question is pending.",

@@ -3,7 +3,7 @@ import { SelectField, TextField } from "@wattle/page";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { useAccess } from "../access/access.tsx";
 import { choosesTenant } from "../access/tenant.ts";
-import { useApps } from "../api/apps.ts";
+import { useAppOptions } from "../part/filters/options.ts";
 import { operationsRoute, useGo } from "../router/links.tsx";
 import { type OperationsFilter, withValue } from "./filter.ts";
 import styles from "./operations.module.css";
@@ -32,19 +32,15 @@ export function Filters({ filter, children }: FilterProps & { children?: ReactNo
   );
 }
 
-/** The app. The selected one may have been removed. */
+/** The app. */
 export function AppFilter({ filter }: FilterProps) {
   const set = useSet(filter);
-  const { data = [] } = useApps();
-  const names = new Set(data.map(({ name }) => name));
-  if (filter.app !== undefined) names.add(filter.app);
-  const apps = [...names].sort((one, other) => one.localeCompare(other));
   return (
     <SelectField
       label={TEXTS.app}
       value={filter.app ?? ""}
       onChange={set("app")}
-      options={[{ value: "", name: TEXTS.all }, ...apps.map((name) => ({ value: name, name }))]}
+      options={useAppOptions(filter)}
     />
   );
 }

@@ -29,7 +29,6 @@ export const TEXTS = {
   partNames: PART_NAMES,
   nothing: "The key permits no part of the operation.",
   filters: "Filters",
-  all: "All",
   app: "App",
   graph: "Graph",
   tenant: "Tenant",
