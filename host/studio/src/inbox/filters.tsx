@@ -1,10 +1,8 @@
 // The filters of the inbox. They are in the address, so that a link shows the same list.
 import { SelectField } from "@wattle/page";
 import { useRef } from "react";
-import { useAccess } from "../access/access.tsx";
-import { choosesTenant } from "../access/tenant.ts";
-import { FilterField } from "../part/filters/field.tsx";
 import { useAppOptions } from "../part/filters/options.ts";
+import { TenantField } from "../part/filters/usual-fields.tsx";
 import { inboxRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { type InboxFilter, withValue } from "./filter.ts";
@@ -13,7 +11,6 @@ import { TEXTS } from "./texts.ts";
 
 /** The filters, each of which has an effect at once. */
 export function InboxFilters({ filter }: { filter: InboxFilter }) {
-  const access = useAccess();
   const box = useRef<HTMLElement>(null);
   const go = useGo();
   useShortcut("/", TEXTS.focusFilters, () => {
@@ -29,9 +26,7 @@ export function InboxFilters({ filter }: { filter: InboxFilter }) {
         onChange={set("app")}
         options={useAppOptions(filter)}
       />
-      {choosesTenant(access) && (
-        <FilterField label={TEXTS.tenant} value={filter.tenant ?? ""} onValue={set("tenant")} />
-      )}
+      <TenantField value={filter.tenant} onValue={set("tenant")} />
     </section>
   );
 }

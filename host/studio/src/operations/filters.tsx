@@ -1,9 +1,10 @@
 // The filters of this view. They are in the address, so that a link shows the same.
-import { SelectField, TextField } from "@wattle/page";
-import { type FormEvent, type ReactNode, useState } from "react";
+import { SelectField } from "@wattle/page";
+import type { ReactNode } from "react";
 import { useAccess } from "../access/access.tsx";
 import { choosesTenant } from "../access/tenant.ts";
 import { useAppOptions } from "../part/filters/options.ts";
+import { TenantField } from "../part/filters/usual-fields.tsx";
 import { operationsRoute, useGo } from "../router/links.tsx";
 import { type OperationsFilter, withValue } from "./filter.ts";
 import styles from "./operations.module.css";
@@ -23,11 +24,12 @@ export function useSet(filter: OperationsFilter) {
 /** The filters of a part: its own ones, and the tenant for who may choose one. */
 export function Filters({ filter, children }: FilterProps & { children?: ReactNode }) {
   const hasTenants = choosesTenant(useAccess());
+  const set = useSet(filter);
   if (children === undefined && !hasTenants) return null;
   return (
     <section className={styles.filters} aria-label={TEXTS.filters}>
       {children}
-      {hasTenants && <TenantFilter key={filter.tenant ?? ""} filter={filter} />}
+      <TenantField value={filter.tenant} onValue={set("tenant")} />
     </section>
   );
 }
@@ -42,30 +44,5 @@ export function AppFilter({ filter }: FilterProps) {
       onChange={set("app")}
       options={useAppOptions(filter)}
     />
-  );
-}
-
-/** The tenant, which has an effect when it is complete. */
-function TenantFilter({ filter }: FilterProps) {
-  const set = useSet(filter);
-  const [name, setName] = useState(filter.tenant ?? "");
-  const apply = () => {
-    if (name.trim() !== (filter.tenant ?? "")) set("tenant")(name.trim());
-  };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    apply();
-  };
-  return (
-    <form onSubmit={submit}>
-      <TextField
-        label={TEXTS.tenant}
-        value={name}
-        onChange={setName}
-        onBlur={apply}
-        autoComplete="off"
-        spellCheck={false}
-      />
-    </form>
   );
 }

@@ -6,7 +6,7 @@ import { choosesTenant } from "../access/tenant.ts";
 import { useApps } from "../api/apps.ts";
 import type { GraphDocument } from "../graph/definition.ts";
 import { useGraph } from "../graph/read.ts";
-import { FilterField } from "../part/filters/field.tsx";
+import { TenantField } from "../part/filters/usual-fields.tsx";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import {
@@ -45,7 +45,7 @@ export default function PlayPage() {
         <h2>{TEXTS.heading}</h2>
       </div>
       <Guarded need="write" otherwise={<p>{TEXTS.mayNot}</p>}>
-        <TenantField app={app} search={search} />
+        <Tenant app={app} search={search} />
         <Subjects app={app} search={search} />
       </Guarded>
     </Panels>
@@ -58,14 +58,14 @@ interface PartProps {
 }
 
 /** The tenant for which the operator calls, where a request needs one. */
-function TenantField({ app, search }: PartProps) {
+function Tenant({ app, search }: PartProps) {
   const access = useAccess();
   const go = useGo();
   if (!choosesTenant(access)) return null;
   const set = (tenant: string) => go(playRoute(app, { ...search, tenant }), { replace: true });
   return (
     <div className={styles.tenant}>
-      <FilterField label={TEXTS.tenant} value={search.tenant ?? ""} onValue={set} />
+      <TenantField value={search.tenant} onValue={set} />
       <p className="w-note">{TEXTS.tenantNote}</p>
     </div>
   );

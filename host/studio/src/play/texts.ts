@@ -14,7 +14,6 @@ export const TEXTS = {
   node: (name: string) => `Node ${name}`,
   tool: (name: string) => `Tool ${name}`,
   nothing: "The app has neither a graph nor a tool.",
-  tenant: "Tenant",
   tenantNote: "On whose behalf it is called. The host needs one.",
   mayNot: "This key may not start runs and call tools.",
   asChat: "Chat",

@@ -110,6 +110,22 @@ test("the queue of all tenants is shown page by page", async () => {
   expect(screen.queryByRole("button", { name: "Show more" })).toBeNull();
 });
 
+test("the field of the tenant keeps the focus, and says what is wrong", async () => {
+  show("/operations?part=queue", { tenant_header: "x-tenant" });
+  const field = await screen.findByLabelText<HTMLInputElement>("Tenant");
+  field.focus();
+  fireEvent.change(field, { target: { value: "acme" } });
+  fireEvent.submit(field);
+  await waitFor(() => expect(asked.at(-1)?.search).toBe("?tenant=acme"));
+  expect(document.activeElement).toBe(field);
+  const long = "x".repeat(257);
+  fireEvent.change(field, { target: { value: long } });
+  fireEvent.submit(field);
+  await screen.findByText("The text is too long.");
+  expect(field.value).toBe(long);
+  expect(asked.at(-1)?.search).toBe("?tenant=acme");
+});
+
 test("webhooks show why they were not delivered", async () => {
   documents["GET /webhooks?status=abandoned"] = {
     items: [

@@ -25,7 +25,6 @@ interface UsualFieldsProps extends FieldsProps {
 
 /** The filters that are needed often. */
 export function UsualFields({ filter, set, textHint, statuses }: UsualFieldsProps) {
-  const access = useAccess();
   return (
     <>
       <FilterField
@@ -48,15 +47,26 @@ export function UsualFields({ filter, set, textHint, statuses }: UsualFieldsProp
         onChange={set("app")}
         options={useAppOptions(filter)}
       />
-      {choosesTenant(access) && (
-        <FilterField
-          label={TEXTS.tenant}
-          value={filter.tenant ?? ""}
-          problemOf={tooLongFor(name)}
-          onValue={set("tenant")}
-        />
-      )}
+      <TenantField value={filter.tenant} onValue={set("tenant")} />
     </>
+  );
+}
+
+interface TenantFieldProps {
+  value: string | undefined;
+  onValue: (value: string) => void;
+}
+
+/** The tenant, for who may choose one. */
+export function TenantField({ value = "", onValue }: TenantFieldProps) {
+  if (!choosesTenant(useAccess())) return null;
+  return (
+    <FilterField
+      label={TEXTS.tenant}
+      value={value}
+      problemOf={tooLongFor(name)}
+      onValue={onValue}
+    />
   );
 }
 
