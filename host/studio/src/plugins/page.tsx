@@ -8,6 +8,7 @@ import { pluginRoute, RouteLink } from "../router/links.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { DropZone } from "./drop.tsx";
+import { permissionsOf } from "./grants.ts";
 import styles from "./plugins.module.css";
 import { exportsOf, type Plugin, usePlugins } from "./read.ts";
 import { DROP, TEXTS } from "./texts.ts";
@@ -101,12 +102,12 @@ function Plugins() {
 }
 
 /** Says whether a plugin has everything that it requests. */
-function Permissions({ plugin: { missing, needs, notes } }: { plugin: Plugin }) {
+function Permissions({ plugin }: { plugin: Plugin }) {
+  const { missing, notes } = plugin;
   if (missing.length > 0) {
     return <span className={styles.missing}>{TEXTS.missing(missing.length)}</span>;
   }
   if (notes.length > 0) return <span className={styles.missing}>{TEXTS.noted}</span>;
-  const { llm, http, sql, tools, memory, tenant_routes = [] } = needs;
-  const lists = [llm, http, tools ?? [], memory ?? [], tenant_routes, Object.keys(Object(sql))];
-  return lists.some((list) => list.length > 0) ? TEXTS.granted : TEXTS.nothing;
+  const hasRequests = permissionsOf(plugin).some(({ requested }) => requested.length > 0);
+  return hasRequests ? TEXTS.granted : TEXTS.nothing;
 }

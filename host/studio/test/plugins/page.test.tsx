@@ -108,6 +108,16 @@ test("plugins are listed with their exports, missing permissions and use", async
   expect((await rowOf("Plugins", "shared"))?.textContent).toBe("sharedno appnone0000 µs0 B");
 });
 
+test.each<Partial<Plugin["needs"]>>([
+  { environment: ["REGION"] },
+  { folders: [{ path: "/srv/reports", guest: "/reports", access: "read-only" }] },
+])("a plugin that requests only environment variables or folders is listed: %j", async (kind) => {
+  const needs = { ...NOTHING, ...kind };
+  plugins = [pluginOf("shared", { nodes: [], needs, grants: needs })];
+  show("/plugins", OPERATOR);
+  expect((await rowOf("Plugins", "shared"))?.textContent).toBe("sharedno appgranted0000 µs0 B");
+});
+
 test("a plugin shows what it requests and the line that grants what is missing", async () => {
   const copied = vi.fn(async () => {});
   vi.stubGlobal("navigator", { ...navigator, clipboard: { writeText: copied } });
