@@ -8,7 +8,7 @@ import type { App } from "../api/apps.ts";
 import { api, ok } from "../api/client.ts";
 import { isMissing } from "../api/missing.ts";
 import { digestText } from "../part/digest.ts";
-import { Facts } from "../part/facts.tsx";
+import { Facts, textFact } from "../part/facts.tsx";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import {
@@ -66,8 +66,6 @@ function Plugins({ app, plugins }: { app: string; plugins: readonly string[] }) 
 
 function Parts({ app }: { app: App }) {
   const { name, doc, version, digest, graphs, plugins, settings, mount, endpoints } = app;
-  const names = (values: readonly string[]) =>
-    values.length === 0 ? undefined : <Text>{values.join(", ")}</Text>;
   return (
     <>
       <p>
@@ -100,8 +98,8 @@ function Parts({ app }: { app: App }) {
                 <Plugins key="plugins" app={name} plugins={plugins} />
               ),
             ],
-            [TEXTS.settings, names(settings)],
-            [TEXTS.mount, mount == null ? undefined : <Text key="mount">{mount}</Text>],
+            [TEXTS.settings, textFact(settings.join(", "))],
+            [TEXTS.mount, textFact(mount)],
           ]}
         />
       </Panel>

@@ -1,5 +1,5 @@
 // What is known of an item of a graph: what it runs, its schemas or conditions, and its tasks.
-import { Facts } from "../part/facts.tsx";
+import { Facts, textFact } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
@@ -28,7 +28,6 @@ export function ItemPanel({ boxes, states, before, routeOf }: ItemPanelProps) {
   const node = graph.nodes[item.id];
   const doc = item.kind === "start" ? docOf(graph.definition) : (node?.doc ?? "");
   const tasks = boxes.flatMap((box) => stateOf(states, box.scene.place, item)?.newest ?? []);
-  const text = (value: string | null | undefined) => value && <Text>{value}</Text>;
   return (
     <>
       {doc !== "" && (
@@ -39,8 +38,8 @@ export function ItemPanel({ boxes, states, before, routeOf }: ItemPanelProps) {
       <Facts
         facts={[
           [PANEL.kind, PANEL.kinds[item.kind]],
-          [PANEL.plugin, text(node?.plugin) || undefined],
-          [PANEL.function, text(node?.function) || undefined],
+          [PANEL.plugin, textFact(node?.plugin)],
+          [PANEL.function, textFact(node?.function)],
           [PANEL.graph, item.graph && <GraphLink app={graph.app} graph={item.graph} />],
         ]}
       />

@@ -2,10 +2,9 @@
 import { Announce } from "@wattle/page";
 import { useAccess } from "../access/access.tsx";
 import { may } from "../access/scope.ts";
-import { type Fact, Facts } from "../part/facts.tsx";
+import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import type { Draft } from "../part/schema-form/draft.ts";
 import { Text } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
 import { RouteLink, threadRoute } from "../router/links.tsx";
 import { AnswerForm } from "./answer.tsx";
 import { keyOf } from "./filter.ts";
@@ -53,8 +52,6 @@ export function QuestionView({ item, kept, onAnswered, onConflict }: QuestionPro
 
 function factsOf({ thread_id, app, graph, tenant, interrupt }: InboxItem): Fact[] {
   const { node, namespace, asked_ms, expires_ms, payload } = interrupt;
-  const text = (value: string | undefined) =>
-    value === undefined || value === "" ? undefined : <Text>{value}</Text>;
   return [
     [
       TEXTS.thread,
@@ -62,12 +59,12 @@ function factsOf({ thread_id, app, graph, tenant, interrupt }: InboxItem): Fact[
         <Text>{thread_id}</Text>
       </RouteLink>,
     ],
-    [TEXTS.graph, text(`${app} / ${graph}`)],
-    [TEXTS.node, text(namespace ? `${namespace} / ${node}` : node)],
-    [TEXTS.tenant, text(tenant ?? undefined)],
-    [TEXTS.server, text(textIn(payload, "server"))],
-    [TEXTS.tool, text(textIn(payload, "tool"))],
-    [TEXTS.asked, <Time key="asked" ms={asked_ms} />],
-    [TEXTS.expires, expires_ms == null ? undefined : <Time key="expires" ms={expires_ms} />],
+    [TEXTS.graph, textFact(`${app} / ${graph}`)],
+    [TEXTS.node, textFact(namespace ? `${namespace} / ${node}` : node)],
+    [TEXTS.tenant, textFact(tenant)],
+    [TEXTS.server, textFact(textIn(payload, "server"))],
+    [TEXTS.tool, textFact(textIn(payload, "tool"))],
+    [TEXTS.asked, timeFact(asked_ms)],
+    [TEXTS.expires, timeFact(expires_ms)],
   ];
 }

@@ -1,13 +1,13 @@
 // The schedules that create runs.
 import { api, ok, type Schemas } from "../api/client.ts";
-import { Facts } from "../part/facts.tsx";
+import { Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { graphRoute, RouteLink, runRoute, threadRoute } from "../router/links.tsx";
 import type { OperationsFilter } from "./filter.ts";
 import { Filters } from "./filters.tsx";
-import { Paged, textFact, timeFact } from "./list.tsx";
+import { Paged } from "./list.tsx";
 import styles from "./operations.module.css";
 import { usePages } from "./read.ts";
 import { CRONS, TEXTS } from "./texts.ts";

@@ -1,22 +1,10 @@
 // What the lists of this view have in common.
 import { Button } from "@wattle/page";
 import type { ReactNode } from "react";
-import { Text } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
 import { Reading } from "../shell/failure.tsx";
 import styles from "./operations.module.css";
 import type { PagedList } from "./read.ts";
 import { TEXTS } from "./texts.ts";
-
-/** Returns a time as a fact, which is left out if there is none. */
-export function timeFact(ms: number | null | undefined): ReactNode {
-  return ms == null ? undefined : <Time ms={ms} />;
-}
-
-/** Returns a text of a stranger as a fact, which is left out if there is none. */
-export function textFact(text: string | null | undefined): ReactNode {
-  return text == null ? undefined : <Text>{text}</Text>;
-}
 
 interface PagedProps<T> {
   list: PagedList<T>;

@@ -6,10 +6,9 @@ import { useState } from "react";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { bytesText, countText } from "../part/amount.ts";
 import { Refusal, useAttempt } from "../part/attempt.tsx";
-import { Facts } from "../part/facts.tsx";
+import { Facts, timeFact } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
 import { Reading } from "../shell/failure.tsx";
-import { timeFact } from "./list.tsx";
 import styles from "./operations.module.css";
 import { STORE } from "./texts.ts";
 

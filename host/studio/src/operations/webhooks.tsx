@@ -2,12 +2,12 @@
 import { Segments } from "@wattle/page";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { countText } from "../part/amount.ts";
-import { Facts } from "../part/facts.tsx";
+import { Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
 import type { OperationsFilter } from "./filter.ts";
 import { Filters, useSet } from "./filters.tsx";
-import { Paged, textFact, timeFact } from "./list.tsx";
+import { Paged } from "./list.tsx";
 import styles from "./operations.module.css";
 import { usePages } from "./read.ts";
 import { TEXTS, WEBHOOKS } from "./texts.ts";

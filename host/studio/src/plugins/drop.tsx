@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Alert, Button, Panel, TextField, toast, useOnce } from "@wattle/page";
 import { type FormEvent, useEffect, useEffectEvent, useId, useState } from "react";
 import { bytesText } from "../part/amount.ts";
-import { Facts } from "../part/facts.tsx";
+import { Facts, textFact } from "../part/facts.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { pluginRoute, useGo } from "../router/links.tsx";
 import { type Checked, check, install, MOST_BYTES, pluginNameOf } from "./install.ts";
@@ -153,15 +153,13 @@ function nameOf({ plugin, replaces }: Checked): string {
 /** What the plugin would be. */
 function Preview({ checked: { plugin, replaces } }: { checked: Checked }) {
   const { nodes, tools, contract } = plugin;
-  const names = (values: readonly string[]) =>
-    values.length === 0 ? undefined : <Text>{values.join(", ")}</Text>;
   return (
     <section className={styles.preview} aria-label={DROP.preview}>
       <Facts
         facts={[
           [TEXTS.exports, exportsOf(plugin) || TEXTS.nothing],
-          [PAGE.nodes, names(nodes.map((node) => node.name))],
-          [PAGE.tools, names(tools)],
+          [PAGE.nodes, textFact(nodes.map((node) => node.name).join(", "))],
+          [PAGE.tools, textFact(tools.join(", "))],
           [PAGE.contract, contract === "" ? PAGE.typed : <Text key="contract">{contract}</Text>],
         ]}
       />

@@ -4,11 +4,10 @@ import type { RunPlace } from "../api/log.ts";
 import { type Run, useRun } from "../api/run.ts";
 import { countText, durationText, tookText } from "../part/amount.ts";
 import { digestText } from "../part/digest.ts";
-import { type Fact, Facts } from "../part/facts.tsx";
+import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
 import { RouteLink, runViewRoute, threadRoute, useParam, useSearchOf } from "../router/links.tsx";
 import { name, oneOf } from "../router/search.ts";
 import { Failure } from "../shell/failure.tsx";
@@ -112,20 +111,18 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
 function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {
   const { graph, reason, digest, startedMs, endedMs, recoveries, isDrained } = timeline.facts;
   const { modelCalls, guestUs, providerUs } = timeline.totals();
-  const time = (ms: number | null | undefined) => ms != null && <Time ms={ms} />;
-  const facts: Fact[] = [
-    [TEXTS.graph, graph && <Text>{graph}</Text>],
-    [TEXTS.reason, reason && <Text>{reason}</Text>],
+  return [
+    [TEXTS.graph, textFact(graph)],
+    [TEXTS.reason, textFact(reason)],
     [TEXTS.version, digest && digestText(digest)],
-    [TEXTS.requested, time(run?.created_ms)],
-    [TEXTS.started, time(startedMs)],
-    [TEXTS.ended, time(endedMs)],
+    [TEXTS.requested, timeFact(run?.created_ms)],
+    [TEXTS.started, timeFact(startedMs)],
+    [TEXTS.ended, timeFact(endedMs)],
     [TEXTS.duration, tookText(startedMs, endedMs)],
     [TEXTS.modelCalls, countText(modelCalls)],
     [TEXTS.guestTime, durationText(guestUs)],
     [TEXTS.providerTime, durationText(providerUs)],
-    [TEXTS.recoveries, recoveries > 0 && countText(recoveries)],
-    [TEXTS.drained, isDrained && TEXTS.yes],
+    [TEXTS.recoveries, recoveries > 0 ? countText(recoveries) : undefined],
+    [TEXTS.drained, isDrained ? TEXTS.yes : undefined],
   ];
-  return facts.filter(([, value]) => value !== false);
 }

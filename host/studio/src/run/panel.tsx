@@ -3,12 +3,10 @@ import type { ReactNode } from "react";
 import { callResult, type LogEvent, type RunPlace } from "../api/log.ts";
 import { durationText } from "../part/amount.ts";
 import { Blobs } from "../part/blob/blob.tsx";
-import { type Fact, Facts } from "../part/facts.tsx";
+import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Section } from "../part/section.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
-import { Text } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
 import { Fork } from "../travel/fork-form.tsx";
 import { Document, ReadEvent } from "./event.tsx";
 import { LiveText } from "./live-text.tsx";
@@ -45,13 +43,11 @@ function Note({ row: { kind, label, status } }: { row: Row }): ReactNode {
 
 function factsOf(row: Row): Fact[] {
   const { status, namespace, node, startMs, durationUs, seq, call } = row;
-  const text = (value: string | undefined) =>
-    value === undefined || value === "" ? undefined : <Text>{value}</Text>;
   return [
     [TEXTS.status, <Status key="status" name={status} />],
-    [PANEL.node, text(node)],
-    [PANEL.namespace, text(namespace)],
-    [PANEL.started, startMs === 0 ? undefined : <Time key="started" ms={startMs} />],
+    [PANEL.node, textFact(node)],
+    [PANEL.namespace, textFact(namespace)],
+    [PANEL.started, timeFact(startMs === 0 ? undefined : startMs)],
     [PANEL.duration, durationUs === undefined ? undefined : durationText(durationUs)],
     ...(call === undefined ? [] : callFacts(call)),
     [PANEL.seq, seq],
@@ -60,12 +56,11 @@ function factsOf(row: Row): Fact[] {
 
 function callFacts(facts: CallFacts): Fact[] {
   const { task, scope, call, model, provider, tries, tokens, reused } = facts;
-  const text = (value: string | undefined) => value && <Text>{value}</Text>;
   return [
-    [PANEL.task, text(task)],
+    [PANEL.task, textFact(task)],
     [PANEL.number, [...scope, call].join(".")],
-    [PANEL.model, text(model)],
-    [PANEL.provider, text(provider)],
+    [PANEL.model, textFact(model)],
+    [PANEL.provider, textFact(provider)],
     [PANEL.tries, tries],
     [PANEL.tokens, tokens && TEXTS.tokensText(tokens.input, tokens.output)],
     [PANEL.reused, reused],

@@ -4,12 +4,11 @@ import { useMemo } from "react";
 import { isMissing } from "../api/missing.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { digestText } from "../part/digest.ts";
-import { type Fact, Facts } from "../part/facts.tsx";
+import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { JsonDiff } from "../part/json-diff/json-diff.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
 import { checkpointRoute, RouteLink, runViewRoute, useGo } from "../router/links.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { EditButton } from "../travel/edit-button.tsx";
@@ -92,26 +91,27 @@ function Parts({ place, document, against }: PartsProps) {
 function factsOf(place: GraphPlace, document: Checkpoint): Fact[] {
   const { parent, source, step, run, version, at_ms, next, changed, writers = [] } = document;
   const { namespace, thread, tenant } = place;
-  const text = (value: string) => value !== "" && <Text>{value}</Text>;
-  const facts: Fact[] = [
+  return [
     [TEXTS.source, TEXTS.step(source, step)],
-    [TEXTS.time, <Time key="time" ms={at_ms} />],
-    [TEXTS.namespace, text(namespace)],
+    [TEXTS.time, timeFact(at_ms)],
+    [TEXTS.namespace, textFact(namespace)],
     [
       TEXTS.parent,
-      parent != null && (
+      parent == null ? undefined : (
         <RouteLink key="parent" to={checkpointRoute(place, parent, { ns: namespace })}>
           {TEXTS.title(String(parent))}
         </RouteLink>
       ),
     ],
-    [TEXTS.run, source === "update" ? false : <RunLink key="run" {...{ thread, tenant, run }} />],
-    [TEXTS.writers, text(writers.join(", "))],
-    [TEXTS.changed, text(changed.join(", "))],
-    [TEXTS.next, text(next.join(", "))],
-    [TEXTS.version, text(digestText(version ?? ""))],
+    [
+      TEXTS.run,
+      source === "update" ? undefined : <RunLink key="run" {...{ thread, tenant, run }} />,
+    ],
+    [TEXTS.writers, textFact(writers.join(", "))],
+    [TEXTS.changed, textFact(changed.join(", "))],
+    [TEXTS.next, textFact(next.join(", "))],
+    [TEXTS.version, textFact(digestText(version ?? ""))],
   ];
-  return facts.filter(([, value]) => value !== false);
 }
 
 function RunLink(place: Parameters<typeof runViewRoute>[0]) {

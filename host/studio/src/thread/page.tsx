@@ -4,13 +4,12 @@ import { isMissing } from "../api/missing.ts";
 import { type Thread, useThread } from "../api/thread.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { digestText } from "../part/digest.ts";
-import { type Fact, Facts } from "../part/facts.tsx";
+import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Panels } from "../part/panels.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { Time } from "../part/time.tsx";
 import { RouteLink, threadsRoute, useParam, useSearchOf } from "../router/links.tsx";
 import { name } from "../router/search.ts";
 import { Reading } from "../shell/failure.tsx";
@@ -93,17 +92,16 @@ function Parts({ thread, tenant }: { thread: Thread; tenant: string | undefined 
 function factsOf(thread: Thread): Fact[] {
   const { status, app, graph, version, run, created_ms, updated_ms, expires_ms } = thread;
   const { next, interrupts } = thread;
-  const text = (value: string) => <Text>{value}</Text>;
   return [
     [TEXTS.status, <Status key="status" name={status} />],
-    [TEXTS.app, text(app)],
-    [TEXTS.graph, text(graph)],
+    [TEXTS.app, <Text key="app">{app}</Text>],
+    [TEXTS.graph, <Text key="graph">{graph}</Text>],
     [TEXTS.version, digestText(version)],
-    [TEXTS.run, run == null ? undefined : text(run)],
-    [TEXTS.created, <Time key="created" ms={created_ms} />],
-    [TEXTS.updated, <Time key="updated" ms={updated_ms} />],
-    [TEXTS.expires, expires_ms == null ? undefined : <Time key="expires" ms={expires_ms} />],
-    [TEXTS.next, next.length === 0 ? undefined : text(next.join(", "))],
+    [TEXTS.run, textFact(run)],
+    [TEXTS.created, timeFact(created_ms)],
+    [TEXTS.updated, timeFact(updated_ms)],
+    [TEXTS.expires, timeFact(expires_ms)],
+    [TEXTS.next, textFact(next.join(", "))],
     [TEXTS.interrupts, interrupts.length === 0 ? undefined : interrupts.length],
   ];
 }

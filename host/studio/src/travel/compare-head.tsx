@@ -1,7 +1,7 @@
 // What is known of one of two runs as a whole.
 import type { RunPlace } from "../api/log.ts";
 import { countText, tookText } from "../part/amount.ts";
-import { type Fact, Facts } from "../part/facts.tsx";
+import { type Fact, Facts, textFact } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
@@ -52,7 +52,7 @@ function factsOf(timeline: Timeline): Fact[] {
   const { reason, startedMs, endedMs } = timeline.facts;
   const { calls, input, output } = timeline.totals();
   return [
-    [TEXTS.reason, forkText(timeline) ?? (reason && <Text>{reason}</Text>)],
+    [TEXTS.reason, forkText(timeline) ?? textFact(reason)],
     [TEXTS.calls, countText(calls)],
     [TEXTS.tokens, TEXTS.tokensText(input, output)],
     [TEXTS.duration, tookText(startedMs, endedMs)],
