@@ -64,15 +64,6 @@ export const FILTER = {
 
 export type OperationsFilter = Search<typeof FILTER>;
 
-/** Returns the filter with another value, or without it. */
-export function withValue(
-  filter: OperationsFilter,
-  key: keyof OperationsFilter,
-  value: string,
-): OperationsFilter {
-  return readSearch(writeSearch({ ...filter, [key]: value }), FILTER);
-}
-
 /** Returns the filter of another part. The tenant stays. */
 export function withPart({ tenant }: OperationsFilter, part: PartId): OperationsFilter {
   return readSearch(writeSearch({ part, tenant }), FILTER);

@@ -6,7 +6,8 @@ import { choosesTenant } from "../access/tenant.ts";
 import { useAppOptions } from "../part/filters/options.ts";
 import { TenantField } from "../part/filters/usual-fields.tsx";
 import { operationsRoute, useGo } from "../router/links.tsx";
-import { type OperationsFilter, withValue } from "./filter.ts";
+import { withValue } from "../router/search.ts";
+import { FILTER, type OperationsFilter } from "./filter.ts";
 import styles from "./operations.module.css";
 import { TEXTS } from "./texts.ts";
 
@@ -18,7 +19,7 @@ interface FilterProps {
 export function useSet(filter: OperationsFilter) {
   const go = useGo();
   return (key: keyof OperationsFilter) => (value: string) =>
-    go(operationsRoute(withValue(filter, key, value)), { replace: true });
+    go(operationsRoute(withValue(filter, FILTER, key, value)), { replace: true });
 }
 
 /** The filters of a part: its own ones, and the tenant for who may choose one. */

@@ -56,6 +56,16 @@ export function writeSearch(values: Readonly<Record<string, string | undefined>>
   return text === "" ? "" : `?${text}`;
 }
 
+/** Returns the parameters with another value, or without it if the value is empty or not valid. */
+export function withValue<const C extends Checks>(
+  search: Search<C>,
+  checks: C,
+  key: keyof C & string,
+  value: string,
+): Search<C> {
+  return readSearch(writeSearch({ ...search, [key]: value }), checks);
+}
+
 /** Reads a search string for the router, whose own reader takes texts such as `1` for numbers. */
 export function parseSearch(search: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(search));

@@ -2,7 +2,7 @@
 import { tenantOfList } from "../access/tenant.ts";
 import { given, numberOf, words } from "../part/filters/conditions.ts";
 import { milliseconds } from "../part/filters/local-time.ts";
-import { name, oneOf, readSearch, type Search, writeSearch } from "../router/search.ts";
+import { name, oneOf, type Search } from "../router/search.ts";
 
 /** The statuses of runs. */
 export const STATUSES = [
@@ -27,11 +27,6 @@ export const FILTER = {
 };
 
 export type RunsFilter = Search<typeof FILTER>;
-
-/** Returns the filter with another value, or without it if the value is empty or not valid. */
-export function withValue(filter: RunsFilter, key: keyof RunsFilter, value: string): RunsFilter {
-  return readSearch(writeSearch({ ...filter, [key]: value }), FILTER);
-}
 
 /** The conditions of a list, as the API names them. */
 export type RunsQuery = ReturnType<typeof queryOf>;

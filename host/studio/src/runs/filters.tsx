@@ -3,7 +3,8 @@ import { Filters, TimeField } from "../part/filters/filters.tsx";
 import { ALL } from "../part/filters/options.ts";
 import { FurtherFields, UsualFields } from "../part/filters/usual-fields.tsx";
 import { runsRoute, useGo } from "../router/links.tsx";
-import { type RunsFilter, STATUSES, withValue } from "./filter.ts";
+import { withValue } from "../router/search.ts";
+import { FILTER, type RunsFilter, STATUSES } from "./filter.ts";
 import { TEXTS } from "./texts.ts";
 
 type Key = keyof RunsFilter;
@@ -17,7 +18,7 @@ const MORE: readonly Key[] = ["graph", "failure", "created_from_ms", "created_to
 export function RunsFilters({ filter }: { filter: RunsFilter }) {
   const go = useGo();
   const set = (key: Key) => (value: string) =>
-    go(runsRoute(withValue(filter, key, value)), { replace: true });
+    go(runsRoute(withValue(filter, FILTER, key, value)), { replace: true });
   return (
     <Filters
       cleared={Object.keys(filter).length > 0 ? runsRoute() : undefined}

@@ -2,7 +2,7 @@
 import { tenantOfList } from "../access/tenant.ts";
 import { given, numberOf, words } from "../part/filters/conditions.ts";
 import { milliseconds } from "../part/filters/local-time.ts";
-import { type Check, name, oneOf, readSearch, type Search, writeSearch } from "../router/search.ts";
+import { type Check, name, oneOf, type Search } from "../router/search.ts";
 import { readPairs } from "./metadata.ts";
 
 /** The statuses of threads. */
@@ -31,15 +31,6 @@ export const FILTER = {
 };
 
 export type ThreadFilter = Search<typeof FILTER>;
-
-/** Returns the filter with another value, or without it if the value is empty or not valid. */
-export function withValue(
-  filter: ThreadFilter,
-  key: keyof ThreadFilter,
-  value: string,
-): ThreadFilter {
-  return readSearch(writeSearch({ ...filter, [key]: value }), FILTER);
-}
 
 /** The conditions of a list or a count, as the API names them. */
 export type ThreadQuery = ReturnType<typeof queryOf>;

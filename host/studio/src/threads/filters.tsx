@@ -7,13 +7,8 @@ import { FurtherFields, UsualFields } from "../part/filters/usual-fields.tsx";
 import type { Option } from "../part/options.ts";
 import { visible } from "../part/text.tsx";
 import { threadsRoute, useGo } from "../router/links.tsx";
-import {
-  METADATA_CHARS,
-  STATUSES,
-  type ThreadFilter,
-  type ThreadQuery,
-  withValue,
-} from "./filter.ts";
+import { withValue } from "../router/search.ts";
+import { FILTER, METADATA_CHARS, STATUSES, type ThreadFilter, type ThreadQuery } from "./filter.ts";
 import { readPairs } from "./metadata.ts";
 import { useCounts } from "./read.ts";
 import { TEXTS } from "./texts.ts";
@@ -41,7 +36,7 @@ const MORE: readonly Key[] = ["graph", "failure", "metadata", ...TIMES.map(([key
 export function ThreadFilters({ filter, query }: { filter: ThreadFilter; query: ThreadQuery }) {
   const go = useGo();
   const set = (key: Key) => (value: string) =>
-    go(threadsRoute(withValue(filter, key, value)), { replace: true });
+    go(threadsRoute(withValue(filter, FILTER, key, value)), { replace: true });
   return (
     <Filters
       cleared={Object.keys(filter).length > 0 ? threadsRoute() : undefined}

@@ -2,8 +2,14 @@
 import { expect, test } from "vitest";
 import { publicPath } from "../../src/router/base.ts";
 import { threadRoute, threadsRoute } from "../../src/router/links.tsx";
-import { parseSearch, readSearch, stringifySearch, writeSearch } from "../../src/router/search.ts";
-import { FILTER, withValue } from "../../src/threads/filter.ts";
+import {
+  parseSearch,
+  readSearch,
+  stringifySearch,
+  withValue,
+  writeSearch,
+} from "../../src/router/search.ts";
+import { FILTER } from "../../src/threads/filter.ts";
 
 test("an address is read and written without a loss", () => {
   const filter = { app: "a&b=c d", status: "error", tenant: "ü/1" } as const;
@@ -25,8 +31,8 @@ test("a number is a text", () => {
 test("a filter without a value is not in the address", () => {
   expect(threadsRoute()).toBe("/threads");
   expect(threadsRoute({ status: "idle" })).toBe("/threads?status=idle");
-  expect(withValue({ app: "a", status: "idle" }, "status", "")).toEqual({ app: "a" });
-  expect(withValue({}, "status", "lost")).toEqual({});
+  expect(withValue({ app: "a", status: "idle" }, FILTER, "status", "")).toEqual({ app: "a" });
+  expect(withValue({}, FILTER, "status", "lost")).toEqual({});
 });
 
 test("an id is one segment of a path", () => {

@@ -1,7 +1,7 @@
 // The filter of the list of runs: what an address means, and what the host is asked for.
 import { expect, test } from "vitest";
-import { readSearch, writeSearch } from "../../src/router/search.ts";
-import { FILTER, queryOf, type RunsFilter, withValue } from "../../src/runs/filter.ts";
+import { readSearch, withValue, writeSearch } from "../../src/router/search.ts";
+import { FILTER, queryOf, type RunsFilter } from "../../src/runs/filter.ts";
 
 const OPERATOR = { is_operator: true, tenant_header: "x-tenant" };
 
@@ -29,7 +29,8 @@ test.each(["text=", "status=idle", "metadata=a=1", "created_to_ms=1.5", "limit=1
 );
 
 test("a filter without a value is neither in the address nor in the request", () => {
-  expect(withValue({ text: "a", status: "failed" }, "text", "")).toEqual({ status: "failed" });
+  const filter = { text: "a", status: "failed" } as const;
+  expect(withValue(filter, FILTER, "text", "")).toEqual({ status: "failed" });
   expect(queryOf({}, { is_operator: false })).toEqual({});
   expect(queryOf({}, OPERATOR)).toEqual({ tenant: "*" });
 });

@@ -1,7 +1,7 @@
 // The filter of the list of threads: what an address means, and what the host is asked for.
 import { expect, test } from "vitest";
-import { readSearch, writeSearch } from "../../src/router/search.ts";
-import { FILTER, queryOf, type ThreadFilter, withValue } from "../../src/threads/filter.ts";
+import { readSearch, withValue, writeSearch } from "../../src/router/search.ts";
+import { FILTER, queryOf, type ThreadFilter } from "../../src/threads/filter.ts";
 
 /** The access of a request whose tenant is not chosen here. */
 const PLAIN = { is_operator: false };
@@ -51,7 +51,7 @@ test.each([
 });
 
 test("a filter without a value is neither in the address nor in the request", () => {
-  expect(withValue({ text: "a", status: "idle" }, "text", "")).toEqual({ status: "idle" });
+  expect(withValue({ text: "a", status: "idle" }, FILTER, "text", "")).toEqual({ status: "idle" });
   expect(queryOf({}, PLAIN)).toEqual({});
 });
 
