@@ -5,6 +5,7 @@ import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { countText } from "../part/amount.ts";
 import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { Checkbox } from "../part/checkbox.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { fileName } from "./file-name.ts";
 import { TEXTS } from "./texts.ts";
@@ -37,14 +38,9 @@ export function Log({ thread, tenant }: LogProps) {
         <Button busy={saving.isBusy} onClick={saving.act}>
           {saving.isBusy ? TEXTS.exporting : TEXTS.export}
         </Button>
-        <label>
-          <input
-            type="checkbox"
-            checked={hasBlobs}
-            onChange={({ target }) => setHasBlobs(target.checked)}
-          />{" "}
+        <Checkbox checked={hasBlobs} onChange={setHasBlobs}>
           {TEXTS.withBlobs}
-        </label>
+        </Checkbox>
         <Button busy={verifying.isBusy} onClick={verifying.act}>
           {verifying.isBusy ? TEXTS.verifying : TEXTS.verify}
         </Button>

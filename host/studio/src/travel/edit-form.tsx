@@ -6,6 +6,7 @@ import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import type { Schemas } from "../api/client.ts";
 import { readThread } from "../api/thread.ts";
 import type { GraphDocument } from "../graph/definition.ts";
+import { Checkbox } from "../part/checkbox.tsx";
 import { cut } from "../part/cut.ts";
 import type { Checked } from "../part/schema-form/check.ts";
 import { focusAt, rendered } from "../part/schema-form/focus.ts";
@@ -213,14 +214,12 @@ function ChannelPart({ channel, entry, errors, isRefused, onEntry }: ChannelPart
   const { name, doc, reducer } = channel;
   return (
     <li data-edited={name} data-refused={isRefused}>
-      <label className={styles.copy}>
-        <input
-          type="checkbox"
-          checked={entry !== undefined}
-          onChange={({ target }) => onEntry(target.checked ? entryOf(channel) : undefined)}
-        />
+      <Checkbox
+        checked={entry !== undefined}
+        onChange={(isWritten) => onEntry(isWritten ? entryOf(channel) : undefined)}
+      >
         <Text>{name}</Text>
-      </label>
+      </Checkbox>
       {doc !== "" && <p className="w-note">{cut(doc, DESCRIPTION_CHARS)}</p>}
       {entry !== undefined && (
         <div className={styles.part}>

@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { Guarded } from "../access/access.tsx";
 import type { LogEvent, RunPlace } from "../api/log.ts";
 import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { Checkbox } from "../part/checkbox.tsx";
 import { Disclosure } from "../part/disclosure.tsx";
 import { JsonEditor, parsed } from "../part/json-editor.tsx";
 import { compareRoute, useGo } from "../router/links.tsx";
@@ -72,14 +73,9 @@ function ForkForm({ place, origin }: PartProps) {
         onText={(text) => setTexts({ ...texts, [field]: text })}
         error={problem}
       />
-      <label className={styles.copy}>
-        <input
-          type="checkbox"
-          checked={isCopy}
-          onChange={({ target }) => setCopy(target.checked)}
-        />
-        <span>{FORK.copy}</span>
-      </label>
+      <Checkbox checked={isCopy} onChange={setCopy}>
+        {FORK.copy}
+      </Checkbox>
       <Refusal error={starting.refusal} textOf={FORK.refused} />
       <Button type="submit" kind="primary" busy={starting.isBusy}>
         {starting.isBusy ? FORK.starting : FORK.start}

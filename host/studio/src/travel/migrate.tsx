@@ -5,6 +5,7 @@ import { useState } from "react";
 import type { ThreadPlace } from "../api/log.ts";
 import type { Thread } from "../api/thread.ts";
 import { useVersions } from "../graph/read.ts";
+import { Checkbox } from "../part/checkbox.tsx";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { useFocusAfter } from "../part/focus-after.ts";
@@ -207,10 +208,9 @@ function Options({ report, drop, onDrop, texts, onTexts, onCheck }: OptionsProps
   return (
     <>
       {(isGone || drop) && (
-        <label className={styles.copy}>
-          <input type="checkbox" checked={drop} onChange={({ target }) => onDrop(target.checked)} />
-          <span>{MIGRATE.drop}</span>
-        </label>
+        <Checkbox checked={drop} onChange={onDrop}>
+          {MIGRATE.drop}
+        </Checkbox>
       )}
       {channels.map((channel) => (
         <JsonEditor
