@@ -5,6 +5,7 @@ import { connected } from "@wattle/page/connection";
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok } from "./client.ts";
+import { toError } from "./error.ts";
 import type { EventOutline, RunPlace } from "./log.ts";
 
 /** `lost`: the stream was cut, and is opened again. `hidden`: the tab is not visible. */
@@ -156,10 +157,6 @@ class Follower {
     this.#batch = [];
     if (batch.length > 0) this.#options.onEvents(batch);
   }
-}
-
-function toError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }
 
 /** Returns the chunks of a body. A body that is silent for too long ends. */

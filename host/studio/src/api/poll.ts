@@ -1,5 +1,6 @@
 // Follows the events of a run without a stream, of which a tab has only one: the log is read again
 // and again while the tab is visible.
+import { toError } from "./error.ts";
 import { type Follow, isTransient } from "./follow.ts";
 import { readOutlines } from "./log.ts";
 
@@ -26,9 +27,7 @@ export function poll({ place, after, onEvents, onState, onError }: Follow): () =
       onState("open");
     } catch (error) {
       if (signal.aborted) return;
-      if (!isTransient(error)) {
-        return onError(error instanceof Error ? error : new Error(String(error)));
-      }
+      if (!isTransient(error)) return onError(toError(error));
       onState("lost");
     }
     wait();

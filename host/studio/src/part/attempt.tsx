@@ -1,6 +1,7 @@
 // Something that a user has the host do: it runs once at a time, and its failure is shown.
 import { Alert, useOnce } from "@wattle/page";
 import { useState } from "react";
+import { toError } from "../api/error.ts";
 import { visible } from "./text.tsx";
 
 export interface Attempt<A extends unknown[]> {
@@ -23,7 +24,7 @@ export function useAttempt<A extends unknown[]>(
     try {
       await work(...args);
     } catch (error) {
-      setRefusal(error instanceof Error ? error : new Error(String(error)));
+      setRefusal(toError(error));
     }
   });
   return { act: (...args) => void run(...args), isBusy, refusal, forget };

@@ -1,5 +1,6 @@
 // An editor of JSON: a text field that says where the text is not JSON.
 import { Button, TextField } from "@wattle/page";
+import { toError } from "../api/error.ts";
 import styles from "./part.module.css";
 
 interface JsonEditorProps {
@@ -22,7 +23,7 @@ export function parsed(text: string): { value: unknown } | { problem: string } {
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) };
+    return { problem: toError(error).message };
   }
 }
 

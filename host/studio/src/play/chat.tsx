@@ -1,6 +1,7 @@
 // A conversation with a graph whose state has messages. Each message of the user is a run.
 import { Button, Composer, JsonView, MessageList, Said, ToolCard } from "@wattle/page";
 import { useEffect, useEffectEvent, useState } from "react";
+import { toError } from "../api/error.ts";
 import type { RunPlace } from "../api/log.ts";
 import { cancelRun } from "../api/run.ts";
 import type { Thread } from "../api/thread.ts";
@@ -49,7 +50,7 @@ export function Chat({ of, channel }: ChatProps) {
       setOver(false);
       setTurn({ place, text, input, before: turn === undefined ? 0 : turn.before + 1 });
     } catch (error) {
-      setRefusal(error instanceof Error ? error : new Error(String(error)));
+      setRefusal(toError(error));
       throw error;
     }
   };

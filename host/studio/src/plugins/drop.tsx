@@ -3,6 +3,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Alert, Button, Panel, TextField, toast, useOnce } from "@wattle/page";
 import { type FormEvent, useEffect, useEffectEvent, useId, useState } from "react";
+import { toError } from "../api/error.ts";
 import { bytesText } from "../part/amount.ts";
 import { Facts, textFact } from "../part/facts.tsx";
 import { Text, visible } from "../part/text.tsx";
@@ -103,7 +104,7 @@ function Candidate({ file }: { file: File }) {
       setAnswer({ name: plugin, checked });
       return checked;
     } catch (error) {
-      setAnswer({ name: plugin, refusal: error instanceof Error ? error.message : String(error) });
+      setAnswer({ name: plugin, refusal: toError(error).message });
       return undefined;
     }
   });

@@ -1,5 +1,6 @@
 // What is known of a run: its timeline, and whether it still grows. The view reads it as an
 // external store, at most once in an animation frame.
+import { toError } from "../api/error.ts";
 import { type FollowState, follow, isTransient } from "../api/follow.ts";
 import { type EventOutline, type RunPlace, readOutlines } from "../api/log.ts";
 import { type LogLine, lineOf } from "./log-line.ts";
@@ -59,7 +60,7 @@ export class RunStore {
       if (reading.signal.aborted) return;
       // The stream is opened again and again, so it also continues what was cut.
       if (isTransient(error)) this.#follow(this.timeline.lastSeq, reading.signal);
-      else this.#change("failed", error instanceof Error ? error : new Error(String(error)));
+      else this.#change("failed", toError(error));
     });
   }
 

@@ -1,5 +1,6 @@
 // What is shown in place of a view that does not exist or cannot be rendered.
 import { Alert, Button } from "@wattle/page";
+import { toError } from "../api/error.ts";
 import { RouteLink } from "../router/links.tsx";
 import styles from "./shell.module.css";
 import { TEXTS } from "./texts.ts";
@@ -25,7 +26,7 @@ export function PageError({ error }: { error: unknown }) {
     <div className={styles.problem}>
       <h2>{TEXTS.failed}</h2>
       <Alert actions={<Button onClick={() => location.reload()}>{TEXTS.reload}</Button>}>
-        {error instanceof Error ? error.message : String(error)}
+        {toError(error).message}
       </Alert>
     </div>
   );

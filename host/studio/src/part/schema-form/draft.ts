@@ -1,4 +1,5 @@
 // What a user has entered into a form so far. It need not be a valid value yet.
+import { toError } from "../../api/error.ts";
 import { hidden } from "../text.tsx";
 import type { Field } from "./field.ts";
 import { LIST_ITEMS } from "./limits.ts";
@@ -195,7 +196,7 @@ function jsonIn(text: string, report: (problem: string) => void): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    report(TEXTS.noJson(String(error instanceof Error ? error.message : error)));
+    report(TEXTS.noJson(toError(error).message));
     return null;
   }
 }
