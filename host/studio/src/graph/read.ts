@@ -7,6 +7,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { given } from "../api/given.ts";
 import type { GraphDocument } from "./definition.ts";
 import { openedGraphs } from "./scene.ts";
 
@@ -80,8 +81,7 @@ function readGraph(client: QueryClient, place: GraphPlace): Promise<GraphDocumen
 
 /** Returns a graph of an app. */
 export function requestGraph({ app, graph, version }: GraphPlace): Promise<GraphDocument> {
-  const query = version === undefined ? {} : { version };
-  const params = { path: { app, graph }, query };
+  const params = { path: { app, graph }, query: given({ version }) };
   return ok(api.GET("/api/v1/apps/{app}/graphs/{graph}", { params }));
 }
 

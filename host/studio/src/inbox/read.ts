@@ -3,6 +3,7 @@ import { tenantHeaders } from "../access/key.ts";
 import type { Access } from "../access/scope.ts";
 import { tenantOfList } from "../access/tenant.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { given } from "../api/given.ts";
 import { orMissing } from "../api/missing.ts";
 import type { Order, Page } from "../api/pages.ts";
 import { readThread } from "../api/thread.ts";
@@ -27,12 +28,7 @@ export async function readInbox(
   cursor: string | undefined,
 ): Promise<Page<InboxItem>> {
   const named = tenantOfList(tenant, access);
-  const query = {
-    limit: PAGE_SIZE,
-    ...(app === undefined ? {} : { app }),
-    ...(named === undefined ? {} : { tenant: named }),
-    ...(cursor === undefined ? {} : { cursor }),
-  };
+  const query = { limit: PAGE_SIZE, ...given({ app, tenant: named, cursor }) };
   const params = { query };
   const { items, next_cursor } = await ok(api.GET("/api/v1/interrupts", { params }));
   return { items, next: next_cursor ?? undefined, isFull: items.length >= PAGE_SIZE };
@@ -89,8 +85,8 @@ export async function readOutcome({ thread, interrupt, tenant }: Place): Promise
   const runs = await orMissing(ok(api.GET("/api/v1/threads/{thread}/runs", { params, headers })));
   if (runs === undefined) return { kind: "gone" };
   for (const { run } of runs) {
-    const given = await answerIn({ thread, interrupt, tenant }, run);
-    if (given !== undefined) return { kind: "answered", given };
+    const found = await answerIn({ thread, interrupt, tenant }, run);
+    if (found !== undefined) return { kind: "answered", given: found };
   }
   return { kind: "unknown" };
 }

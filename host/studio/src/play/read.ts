@@ -2,6 +2,7 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { given } from "../api/given.ts";
 import type { RunPlace, ThreadPlace } from "../api/log.ts";
 
 export type Tool = Schemas["ToolDocument"];
@@ -38,7 +39,7 @@ export function callTool(
   signal: AbortSignal,
 ): Promise<ToolCall> {
   const params = { path: { app, tool } };
-  const body = { input, ...(tenant === undefined ? {} : { tenant }) };
+  const body = { input, ...given({ tenant }) };
   return ok(api.POST("/api/v1/apps/{app}/tools/{tool}/call", { params, body, signal }));
 }
 
@@ -62,7 +63,7 @@ function bodyOf(start: Start): Pick<Schemas["StartDocument"], "input" | "goto" |
     return { input: {}, goto: [{ node, input }], options: { interrupt_after: "*" } };
   }
   const { input, thread } = start;
-  return { input, ...(thread === undefined ? {} : { thread_id: thread }) };
+  return { input, ...given({ thread_id: thread }) };
 }
 
 /** Reads a thread as a test of later code. */

@@ -1,6 +1,7 @@
 // Links between the views of the studio. Each view has a function here that returns its route.
 import { useLocation, useParams, useRouter } from "@tanstack/react-router";
 import type { AnchorHTMLAttributes, MouseEvent, ReactNode } from "react";
+import { given } from "../api/given.ts";
 import type { RunPlace, ThreadPlace } from "../api/log.ts";
 import type { InboxFilter } from "../inbox/filter.ts";
 import type { OperationsFilter } from "../operations/filter.ts";
@@ -131,7 +132,7 @@ export function operationsRoute(filter: OperationsFilter = {}): string {
 
 /** Returns the route of an interrupt of a thread in the inbox. */
 export function interruptRoute({ thread, tenant }: ThreadPlace, interrupt: string): string {
-  return inboxRoute({ thread, interrupt, ...(tenant === undefined ? {} : { of: tenant }) });
+  return inboxRoute({ thread, interrupt, ...given({ of: tenant }) });
 }
 
 /** Returns a function that goes to a route. */

@@ -1,6 +1,7 @@
 // The filter of the list of runs, which is in the address of the view.
 import { tenantOfList } from "../access/tenant.ts";
-import { given, numberOf, words } from "../part/filters/conditions.ts";
+import { given } from "../api/given.ts";
+import { numberOf, words } from "../part/filters/conditions.ts";
 import { milliseconds } from "../part/filters/local-time.ts";
 import { name, oneOf, type Search } from "../router/search.ts";
 

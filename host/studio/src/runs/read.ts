@@ -1,5 +1,6 @@
 // Reads the list of the runs of all threads.
 import { api, ok, type Schemas } from "../api/client.ts";
+import { given } from "../api/given.ts";
 import { type List, type Order, type Page, usePagedList } from "../api/pages.ts";
 import type { RunsQuery } from "./filter.ts";
 
@@ -27,7 +28,7 @@ export function useRuns(query: RunsQuery): List<Run> {
 }
 
 async function readPage(conditions: RunsQuery, cursor: string | undefined): Promise<Page<Run>> {
-  const page = { limit: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
+  const page = { limit: PAGE_SIZE, ...given({ cursor }) };
   const params = { query: { ...conditions, ...page } };
   const { items, next_cursor } = await ok(api.GET("/api/v1/runs", { params }));
   return { items, next: next_cursor ?? undefined, isFull: items.length >= PAGE_SIZE };

@@ -1,6 +1,7 @@
 // Reads the list of threads, and how many there are.
 import { useQuery } from "@tanstack/react-query";
 import { api, ok, type Schemas } from "../api/client.ts";
+import { given } from "../api/given.ts";
 import { type List, type Order, type Page, usePagedList } from "../api/pages.ts";
 import type { ThreadQuery } from "./filter.ts";
 
@@ -33,7 +34,7 @@ async function readPage(
   conditions: ThreadQuery,
   cursor: string | undefined,
 ): Promise<Page<Thread>> {
-  const page = { limit: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
+  const page = { limit: PAGE_SIZE, ...given({ cursor }) };
   const params = { query: { ...conditions, ...page } };
   const { items, next_cursor } = await ok(api.GET("/api/v1/threads", { params }));
   return { items, next: next_cursor ?? undefined, isFull: items.length >= PAGE_SIZE };

@@ -15,13 +15,6 @@ export function numberOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(text);
 }
 
-/** Returns the values that are defined. */
-export function given<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const defined = Object.entries(values).filter(([, value]) => value !== undefined);
-  const found: unknown = Object.fromEntries(defined);
-  return found as { [K in keyof T]?: Exclude<T[K], undefined> };
-}
-
 /** Returns true if a query has a condition other than the tenant. */
 export function isFiltered(query: object): boolean {
   return Object.keys(query).some((name) => name !== "tenant");
