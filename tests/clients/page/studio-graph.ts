@@ -1,22 +1,17 @@
 // A user who looks at the graph of an app in the studio, and watches a run of it; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
+import { closePanel, main, panel } from "./studio.ts";
 import { comesTo, eventually, order, parameter, run, textOf, type Visit } from "./visit.ts";
 
 const THREAD = "errands-1";
 
 const box = (page: Page, id: string): Locator => page.locator(`[data-node="${id}"]`);
 const item = (page: Page, id: string): Locator => box(page, id).locator("button").first();
-const panel = (page: Page): Locator => page.getByRole("complementary");
 
 /** Waits until all boxes of a node, of which there are `count`, are in a state. */
 const areAll = (page: Page, id: string, status: string, count = 1): Promise<void> =>
   comesTo(page.locator(`[data-node="${id}"][data-status="${status}"]`), count);
-
-async function closePanel(page: Page): Promise<void> {
-  await page.keyboard.press("Escape");
-  await panel(page).waitFor({ state: "detached" });
-}
 
 /** Waits until an item has the focus. */
 const hasFocus = (page: Page, id: string): Promise<void> =>
@@ -77,10 +72,7 @@ async function lightsUp(visit: Visit): Promise<void> {
   const { page } = visit;
   await explores(visit);
   await startRun(visit);
-  await page
-    .getByRole("navigation", { name: "Main" })
-    .getByRole("link", { name: "Threads" })
-    .click();
+  await main(page).getByRole("link", { name: "Threads" }).click();
   await page.getByRole("link", { name: THREAD, exact: true }).click();
   await page.getByRole("list", { name: "Runs, newest first" }).getByRole("link").click();
   const views = page.getByRole("navigation", { name: "Views of the run" });

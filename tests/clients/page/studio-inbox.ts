@@ -2,6 +2,7 @@
 // `visit.ts`.
 import assert from "node:assert/strict";
 import type { Locator, Page, Route } from "playwright-core";
+import { logIn } from "./studio.ts";
 import { parameter, run, textOf, Visit, valueAt } from "./visit.ts";
 
 /** The number of questions. That of a thread is in its name, such as `q07`. */
@@ -32,8 +33,7 @@ const question = (page: Page): Locator => page.locator("[data-thread]");
 async function enter(visit: Visit, who: string): Promise<void> {
   const { page } = visit;
   visit.expect(/status of 401/);
-  await page.getByLabel("API key").fill(parameter(visit.url, who));
-  await page.keyboard.press("Enter");
+  await logIn(page, parameter(visit.url, who));
   await page.locator('[data-app="misdeeds"]').waitFor();
   await page.keyboard.press("g");
   await page.keyboard.press("i");

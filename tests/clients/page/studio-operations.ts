@@ -1,10 +1,8 @@
 // An operator who looks after a host in the studio; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
+import { KEY, logIn } from "./studio.ts";
 import { comesTo, run, textOf, type Visit } from "./visit.ts";
-
-/** The key of the configuration, as the test sets it. */
-const KEY = "studio-operator-key";
 
 /** A moment after the start of the host, whose clock the test sets. */
 const NOW = new Date("2025-01-15T02:30:50Z");
@@ -51,8 +49,7 @@ async function operates(visit: Visit): Promise<void> {
   const { page } = visit;
   await page.clock.setFixedTime(NOW);
   visit.expect(/status of 401/);
-  await page.getByLabel("API key").fill(KEY);
-  await page.keyboard.press("Enter");
+  await logIn(page, KEY);
   await page.locator('[data-app="misdeeds"]').waitFor();
   await page.keyboard.press("g");
   await page.keyboard.press("o");

@@ -3,10 +3,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
+import { KEY, logIn, main } from "./studio.ts";
 import { parameter, run, textOf, type Visit } from "./visit.ts";
-
-/** The key of the configuration, as the test sets it. */
-const KEY = "studio-operator-key";
 
 /** The line that grants what the component needs. */
 const LINE =
@@ -14,8 +12,6 @@ const LINE =
 
 /** How long the host may take to compile a component, in milliseconds. */
 const COMPILE_MS = 60_000;
-
-const main = (page: Page) => page.getByRole("navigation", { name: "Main" });
 
 /** Drops a file on the page. */
 async function drop(page: Page, name: string, content: Buffer): Promise<void> {
@@ -35,8 +31,7 @@ async function drop(page: Page, name: string, content: Buffer): Promise<void> {
 async function installs(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(/status of 40[01]/);
-  await page.getByLabel("API key").fill(KEY);
-  await page.keyboard.press("Enter");
+  await logIn(page, KEY);
   await main(page).getByRole("link", { name: "Plugins" }).click();
   await page.getByRole("table", { name: "Plugins" }).getByText("misdeeds").first().waitFor();
   await drop(page, "lark.wasm", Buffer.from("<img src=x onerror=alert(1)>"));

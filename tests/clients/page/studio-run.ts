@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
 import { Standin } from "./standin.ts";
+import { closePanel, panel } from "./studio.ts";
 import {
   both,
   comesTo,
@@ -25,7 +26,6 @@ const INTERRUPTED = "Live updates are interrupted. Reconnecting…";
 const rows = (page: Page, kind: string) => page.locator(`[data-kind="${kind}"]`);
 const calls = (page: Page) => rows(page, "call");
 const asks = (page: Page) => calls(page).filter({ hasText: /llm\.complete/ });
-const panel = (page: Page) => page.getByRole("complementary");
 const streamed = (page: Page) => panel(page).getByRole("group", { name: "Streamed text" });
 const says = (locator: Locator, text: string) =>
   eventually(async () => assert.equal(await textOf(locator), text));
@@ -56,11 +56,6 @@ async function shown(page: Page): Promise<unknown[]> {
       return [kind, status, cell.querySelector("a")?.textContent];
     }),
   );
-}
-
-async function closePanel(page: Page): Promise<void> {
-  await page.keyboard.press("Escape");
-  await panel(page).waitFor({ state: "detached" });
 }
 
 /** A run streams while its host is killed and started again: the view goes on, with nothing twice. */

@@ -1,6 +1,7 @@
 // A user of the studio: login, navigation, keys, and the lists of threads and runs; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
+import { KEY, logIn, main } from "./studio.ts";
 import {
   both,
   comesTo,
@@ -14,22 +15,12 @@ import {
   type Visit,
 } from "./visit.ts";
 
-/** The key of the configuration, as the test sets it. */
-const KEY = "studio-operator-key";
-
 /** The id of a thread as the studio shows it. The character that reverses text is visible. */
 const HOSTILE = "<img src=x onerror=alert(1)> [U+202E]gnp";
 
 const LOST = "Connection lost. Reconnecting…";
 
 const row = (page: Page, name: string) => page.getByRole("link", { name, exact: true });
-
-const main = (page: Page) => page.getByRole("navigation", { name: "Main" });
-
-async function logIn(page: Page, key: string): Promise<void> {
-  await page.getByLabel("API key").fill(key);
-  await page.keyboard.press("Enter");
-}
 
 /** Apps, threads, a thread, a deep link and the way back. */
 async function shows(visit: Visit): Promise<void> {

@@ -2,6 +2,7 @@
 // export; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
+import { closePanel, panel } from "./studio.ts";
 import {
   comesTo,
   downloaded,
@@ -15,8 +16,6 @@ import {
 
 /** Characters of a digest in the name of a blob. */
 const NAME_DIGITS = 12;
-
-const panel = (page: Page) => page.getByRole("complementary");
 
 const channel = (page: Page, name: string) => page.locator(`[data-channel="${name}"]`);
 
@@ -54,8 +53,7 @@ async function readSteps(visit: Visit): Promise<void> {
   await channel(page, "number").waitFor();
   assert.equal(await channel(page, "document").count(), 0, "only what was written");
   assert.match(await textOf(channel(page, "number")), /changed12$/);
-  await page.keyboard.press("Escape");
-  await panel(page).waitFor({ state: "detached" });
+  await closePanel(page);
   await page.waitForFunction(() => /superstep 3$/.test(document.activeElement?.textContent ?? ""));
   await page.keyboard.press("k");
   await page.keyboard.press("Enter");

@@ -2,12 +2,11 @@
 // corrected answer, and compares both runs; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
+import { closePanel, panel } from "./studio.ts";
 import { comesTo, eventually, parameter, run, textOf, type Visit, valueAt } from "./visit.ts";
 
 /** What the model should have said. The page must show it as text. */
 const CORRECTED = "It says <img src=x onerror=alert(1)>.";
-
-const panel = (page: Page) => page.getByRole("complementary");
 
 const side = (page: Page, name: string) => panel(page).getByRole("region", { name, exact: true });
 
@@ -95,8 +94,7 @@ async function compare(visit: Visit): Promise<void> {
   const other = await visit.tab(page.url());
   await side(other, "Right run").getByRole("group", { name: "Result" }).waitFor();
   await other.close();
-  await page.keyboard.press("Escape");
-  await panel(page).waitFor({ state: "detached" });
+  await closePanel(page);
 }
 
 /** From the list of threads to the comparison of the failed run with the mended one. */
