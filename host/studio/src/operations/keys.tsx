@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useAccess } from "../access/access.tsx";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { Checkbox } from "../part/checkbox.tsx";
 import { Confirm } from "../part/confirm.tsx";
 import { Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
@@ -124,14 +125,9 @@ function Revoke({ item: { id, name }, isOwn, onLeft }: KeyProps & { isOwn: boole
       >
         <div className={styles.question}>
           <p>{isOwn ? KEYS.confirmOwn : KEYS.confirm}</p>
-          <label>
-            <input
-              type="checkbox"
-              checked={withMade}
-              onChange={(event) => choose(event.target.checked)}
-            />{" "}
+          <Checkbox checked={withMade} onChange={choose}>
             {KEYS.withMade}
-          </label>
+          </Checkbox>
           <Refusal error={refusal} />
           {isLast && <Alert kind="warning">{KEYS.lastNote}</Alert>}
         </div>
