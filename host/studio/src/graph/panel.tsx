@@ -20,9 +20,11 @@ interface ItemPanelProps {
   before: Item | undefined;
   /** Returns the route to an event of the run. */
   routeOf: ((seq: number) => string) | undefined;
+  /** The tenant of the run, if the address named one. */
+  tenant: string | undefined;
 }
 
-export function ItemPanel({ boxes, states, before, routeOf }: ItemPanelProps) {
+export function ItemPanel({ boxes, states, before, routeOf, tenant }: ItemPanelProps) {
   const [{ item, scene }] = boxes;
   const { graph } = scene;
   const node = graph.nodes[item.id];
@@ -45,7 +47,7 @@ export function ItemPanel({ boxes, states, before, routeOf }: ItemPanelProps) {
       />
       {node != null && (
         <p>
-          <RouteLink to={playRoute(graph.app, { graph: graph.name, node: item.id })}>
+          <RouteLink to={playRoute(graph.app, { graph: graph.name, node: item.id, tenant })}>
             {TEXTS.try}
           </RouteLink>
         </p>

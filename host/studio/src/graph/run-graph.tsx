@@ -50,6 +50,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
           go(runRoute(place, undefined, { view: "graph", node: path }), { replace: true })
         }
         routeOf={(seq) => runRoute(place, seq)}
+        tenant={place.tenant}
       />
     </>
   );

@@ -30,12 +30,14 @@ interface GraphViewProps {
   onSelect: (path: string | undefined) => void;
   /** Returns the route to an event of the run. */
   routeOf?: (seq: number) => string;
+  /** The tenant of the run, if the address named one. */
+  tenant?: string | undefined;
 }
 
 const NO_MARKS: ReadonlyMap<string, Mark> = new Map();
 
 export function GraphView(props: GraphViewProps) {
-  const { scene, states, opening, comparison, selected, onSelect, routeOf } = props;
+  const { scene, states, opening, comparison, selected, onSelect, routeOf, tenant } = props;
   const [zoom, setZoom] = useState(1);
   const frame = useRef<HTMLDivElement>(null);
   const structure = structureOf(scene) + (comparison === undefined ? "" : "±");
@@ -72,6 +74,7 @@ export function GraphView(props: GraphViewProps) {
               states={states}
               before={before}
               routeOf={routeOf}
+              tenant={tenant}
             />
           )
         }

@@ -173,6 +173,14 @@ test("the graph of a run shows its version and the states of its tasks", async (
   await waitFor(() => expect(history.location.href).toBe(`/threads/t1/runs/${RUN}?at=3`));
 });
 
+test("a node of a run is tried for the tenant of the run", async () => {
+  events = [{ ...runStarted(), graph: "main" }, runEnded()];
+  versions = versions.filter((it) => it.is_current);
+  show(`/threads/t1/runs/${RUN}?view=graph&node=plan&tenant=acme`);
+  const tried = await link("Try in the playground");
+  expect(tried.getAttribute("href")).toBe("/apps/notes/play?graph=main&node=plan&tenant=acme");
+});
+
 test("the graph of a run whose version is gone is the current one", async () => {
   versions = versions.filter((it) => it.is_current);
   events = [{ ...runStarted(), graph: "main" }, runEnded()];
