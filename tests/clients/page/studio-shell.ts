@@ -133,6 +133,13 @@ async function enter(page: Page, label: string, value: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
+/** The address of the run that failed, with its tenant. */
+const OF_GLOBEX = /\/threads\/order-2\/runs\/[^/]+\?tenant=globex$/;
+
+/** Waits until a page shows why the run failed. */
+const hasFailed = (page: Page): Promise<void> =>
+  page.getByRole("alert").getByText("no such order").waitFor();
+
 /** The run that failed is found among those of all threads, and leads to its timeline. */
 async function findsRun(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -145,8 +152,20 @@ async function findsRun(visit: Visit): Promise<void> {
   await runs.getByRole("link", { name: "order-2" }).waitFor();
   await visit.look("studio-runs");
   await runs.getByRole("link").first().click();
-  await page.waitForURL(/\/threads\/order-2\/runs\/[^/]+\?tenant=globex$/);
-  await page.getByRole("alert").getByText("no such order").waitFor();
+  await page.waitForURL(OF_GLOBEX);
+  await hasFailed(page);
+  // The address of a run leads to it, in another tab, too.
+  const other = await visit.tab(page.url());
+  await hasFailed(other);
+  await other.close();
+  // The address that a user of the tenant sees does not name the tenant.
+  const { origin, pathname } = new URL(page.url());
+  await page.goto(origin + pathname);
+  await page.getByRole("heading", { name: "Choose a tenant" }).waitFor();
+  await visit.look("studio-tenant");
+  await enter(page, "Tenant", "globex");
+  await page.waitForURL(OF_GLOBEX);
+  await hasFailed(page);
 }
 
 /**

@@ -55,7 +55,7 @@ interface ValueFormProps {
 }
 
 /** A form of one value that is sent in a header. */
-function ValueForm({ label, action, isSecret = false, onValue }: ValueFormProps) {
+export function ValueForm({ label, action, isSecret = false, onValue }: ValueFormProps) {
   const [value, setValue] = useState("");
   const [error, setError] = useState<string>();
   const submit = (event: FormEvent) => {

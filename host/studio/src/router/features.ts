@@ -19,6 +19,8 @@ export interface Feature {
   path: string;
   page: RouteComponent;
   nav?: NavEntry;
+  /** True for a view of threads, whose tenant the search parameter `tenant` names. */
+  isOfThreads?: true;
 }
 
 export const FEATURES: readonly Feature[] = [
@@ -39,16 +41,26 @@ export const FEATURES: readonly Feature[] = [
     page: lazyRouteComponent(() => import("../operations/page.tsx")),
     nav: { name: "Operations", keys: "g o", need: "read" },
   },
-  { path: "/threads/$thread", page: lazyRouteComponent(() => import("../thread/page.tsx")) },
+  {
+    path: "/threads/$thread",
+    page: lazyRouteComponent(() => import("../thread/page.tsx")),
+    isOfThreads: true,
+  },
   {
     path: "/threads/$thread/runs/$run",
     page: lazyRouteComponent(() => import("../run/page.tsx")),
+    isOfThreads: true,
   },
   {
     path: "/threads/$thread/checkpoints/$checkpoint",
     page: lazyRouteComponent(() => import("../state/page.tsx")),
+    isOfThreads: true,
   },
-  { path: "/compare", page: lazyRouteComponent(() => import("../travel/compare.tsx")) },
+  {
+    path: "/compare",
+    page: lazyRouteComponent(() => import("../travel/compare.tsx")),
+    isOfThreads: true,
+  },
   { path: "/apps/$app", page: lazyRouteComponent(() => import("../app/page.tsx")) },
   { path: "/apps/$app/play", page: lazyRouteComponent(() => import("../play/page.tsx")) },
   {

@@ -144,6 +144,17 @@ export function useGo(): (route: string, options?: { replace: boolean }) => void
   };
 }
 
+/** Returns a function that goes to the current route with another value of a search parameter. */
+export function useSetParameter(): (name: string, value: string) => void {
+  const { history } = useRouter();
+  return (name, value) => {
+    const { pathname, search } = history.location;
+    const params = new URLSearchParams(search);
+    params.set(name, value);
+    history.push(`${pathname}?${params}`);
+  };
+}
+
 /** Returns the search parameters of the current route. */
 export function useSearchOf<const C extends Checks>(checks: C): Search<C> {
   return readSearch(useLocation().searchStr, checks);

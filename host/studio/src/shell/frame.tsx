@@ -8,6 +8,7 @@ import { visible } from "../part/text.tsx";
 import { Keyboard } from "./keys.tsx";
 import { Nav } from "./nav.tsx";
 import styles from "./shell.module.css";
+import { TenantGate } from "./tenant.tsx";
 import { TEXTS } from "./texts.ts";
 import { TitleContext } from "./title.ts";
 import { UpgradeNotice } from "./upgrade.tsx";
@@ -26,7 +27,9 @@ export function Frame() {
         actions={<Who />}
       >
         <UpgradeNotice />
-        <Outlet />
+        <TenantGate>
+          <Outlet />
+        </TenantGate>
       </Shell>
       <Keyboard />
     </TitleContext>

@@ -24,3 +24,11 @@ export const TEXTS = {
   failed: "This view failed",
   home: "Go to the home view",
 };
+
+export const TENANT = {
+  title: "Choose a tenant",
+  unnamed: "The address does not name the tenant of the thread, which this host needs to know.",
+  tenant: "Tenant",
+  continue: "Continue",
+  none: "A thread without a tenant cannot be shown.",
+};
