@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::fixture::{Fixture, answer};
 use crate::keys::{make, start, with};
+use crate::lists::serve_tenants;
 
 const PATH: &str = "/api/v1/access";
 
@@ -60,4 +61,22 @@ async fn the_problem_for_a_request_without_a_tenant_names_the_header() {
         (&access["tenant_header"], &access["is_operator"]),
         (&json!("x-tenant"), &json!(false))
     );
+}
+
+#[tokio::test]
+async fn the_header_of_the_response_opens_the_threads_that_the_operator_lists() {
+    let fixture = serve_tenants().await;
+    let get = |path: &str| with(&fixture, "k-operator", "GET", path);
+    let (status, access) = answer(get(PATH)).await;
+    assert_eq!((status, &access["is_operator"], access.get("tenant")), (200, &json!(true), None));
+    let header = access["tenant_header"].as_str().unwrap();
+    let (_, list) = answer(get("/api/v1/threads?tenant=*")).await;
+    let threads = list["items"].as_array().unwrap();
+    assert_eq!(threads.len(), 2, "{list}");
+    for thread in threads {
+        let (id, tenant) = (thread["thread"].as_str().unwrap(), thread["tenant"].as_str().unwrap());
+        let path = format!("/api/v1/threads/{id}");
+        assert_eq!(answer(get(&path)).await.0, 401, "{id}: a request has to name the tenant");
+        assert_eq!(answer(get(&path).header(header, tenant)).await.0, 200, "{id}");
+    }
 }
