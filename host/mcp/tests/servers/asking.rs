@@ -250,6 +250,38 @@ async fn answer_to_an_exited_process_is_not_delivered() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
 }
 
+/// A stdio server that sends two elicitations in one call before either has an answer.
+const TWICE: &str = r#">>> tools/call
+<<<
+
+{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}
+{"jsonrpc":"2.0","id":"e2","method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}
+>>> answer
+/error/code = -32603
+/error/message ~ "an earlier elicitation of its call is unanswered"
+<<<
+
+>>> answer
+/result/action = "accept"
+<<<
+
+{"jsonrpc":"2.0","id":$call,"result":{"content":[{"type":"text","text":"booked"}]}}
+"#;
+
+/// The second elicitation is refused if it arrives before the answer to the first one, so the answer
+/// waits for the refusal.
+#[tokio::test]
+async fn second_elicitation_before_an_answer_is_refused() {
+    let (log, _guard) = Log::start();
+    let folder = tempfile::tempdir().unwrap();
+    let servers = played(folder.path(), TWICE);
+    let mut talk = Talk::new(&servers, json!({}));
+    let asked = talk.asked().await;
+    timeout(SOON, log.line("an earlier elicitation of its call is unanswered")).await.unwrap();
+    assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("booked"));
+    servers.close().await;
+}
+
 /// State that the connections of a server share.
 struct Desk {
     address: SocketAddr,
