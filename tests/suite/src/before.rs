@@ -27,9 +27,9 @@ mod folder;
 mod host;
 mod record;
 
-pub use self::folder::{file, folder, manifest, pack, put_kept_app, unpack};
+pub use self::folder::{Folder, NAMES, manifest, put_kept_app};
 pub use self::host::{
     APP, ASSISTANT, CACHED, CRON_THREAD, GATED, HELD, HOOK, MORE, RUNS, VISITS, WEBHOOK_THREAD,
     errand, settled, setup, url,
 };
-pub use self::record::{ask, lacking, record};
+pub use self::record::{ask, get, lacking, post, record};

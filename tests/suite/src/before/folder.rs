@@ -11,66 +11,96 @@ use super::host::APP;
 use crate::guests;
 use crate::workspace::Workspace;
 
-/// The part of a data folder that is packed. A host creates the rest again: locks, compiled code,
-/// the secret of links, and databases of plugins.
-const KEPT: [&str; 7] = [
+/// The files and folders that are packed from every data folder. A host creates most others again,
+/// such as locks and compiled code.
+const KEPT: [&str; 6] = [
     "wattle.redb",
     "wattle.redb.made",
     "memory.redb",
     "memory.redb.made",
     "blobs",
-    "versions",
     "tenant-routes.json",
 ];
 
 /// The file extension of compressed files.
 const ENDING: &str = ".lz4";
 
-/// Returns the path of the folder.
-pub fn folder() -> PathBuf {
-    guests::root().join("tests/suite/data/before-names")
+/// A folder of the repository with a packed data folder and the expected contents.
+#[derive(Clone, Copy, Debug)]
+pub struct Folder {
+    /// The path below `tests/suite/data`.
+    path: &'static str,
+    /// Further files and folders that are packed.
+    more: &'static [&'static str],
 }
 
-/// Reads the expected contents.
+/// The folder that a host wrote before types and fields were renamed.
+pub const NAMES: Folder = Folder::new("before-names", &["versions"]);
+
+impl Folder {
+    /// Creates a folder. `path` is its path below `tests/suite/data`. `more` names further files and
+    /// folders of the data folder that are packed.
+    pub const fn new(path: &'static str, more: &'static [&'static str]) -> Self {
+        Self { path, more }
+    }
+
+    /// Returns the path of the folder.
+    pub fn path(&self) -> PathBuf {
+        guests::root().join("tests/suite/data").join(self.path)
+    }
+
+    /// Packs a data folder that no host has open. Files that it does not have are left out.
+    ///
+    /// # Errors
+    ///
+    /// I/O errors of the file system.
+    pub fn pack(&self, data: &Path) -> io::Result<()> {
+        let target = self.path().join("data");
+        for name in KEPT.iter().chain(self.more) {
+            let from = data.join(name);
+            if from.exists() {
+                pack_below(&from, &target.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Unpacks the data folder into a test folder.
+    ///
+    /// # Panics
+    ///
+    /// If the packed data folder does not exist.
+    pub fn unpack(&self, workspace: &Workspace) {
+        unpack_below(&self.path().join("data"), "data", workspace);
+    }
+
+    /// Compresses a file and writes it beside the data folder.
+    ///
+    /// # Errors
+    ///
+    /// I/O errors of the file system.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        write(&self.path().join(name), bytes)
+    }
+
+    /// Reads and decompresses a file beside the data folder.
+    ///
+    /// # Panics
+    ///
+    /// If the file does not exist.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        unpacked(&self.path().join(format!("{name}{ENDING}")))
+    }
+}
+
+/// Reads the expected contents of [`NAMES`].
 ///
 /// # Panics
 ///
 /// If the folder does not exist.
 pub fn manifest() -> Value {
-    let text = fs::read(folder().join("manifest.json")).expect("the manifest");
+    let text = fs::read(NAMES.path().join("manifest.json")).expect("the manifest");
     serde_json::from_slice(&text).expect("JSON")
-}
-
-/// Reads and decompresses a file of the folder.
-///
-/// # Panics
-///
-/// If the file does not exist.
-pub fn file(name: &str) -> Vec<u8> {
-    unpacked(&folder().join(format!("{name}{ENDING}")))
-}
-
-/// Writes the folder from a data folder that no host has open, an exported thread and the manifest.
-///
-/// # Errors
-///
-/// I/O errors of the file system.
-pub fn pack(data: &Path, exported: &str, manifest: &Value) -> io::Result<()> {
-    let folder = folder();
-    for name in KEPT {
-        pack_below(&data.join(name), &folder.join("data").join(name))?;
-    }
-    write(&folder.join("exported.jsonl"), exported.as_bytes())?;
-    fs::write(folder.join("manifest.json"), format!("{manifest:#}\n"))
-}
-
-/// Unpacks the data folder into a test folder.
-///
-/// # Panics
-///
-/// If the packed data folder does not exist.
-pub fn unpack(workspace: &Workspace) {
-    unpack_below(&folder().join("data"), "data", workspace);
 }
 
 /// Writes the app into the plugins folder, in the version to which its threads are pinned.

@@ -27,6 +27,16 @@ pub async fn record(server: &TestServer, thread: &str) -> Value {
     })
 }
 
+/// Returns a `GET` for [`ask`].
+pub fn get(path: &str) -> Value {
+    json!({ "method": "GET", "path": path })
+}
+
+/// Returns a `POST` for [`ask`].
+pub fn post(path: &str, body: &Value) -> Value {
+    json!({ "method": "POST", "path": path, "body": body })
+}
+
 /// Sends a recorded request, with `method`, `path` and an optional `body`, and returns the
 /// response.
 pub async fn ask(server: &TestServer, request: &Value) -> Value {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
-use wattle_suite::before::{ASSISTANT, CRON_THREAD, HOOK, WEBHOOK_THREAD, url};
+use wattle_suite::before::{ASSISTANT, CRON_THREAD, HOOK, WEBHOOK_THREAD, get, post, url};
 use wattle_suite::server::TestServer;
 
 /// The path of a tenant's model route.
@@ -34,14 +34,6 @@ pub(crate) async fn make(server: &TestServer) -> Vec<Value> {
         get(&format!("/runs/crons/{cron}")),
         post("/runs/crons/search", &json!({})),
     ]
-}
-
-fn get(path: &str) -> Value {
-    json!({ "method": "GET", "path": path })
-}
-
-fn post(path: &str, body: &Value) -> Value {
-    json!({ "method": "POST", "path": path, "body": body })
 }
 
 async fn put(server: &TestServer, path: &str, document: &Value) -> Answer {

@@ -4,19 +4,21 @@
 mod documents;
 mod threads;
 
+use std::fs;
+
 use anyhow::{Result, ensure};
 use serde_json::json;
 use wattle_kit::standin::Pattern;
 use wattle_run::ports::{Clock as _, Store as _};
 use wattle_store::RedbStore;
-use wattle_suite::before::{self, APP, HELD, MORE, errand};
+use wattle_suite::before::{self, APP, HELD, MORE, NAMES, errand};
 use wattle_suite::guests;
 use wattle_suite::server::TestServer;
 use wattle_suite::workspace::{MISDEEDS, Workspace};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let folder = before::folder();
+    let folder = NAMES.path();
     ensure!(!folder.exists(), "`{}` exists, and is never written again", folder.display());
     Box::pin(write()).await
 }
@@ -60,7 +62,9 @@ async fn write() -> Result<()> {
     store.compact().await?;
     // Dropping the last handle closes the file.
     drop(store);
-    before::pack(&data, exported.as_str().unwrap_or_default(), &manifest)?;
+    NAMES.pack(&data)?;
+    NAMES.write("exported.jsonl", exported.as_str().unwrap_or_default().as_bytes())?;
+    fs::write(NAMES.path().join("manifest.json"), format!("{manifest:#}\n"))?;
     Ok(())
 }
 

@@ -13,8 +13,8 @@ use wattle_kit::replay::Replays;
 use wattle_kit::standin::{Entry, Outcome};
 use wattle_suite::answer::Answer;
 use wattle_suite::before::{
-    self, CACHED, CRON_THREAD, GATED, HELD, HOOK, MORE, RUNS, VISITS, WEBHOOK_THREAD, errand,
-    lacking, url,
+    self, CACHED, CRON_THREAD, GATED, HELD, HOOK, MORE, NAMES, RUNS, VISITS, WEBHOOK_THREAD,
+    errand, lacking, url,
 };
 use wattle_suite::binary;
 use wattle_suite::server::{Setup, TestServer};
@@ -141,7 +141,7 @@ const LATER_MS: u32 = 3_600_000;
 /// Unpacks the folder into a test folder, and sets the clock to the time at which its host stopped.
 async fn unpacked() -> (Setup, Replays, Value) {
     let (setup, replays) = before::setup().await;
-    before::unpack(&setup.workspace);
+    NAMES.unpack(&setup.workspace);
     let manifest = before::manifest();
     setup.clock.set_now_ms(manifest["clock_ms"].as_i64().unwrap());
     (setup, replays, manifest)
@@ -354,6 +354,6 @@ async fn the_store_is_intact_and_an_exported_thread_replays() {
     let survey = command(workspace, &["store", "verify"]).await;
     let threads = json!(KINDS.len() + CUT.len());
     assert_eq!((&survey["threads"], &survey["damaged"]), (&threads, &json!([])), "{survey}");
-    workspace.write("exported.jsonl", before::file("exported.jsonl"));
+    workspace.write("exported.jsonl", NAMES.read("exported.jsonl"));
     replay(workspace, "exported.jsonl".to_owned()).await;
 }
