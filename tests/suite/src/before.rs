@@ -1,4 +1,9 @@
-//! A data folder that a host wrote before types and fields were renamed.
+//! Data folders that hosts wrote before a change of what they store.
+//!
+//! A folder is never written again. The current host writes the current form, so a new folder would
+//! not reveal a difference. Data that only later hosts store needs another folder.
+//!
+//! # Names of stored types
 //!
 //! The digests of the journal and the seals of threads cover stored JSON. A field that is renamed
 //! in the code keeps its key in that JSON. The folder `tests/suite/data/before-names` verifies
@@ -12,17 +17,32 @@
 //! cargo run -p wattle-suite --bin wattle-before
 //! ```
 //!
-//! The folder is never written again. The current host writes the current keys, so a new folder
-//! would not reveal a key that changed by mistake. Data that only later hosts store needs another
-//! folder.
-//!
-//! # The folder
-//!
 //! * `manifest.json`: the expected contents.
 //! * `data`: the data folder, with each file compressed separately. `versions` has the components
 //!   of that time, to which the threads are pinned.
 //! * `exported.jsonl`: one thread, as `wattle thread export` wrote it, compressed.
+//!
+//! # Applications
+//!
+//! The sessions of an application are threads, and rows that its endpoints derive from the logs of
+//! the threads. `tests/suite/data/before-apps` has a folder for each application, from before the
+//! applications moved code into the SDK. The test `host::older_apps` opens them with the current
+//! components.
+//!
+//! The program `wattle-before-apps` wrote the folders:
+//!
+//! ```sh
+//! cargo xtask guests
+//! cargo run -p wattle-suite --bin wattle-before-apps
+//! ```
+//!
+//! * `manifest.json`: requests and their responses, compressed. The program wrote the folder, then
+//!   opened it as the test does, and recorded the responses. `stored` has requests that read, and
+//!   `continued` has requests that continue sessions. `threads` is the number of threads,
+//!   `clock_ms` the time at which the host stopped, and `services` the address of its stand-in.
+//! * `data`: the data folder, with each file compressed separately, and without `versions`.
 
+pub mod apps;
 mod folder;
 mod host;
 mod record;

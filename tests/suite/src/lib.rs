@@ -25,7 +25,7 @@
 //! * [`effects`]: an HTTP port that counts effects and can stop before or after one.
 //! * [`attack`]: attacks of guests, clients and services on a running host.
 //! * [`load`]: many concurrent streams and runs, and a check that no event was lost.
-//! * [`before`]: a data folder that a host wrote before types and fields were renamed.
+//! * [`before`]: data folders that hosts wrote before a change of what they store.
 
 pub mod answer;
 pub mod asset;

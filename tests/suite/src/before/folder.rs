@@ -25,6 +25,9 @@ const KEPT: [&str; 6] = [
 /// The file extension of compressed files.
 const ENDING: &str = ".lz4";
 
+/// The ending of the names of SQLite databases.
+const DATABASE: &str = ".db";
+
 /// A folder of the repository with a packed data folder and the expected contents.
 #[derive(Clone, Copy, Debug)]
 pub struct Folder {
@@ -72,6 +75,11 @@ impl Folder {
     /// If the packed data folder does not exist.
     pub fn unpack(&self, workspace: &Workspace) {
         unpack_below(&self.path().join("data"), "data", workspace);
+    }
+
+    /// Returns the files of the data folder that are SQLite databases.
+    pub fn databases(&self) -> impl Iterator<Item = &'static str> {
+        self.more.iter().copied().filter(|name| name.ends_with(DATABASE))
     }
 
     /// Compresses a file and writes it beside the data folder.
