@@ -15,6 +15,7 @@ mod memory;
 mod messages;
 mod nested;
 mod older;
+mod older_apps;
 mod pages;
 mod reload;
 mod replay;
