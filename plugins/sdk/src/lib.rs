@@ -29,6 +29,7 @@ pub mod node;
 pub mod prelude;
 pub mod prompt;
 pub mod random;
+pub mod redact;
 pub mod runs;
 pub mod settings;
 pub mod sql;
