@@ -6,7 +6,6 @@
 
 mod fold;
 mod payload;
-mod secret;
 mod table;
 
 use wattle_plugin::prelude::Value;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{Extra, Failure, JsonSchema, Serialize, Value, params, sql};
+use wattle_plugin::redact;
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::Row;
-use crate::audit::secret::redacted;
 use crate::{DATABASE, time};
 
 const COUNT: &str = "UPDATE reasoning_session SET trace_count = trace_count + $1 WHERE id = $2 \
@@ -42,7 +42,7 @@ pub(crate) fn append(
     for (row, seq) in rows.iter().zip(first..) {
         let by_run = row.run.as_ref().and_then(|run| turns.by_run.get(run));
         let turn = by_run.or(turns.newest.as_ref());
-        let payload = redacted(row.payload.clone()).to_string();
+        let payload = redact::value(row.payload.clone()).to_string();
         let at = time::text(row.at_ms)?;
         let values = params![session_id, seq, turn, row.step, &row.event_type, payload, at];
         transaction.execute(INSERT, values)?;
