@@ -1,5 +1,6 @@
-//! The current time. Every result is journaled, so a node that is executed again gets the same
-//! time.
+//! The current time, and dates in a time zone.
+//!
+//! Every result of the host is journaled, so a node that is executed again gets the same time.
 //!
 //! ```
 //! use wattle_plugin::{Failure, clock, testing::FakeHost};
@@ -8,62 +9,25 @@
 //! let host = FakeHost::new().now_ms(1_772_404_200_000).zone("Asia/Shanghai", 8 * 3600);
 //! host.run(|| {
 //!     assert_eq!(clock::time_zone(), "Asia/Shanghai");
-//!     let today = clock::to_zone(clock::now_ms(), None)?;
-//!     assert_eq!(today.civil.date(), "2026-03-02");
-//!     assert_eq!(clock::from_zone(today.civil, None)?, clock::now_ms());
+//!     assert_eq!(clock::utc(clock::now_ms()), "2026-03-01T22:30:00.000Z");
+//!
+//!     let now = clock::to_zone(clock::now_ms(), None)?;
+//!     assert_eq!(now.iso(), "2026-03-02T06:30:00+08:00");
+//!     assert_eq!(clock::from_zone(now.civil, None)?, clock::now_ms());
+//!     let yesterday = now.civil.plus_days(-1);
+//!     assert_eq!(yesterday.map(|day| day.date()).as_deref(), Some("2026-03-01"));
 //!     Ok::<_, Failure>(())
 //! })?;
 //! # Ok::<_, Failure>(())
 //! ```
 
-use serde::{Deserialize, Serialize};
+pub(crate) mod calendar;
+pub(crate) mod civil;
 
+pub use self::calendar::days_in_month;
+pub use self::civil::{Civil, Zoned};
 use crate::failure::Failure;
 use crate::host;
-
-/// A date and time without a time zone, in the proleptic Gregorian calendar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Civil {
-    /// Year; negative before the year 0.
-    pub year: i32,
-    /// Month, 1 to 12.
-    pub month: u8,
-    /// Day of the month, 1 to 31.
-    pub day: u8,
-    /// Hour, 0 to 23.
-    pub hour: u8,
-    /// Minute, 0 to 59.
-    pub minute: u8,
-    /// Second, 0 to 59.
-    pub second: u8,
-    /// Millisecond, 0 to 999.
-    pub millisecond: u16,
-}
-
-impl Civil {
-    /// Creates the civil time of midnight at the beginning of a date.
-    pub fn midnight(year: i32, month: u8, day: u8) -> Self {
-        Self { year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 }
-    }
-
-    /// Formats the date, such as `2026-03-01`.
-    pub fn date(&self) -> String {
-        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
-    }
-}
-
-/// A civil time in a time zone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Zoned {
-    /// Local date and time.
-    pub civil: Civil,
-    /// Offset from UTC in seconds, positive to the east.
-    pub offset_seconds: i32,
-    /// Day of the week, 1 for Monday to 7 for Sunday.
-    pub weekday: u8,
-    /// IANA name of the time zone.
-    pub zone: String,
-}
 
 /// Returns the time in milliseconds since 1970-01-01T00:00:00Z.
 pub fn now_ms() -> i64 {
@@ -91,4 +55,37 @@ pub fn to_zone(unix_ms: i64, zone: Option<&str>) -> Result<Zoned, Failure> {
 /// earlier one.
 pub fn from_zone(civil: Civil, zone: Option<&str>) -> Result<i64, Failure> {
     host::clock::from_zone(civil, zone)
+}
+
+/// Formats an instant, in milliseconds since 1970, as `2025-01-15T02:30:45.007Z`. Such texts sort
+/// by time. The calculation calls no function of the host.
+pub fn utc(unix_ms: i64) -> String {
+    let civil = Civil::utc(unix_ms);
+    format!("{}T{}.{:03}Z", civil.date(), civil.time(), civil.millisecond)
+}
+
+/// Formats an instant, in milliseconds since 1970, to the second: `2025-01-15T02:30:45Z`. The
+/// calculation calls no function of the host.
+pub fn utc_seconds(unix_ms: i64) -> String {
+    let civil = Civil::utc(unix_ms);
+    format!("{}T{}Z", civil.date(), civil.time())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{utc, utc_seconds};
+
+    #[test]
+    fn utc_has_milliseconds_or_seconds() {
+        for (unix_ms, milliseconds, seconds) in [
+            (1_736_908_245_007, "2025-01-15T02:30:45.007Z", "2025-01-15T02:30:45Z"),
+            (0, "1970-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(
+                (utc(unix_ms).as_str(), utc_seconds(unix_ms).as_str()),
+                (milliseconds, seconds)
+            );
+        }
+    }
 }
