@@ -31,7 +31,6 @@ mod task;
 #[cfg(test)]
 mod testing;
 mod text;
-mod time;
 mod tool;
 mod video;
 mod web;

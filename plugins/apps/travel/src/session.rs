@@ -16,7 +16,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Serialize};
+use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, clock};
 use wattle_plugin::sql::Rows;
 
 pub(crate) use self::newest::Newest;
@@ -25,7 +25,6 @@ pub(crate) use self::step_table::{StepView, list as steps};
 pub(crate) use self::sync::sync;
 pub(crate) use self::table::{create, delete, find, list, lock, set_title};
 use crate::session::step::Step;
-use crate::time;
 
 /// Title of a session without another one.
 pub(crate) const UNTITLED: &str = "Untitled Guide";
@@ -156,13 +155,13 @@ impl Session {
 
     /// Returns the time for a summary: the start of the first run, or else the creation of the
     /// session.
-    fn final_time(&self) -> Result<String, Failure> {
-        time::text(self.started_ms.unwrap_or(self.created_ms))
+    fn final_time(&self) -> String {
+        clock::utc(self.started_ms.unwrap_or(self.created_ms))
     }
 
     /// Returns the session as the endpoints show it.
-    pub(crate) fn view(&self) -> Result<SessionView, Failure> {
-        Ok(SessionView {
+    pub(crate) fn view(&self) -> SessionView {
+        SessionView {
             id: self.id.clone(),
             title: self.title.clone(),
             status: self.status,
@@ -170,19 +169,14 @@ impl Session {
             failed_step: self.failed_step.clone(),
             last_error: self.last_error.clone(),
             run_id: self.run_id.clone(),
-            started_at: at(self.started_ms)?,
-            completed_at: at(self.completed_ms)?,
-            cancelled_at: at(self.cancelled_ms)?,
-            created_at: time::text(self.created_ms)?,
-            updated_at: time::text(self.updated_ms)?,
-            final_time: self.final_time()?,
-        })
+            started_at: self.started_ms.map(clock::utc),
+            completed_at: self.completed_ms.map(clock::utc),
+            cancelled_at: self.cancelled_ms.map(clock::utc),
+            created_at: clock::utc(self.created_ms),
+            updated_at: clock::utc(self.updated_ms),
+            final_time: self.final_time(),
+        }
     }
-}
-
-/// Formats an optional time.
-pub(crate) fn at(unix_ms: Option<i64>) -> Result<Option<String>, Failure> {
-    unix_ms.map(time::text).transpose()
 }
 
 /// Returns the tenant of a request.
@@ -209,12 +203,11 @@ pub(crate) fn whole(rows: Rows) -> Result<Rows, Failure> {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Value, json};
-    use wattle_plugin::testing::FakeHost;
 
     use super::Session;
 
     fn view(session: &Session) -> Value {
-        json!(FakeHost::new().run(|| session.view()).unwrap())
+        json!(session.view())
     }
 
     #[test]

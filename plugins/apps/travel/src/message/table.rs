@@ -10,9 +10,9 @@ use wattle_plugin::prelude::{
 };
 use wattle_plugin::sql::Transaction;
 
+use crate::DATABASE;
 use crate::message::{Role, UiMessage};
 use crate::session::{Newest, Session, plain, whole};
-use crate::{DATABASE, time};
 
 const PUT: &str = "INSERT INTO chat_messages (session_id, external_id, tenant, role, parts, text, \
     seq, source, created_ms, updated_ms) VALUES ($1, $2, $3, $4, $5, $6, \
@@ -129,7 +129,7 @@ pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure
             id: row.get("external_id")?,
             role: row.get("role")?,
             parts: row.get("parts")?,
-            created_at: time::text(row.get("created_ms")?)?,
+            created_at: clock::utc(row.get("created_ms")?),
         }))
     })
 }

@@ -6,7 +6,7 @@
 mod patch;
 mod table;
 
-use wattle_plugin::prelude::{Extra, Failure, JsonSchema, Serialize, Value, json, log};
+use wattle_plugin::prelude::{Extra, JsonSchema, Serialize, Value, clock, json, log};
 
 pub(crate) use self::patch::{Refused, patch};
 pub(crate) use self::table::{read, write};
@@ -18,7 +18,7 @@ use crate::html;
 use crate::preview::Preview;
 use crate::session::step::{Step, StepStatus};
 use crate::session::stored;
-use crate::{time, tool};
+use crate::tool;
 
 /// The tool whose pages count as versions.
 const HTML_TOOL: &str = "generate_handbook_html";
@@ -179,9 +179,9 @@ impl Snapshot {
     }
 
     /// Returns the snapshot as the endpoints show it.
-    pub(crate) fn view(&self) -> Result<StateView, Failure> {
+    pub(crate) fn view(&self) -> StateView {
         let updated = (self.updated_ms > 0).then_some(self.updated_ms);
-        Ok(StateView {
+        StateView {
             context: self.context.clone(),
             blocks: self.blocks.clone(),
             spot_blocks: self.spot_blocks.clone(),
@@ -189,9 +189,9 @@ impl Snapshot {
             handbook_html: self.html.clone(),
             handbook_version: self.version,
             preview_path: self.preview_path.clone(),
-            updated_at: updated.map(time::text).transpose()?,
+            updated_at: updated.map(clock::utc),
             revision: self.updated_ms,
-        })
+        }
     }
 }
 

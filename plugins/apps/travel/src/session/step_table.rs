@@ -1,11 +1,11 @@
 //! The table of steps.
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, json, params, sql};
+use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, clock, json, params, sql};
 use wattle_plugin::sql::{Row, Transaction};
 
+use crate::DATABASE;
 use crate::session::step::{Step, StepStatus};
-use crate::session::{Newest, Session, at, plain, stored};
-use crate::{DATABASE, time};
+use crate::session::{Newest, Session, plain, stored};
 
 const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, tool_name, \
     tool_call_id, status, input, output, error_message, duration_ms, seq, started_ms, \
@@ -83,7 +83,7 @@ fn view(row: Row<'_>) -> Result<Value, Failure> {
         output: row.get("output")?,
         error_message: row.get("error_message")?,
         duration_ms: row.get("duration_ms")?,
-        started_at: time::text(row.get("started_ms")?)?,
-        completed_at: at(row.get("completed_ms")?)?,
+        started_at: clock::utc(row.get("started_ms")?),
+        completed_at: row.get::<Option<i64>>("completed_ms")?.map(clock::utc),
     }))
 }

@@ -151,7 +151,7 @@ fn tell(
         "image_mode": mode,
         "handbook_style": {"desktop_width": html::WIDTHS.0, "mobile_width": html::WIDTHS.1},
         "generator_model": model,
-        "generated_at": now()?,
+        "generated_at": clock::utc(clock::now_ms()),
         // In UTF-16 units, as JavaScript counts.
         "html_length": page.encode_utf16().count(),
         "preview_url": preview,
@@ -159,13 +159,6 @@ fn tell(
     });
     let answer = answer(&context.tool, &output)?;
     Ok(answer.with_overwrite(HTML, page).with_overwrite(IMAGE_MODE, mode))
-}
-
-/// Returns the time as `2026-03-01T22:30:00.000Z`.
-fn now() -> Result<String, Failure> {
-    let civil = clock::to_zone(clock::now_ms(), Some("UTC"))?.civil;
-    let clock::Civil { hour, minute, second, millisecond, .. } = civil;
-    Ok(format!("{}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z", civil.date()))
 }
 
 impl Input {

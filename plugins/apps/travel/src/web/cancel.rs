@@ -11,7 +11,7 @@ use crate::web::{ErrorDocument, answer, find, running};
 pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = stop(find(request)?)?;
-        Ok(Response::json(200, &session.view()?)?)
+        Ok(Response::json(200, &session.view())?)
     })
 }
 

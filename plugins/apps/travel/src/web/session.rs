@@ -54,7 +54,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
         let messages = message::list(&session.id, &mut room)?;
         let steps = session::steps(&session.id, &mut room)?;
         let view = WholeSession {
-            session: session.view()?,
+            session: session.view(),
             state,
             messages: messages.shown,
             steps: steps.shown,
@@ -66,7 +66,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
 
 /// Returns the snapshot, and true if subtitles are left out because it is too large.
 fn state(session: &Session) -> Result<(StateView, bool), Failure> {
-    let mut state = snapshot::read(None, &session.id)?.view()?;
+    let mut state = snapshot::read(None, &session.id)?.view();
     let is_large = json!(state).to_string().len() > STATE_BYTES;
     if is_large {
         stored::shorten_videos(&mut state.context["videos"]);
@@ -86,7 +86,7 @@ pub(crate) fn rename(request: &Request) -> Result<Response, Failure> {
         let title = title(&body)?.ok_or_else(|| Refusal::invalid("`title` is missing"))?;
         session::set_title(&session.id, title)?;
         title.clone_into(&mut session.title);
-        Ok(Response::json(200, &session.view()?)?)
+        Ok(Response::json(200, &session.view())?)
     })
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
         let body: Value = if request.body.is_empty() { json!({}) } else { request.json()? };
         let title = title(&body)?;
         let session = session::create(request.tenant.as_deref(), title)?;
-        Ok(Response::json(CREATED, &session.view()?)?)
+        Ok(Response::json(CREATED, &session.view())?)
     })
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
         // Only running sessions can have changed since they were last read.
         let sync = |session: Session| {
             let session = if session.is_running() { session::sync(session)? } else { session };
-            session.view()
+            Ok::<_, Failure>(session.view())
         };
         let sessions = sessions.into_iter().map(sync).collect::<Result<_, Failure>>()?;
         Ok(Response::json(200, &SessionList { sessions })?)

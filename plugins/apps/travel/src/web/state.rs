@@ -48,7 +48,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
             let response = Response::empty(NOT_MODIFIED).with_header("etag", tag(&state));
             return Ok(response);
         }
-        tagged(200, &state.view()?, &state)
+        tagged(200, &state.view(), &state)
     })
 }
 
@@ -85,13 +85,13 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
 
 fn written(session: &Session) -> Result<Response, Refusal> {
     let state = snapshot::read(None, &session.id)?;
-    tagged(200, &state.view()?, &state)
+    tagged(200, &state.view(), &state)
 }
 
 /// Returns the response to a request that would overwrite a revision that it does not know.
 fn overtaken(state: &Snapshot) -> Result<Response, Refusal> {
     let error = "the guide was changed elsewhere in the meantime; nothing was saved";
-    let overtaken = Overtaken { error: error.to_owned(), state: state.view()? };
+    let overtaken = Overtaken { error: error.to_owned(), state: state.view() };
     tagged(PRECONDITION_FAILED, &overtaken, state)
 }
 
