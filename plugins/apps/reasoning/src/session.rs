@@ -31,7 +31,7 @@ pub(crate) fn create(
     user_input: &str,
     metadata: &Value,
 ) -> Result<(String, TurnRow), Failure> {
-    let (session_id, now) = (random::uuid(), time::now()?);
+    let (session_id, now) = (random::uuid(), time::now());
     let turn = TurnRow::fresh(1, user_input);
     let transaction = sql::database(DATABASE).begin()?;
     let tenant = tenant.unwrap_or(DEFAULT_TENANT);

@@ -60,7 +60,7 @@ impl<'a> Task<'a> {
             &resource.code,
             &resource.name,
             "running",
-            time::now()?,
+            time::now(),
         ];
         sql::database(DATABASE).execute(INSERT, row)?;
         Ok(Self { id, task_type, resource })
@@ -83,7 +83,7 @@ impl<'a> Task<'a> {
         result: Option<String>,
         error: Option<&str>,
     ) -> Result<(), Failure> {
-        let row = params![status, executor, result, error, time::now()?, &self.id];
+        let row = params![status, executor, result, error, time::now(), &self.id];
         sql::database(DATABASE).execute(UPDATE, row).map(|_| ())
     }
 
@@ -106,7 +106,7 @@ pub(crate) fn abandon(
     session_id: &str,
     turn_id: &str,
 ) -> Result<(), Failure> {
-    let row = params!["the run ended before the task", time::now()?, session_id, turn_id];
+    let row = params!["the run ended before the task", time::now(), session_id, turn_id];
     transaction.execute(ABANDON, row).map(|_| ())
 }
 

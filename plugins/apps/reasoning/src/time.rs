@@ -1,5 +1,5 @@
-//! Times as texts in UTC with milliseconds, which sort in order of time. Also the current date,
-//! which models need for relative dates such as "last month".
+//! The current time as a text, and the current date, which models need for relative dates such as
+//! "last month".
 
 use wattle_plugin::prelude::{Failure, Value, clock, json, settings};
 
@@ -13,29 +13,20 @@ const WEEKDAYS: [&str; 7] = ["星期一", "星期二", "星期三", "星期四",
 pub(crate) fn today() -> Result<Value, Failure> {
     let zone: String = settings::require(TIME_ZONE)?;
     let zone = Some(zone.trim()).filter(|zone| !zone.is_empty());
-    let now = clock::to_zone(clock::now_ms(), zone)?;
+    let now = clock::now_in(zone)?;
     let weekday = WEEKDAYS.get(usize::from(now.weekday).wrapping_sub(1)).copied();
     Ok(json!({ "date": now.civil.date(), "weekday": weekday, "time_zone": now.zone }))
 }
 
-/// Returns the current time.
-pub(crate) fn now() -> Result<String, Failure> {
-    text(clock::now_ms())
-}
-
-/// Formats an instant as `2025-01-15T02:30:45.000Z`.
-pub(crate) fn text(unix_ms: i64) -> Result<String, Failure> {
-    let civil = clock::to_zone(unix_ms, Some("UTC"))?.civil;
-    let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
-    let date = civil.date();
-    Ok(format!("{date}T{hour:02}:{minute:02}:{second:02}.{:03}Z", civil.millisecond))
+/// Returns the current time in UTC as `2025-01-15T02:30:45.000Z`. Such texts sort by time.
+pub(crate) fn now() -> String {
+    clock::utc(clock::now_ms())
 }
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::testing::FakeHost;
-
     use wattle_plugin::prelude::json;
+    use wattle_plugin::testing::FakeHost;
 
     use super::{now, today};
 
@@ -54,6 +45,6 @@ mod tests {
     #[test]
     fn times_have_milliseconds() {
         let host = FakeHost::new().now_ms(1_736_908_245_007).zone("Asia/Shanghai", 28_800);
-        assert_eq!(host.run(now).unwrap(), "2025-01-15T02:30:45.007Z");
+        assert_eq!(host.run(now), "2025-01-15T02:30:45.007Z");
     }
 }

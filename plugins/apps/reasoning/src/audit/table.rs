@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::prelude::{Extra, Failure, JsonSchema, Serialize, Value, params, sql};
+use wattle_plugin::prelude::{Extra, Failure, JsonSchema, Serialize, Value, clock, params, sql};
 use wattle_plugin::redact;
 use wattle_plugin::sql::Transaction;
 
+use crate::DATABASE;
 use crate::audit::Row;
-use crate::{DATABASE, time};
 
 const COUNT: &str = "UPDATE reasoning_session SET trace_count = trace_count + $1 WHERE id = $2 \
     RETURNING trace_count";
@@ -43,7 +43,7 @@ pub(crate) fn append(
         let by_run = row.run.as_ref().and_then(|run| turns.by_run.get(run));
         let turn = by_run.or(turns.newest.as_ref());
         let payload = redact::value(row.payload.clone()).to_string();
-        let at = time::text(row.at_ms)?;
+        let at = clock::utc(row.at_ms);
         let values = params![session_id, seq, turn, row.step, &row.event_type, payload, at];
         transaction.execute(INSERT, values)?;
     }

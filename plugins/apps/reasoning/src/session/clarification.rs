@@ -117,7 +117,7 @@ pub(super) fn ask(
     asked: &state::Clarification,
 ) -> Result<(), Failure> {
     let row =
-        params![random::uuid(), session_id, turn_id, &asked.reason, &asked.question, time::now()?];
+        params![random::uuid(), session_id, turn_id, &asked.reason, &asked.question, time::now()];
     transaction.execute(INSERT, row).map(|_| ())
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn answer(
     text: &str,
 ) -> Result<bool, Failure> {
     let transaction = sql::database(DATABASE).begin()?;
-    let row = params![answer.to_string(), time::now()?, &asked.id];
+    let row = params![answer.to_string(), time::now(), &asked.id];
     if transaction.execute(ANSWER, row)?.rows_affected == 0 {
         transaction.rollback()?;
         return Ok(false);

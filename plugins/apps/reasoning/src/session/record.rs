@@ -76,5 +76,5 @@ pub(crate) fn set_status(
     session_id: &str,
     status: &str,
 ) -> Result<(), Failure> {
-    transaction.execute(SET_STATUS, params![status, time::now()?, session_id]).map(|_| ())
+    transaction.execute(SET_STATUS, params![status, time::now(), session_id]).map(|_| ())
 }

@@ -73,7 +73,7 @@ fn forget(session: Session) -> Result<Session, Failure> {
         return Ok(session);
     }
     let transaction = sql::database(DATABASE).begin()?;
-    transaction.execute(FORGET, params![time::now()?, &session.id])?;
+    transaction.execute(FORGET, params![time::now(), &session.id])?;
     transaction.commit()?;
     Ok(Session { event_cursor: 0, ..session })
 }
@@ -82,7 +82,7 @@ fn forget(session: Session) -> Result<Session, Failure> {
 pub(crate) fn adopt(session_id: &str, run_id: &str, turn: &TurnRow) -> Result<(), Failure> {
     let transaction = sql::database(DATABASE).begin()?;
     turn.insert(&transaction, session_id)?;
-    let row = params![run_id, session_id, &turn.id, &turn.user_input, time::now()?];
+    let row = params![run_id, session_id, &turn.id, &turn.user_input, time::now()];
     if transaction.execute(INSERT_CONTEXT, row)?.rows_affected > 0 {
         turn::set_status(&transaction, &turn.id, status::RUNNING)?;
         record::set_status(&transaction, session_id, status::RUNNING)?;
@@ -137,7 +137,7 @@ fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
     let transaction = sql::database(DATABASE).begin()?;
     let cursor = params![
         folded.cursor.cast_signed(),
-        time::now()?,
+        time::now(),
         &session.id,
         session.event_cursor.cast_signed(),
     ];
@@ -180,7 +180,7 @@ fn settle(
     let plan = thread.state.get("plan_state").cloned().unwrap_or_default();
     let intent = thread.state.get("intent").cloned().unwrap_or_default();
     let context = json!({ "intent": intent, "plan_state": plan }).to_string();
-    transaction.execute(SET_CONTEXT, params![context, time::now()?, &run_end.run]).map(|_| ())
+    transaction.execute(SET_CONTEXT, params![context, time::now(), &run_end.run]).map(|_| ())
 }
 
 /// Returns the code and the message of a failed run. A reason from the app takes precedence over

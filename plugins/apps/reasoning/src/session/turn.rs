@@ -93,7 +93,7 @@ impl TurnRow {
         transaction: &Transaction,
         session_id: &str,
     ) -> Result<(), Failure> {
-        let (status, now) = (&self.status, time::now()?);
+        let (status, now) = (&self.status, time::now());
         let row = params![&self.id, session_id, self.turn_no, status, &self.user_input, now];
         transaction.execute(INSERT, row).map(|_| ())
     }
@@ -137,7 +137,7 @@ pub(super) fn set_status(
     turn_id: &str,
     status: &str,
 ) -> Result<(), Failure> {
-    transaction.execute(SET_STATUS, params![status, time::now()?, turn_id]).map(|_| ())
+    transaction.execute(SET_STATUS, params![status, time::now(), turn_id]).map(|_| ())
 }
 
 /// Stores the end of a turn.
@@ -149,7 +149,7 @@ pub(super) fn settle(
     error: Option<&Value>,
 ) -> Result<(), Failure> {
     let (result, error) = (result.map(Value::to_string), error.map(Value::to_string));
-    let row = params![status, result, error, time::now()?, turn_id];
+    let row = params![status, result, error, time::now(), turn_id];
     transaction.execute(SETTLE, row).map(|_| ())
 }
 
@@ -160,6 +160,6 @@ pub(super) fn merge(
     answer: &str,
 ) -> Result<(), Failure> {
     let merged = format!("{}\n[clarification] {answer}", turn.user_input);
-    let row = params![merged, status::CREATED, time::now()?, &turn.id];
+    let row = params![merged, status::CREATED, time::now(), &turn.id];
     transaction.execute(MERGE, row).map(|_| ())
 }
