@@ -18,7 +18,6 @@
 mod ask;
 mod candidate;
 mod csv;
-mod date;
 mod fault;
 mod knowledge;
 mod mapping;

@@ -2,8 +2,8 @@
 
 use wattle_plugin::prelude::{Context, Failure, Serialize, Value, blob, emit, json};
 
-use crate::date;
 use crate::owner::Owner;
+use crate::setting;
 
 /// Name of the event that the host projects into files.
 const EVENT: &str = "node_io";
@@ -32,7 +32,7 @@ impl Step<'_> {
             "step_name": self.name,
             "status": if error.is_none() { "success" } else { "failed" },
             "error_message": error,
-            "timestamp": date::now()?.iso(),
+            "timestamp": setting::now()?.iso(),
             "input": small(serde_json::to_value(input)?)?,
             "output": output.map(|it| small(serde_json::to_value(it)?)).transpose()?,
         });

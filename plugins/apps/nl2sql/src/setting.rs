@@ -1,8 +1,9 @@
-//! The app's settings with their defaults.
+//! The app's settings with their defaults, and the current time in the time zone of a setting.
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::prelude::{Failure, llm, settings};
+use wattle_plugin::clock::Zoned;
+use wattle_plugin::prelude::{Failure, clock, llm, settings};
 
 /// Default confidence below which a message counts as chat.
 const THRESHOLD: f64 = 0.7;
@@ -56,6 +57,12 @@ pub(crate) fn business_schema() -> Result<String, Failure> {
     Ok(settings::get("business_schema")?.unwrap_or_else(|| BUSINESS_SCHEMA.to_owned()))
 }
 
+/// Returns the current time in the zone of the setting `time_zone`. If the setting is empty, the
+/// time zone of the host applies.
+pub(crate) fn now() -> Result<Zoned, Failure> {
+    clock::now_in(clock::zone_of("time_zone", None)?.as_deref())
+}
+
 /// Returns the tables that questions may be about; if empty, all granted tables.
 pub(crate) fn business_tables() -> Result<Vec<String>, Failure> {
     Ok(settings::get("business_tables")?.unwrap_or_default())
@@ -95,7 +102,7 @@ pub(crate) fn ask(role: &str, model_name: &str) -> Result<llm::Request, Failure>
 mod tests {
     use wattle_plugin::prelude::json;
 
-    use super::{ask, sql_model};
+    use super::{ask, now, sql_model};
     use crate::testing::host;
 
     #[test]
@@ -114,6 +121,14 @@ mod tests {
         assert_eq!(host.run(|| sql_model("other")).unwrap(), "qwen3-coder-plus");
         let host = host_without();
         assert_eq!(host.run(|| sql_model("other")).unwrap(), "other");
+    }
+
+    #[test]
+    fn times_include_the_offset() {
+        let now = host().run(now).unwrap();
+        assert_eq!(now.civil.date(), "2025-01-15");
+        assert_eq!(now.iso(), "2025-01-15T10:30:45+08:00");
+        assert_eq!(now.civil.digits(), "20250115103045");
     }
 
     fn host_without() -> wattle_plugin::testing::FakeHost {

@@ -10,7 +10,7 @@ use crate::running_step::Step;
 use crate::state::{Intent, IntentResult};
 use crate::step::{self, Done};
 use crate::store::{history, sessions};
-use crate::{DATABASE, ask, date, prompt, setting};
+use crate::{DATABASE, ask, prompt, setting};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -63,7 +63,7 @@ fn recognize(input: &Input) -> Result<IntentResult, Failure> {
         "message": input.message,
         "history_user_messages": input.history_user_messages,
     });
-    let today = date::now()?.day();
+    let today = setting::now()?.civil.date();
     let request = setting::ask("intent", &input.model_name)?
         .system(fill(prompt::INTENT_RECOGNITION, &[("today", &today)])?)
         .user(question.to_string())

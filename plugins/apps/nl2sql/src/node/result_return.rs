@@ -15,7 +15,7 @@ use crate::state::{
 use crate::step::{self, Done};
 use crate::store::downloads::Download;
 use crate::store::{downloads, history, sessions, workflow_log};
-use crate::{DATABASE, csv, date, prompt, reply, setting};
+use crate::{DATABASE, csv, prompt, reply, setting};
 
 /// Path of downloads, before the file name.
 const DOWNLOADS: &str = "/api/chat/downloads/";
@@ -129,7 +129,8 @@ fn file(step: &Step<'_>, rows: &[Row]) -> Result<Download, Failure> {
     let blob = blob::put(text.as_bytes(), "text/csv; charset=utf-8")?;
     let session: String =
         step.context.thread_id.chars().filter(char::is_ascii_alphanumeric).take(16).collect();
-    let file = format!("{session}-{}-{:016x}.csv", date::now()?.digits(), random::u64());
+    let time = setting::now()?.civil.digits();
+    let file = format!("{session}-{time}-{:016x}.csv", random::u64());
     Ok(Download { file, blob, rows: rows.len() })
 }
 

@@ -14,7 +14,7 @@ use crate::state::{
     SqlGenerationResult, SqlGenerationSuccess, SqlValidateResult,
 };
 use crate::step::{self, Done};
-use crate::{BUSINESS, date, mapping, prompt, setting, statement};
+use crate::{BUSINESS, mapping, prompt, setting, statement};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -101,7 +101,7 @@ fn ask(
         Dialect::Sqlite => "sqlite",
         Dialect::Other(name) => name,
     };
-    let today = date::now()?.day();
+    let today = setting::now()?.civil.date();
     let schema = knowledge.prompt();
     let facts = [("today", today.as_str()), ("dialect", dialect), ("schema", &schema)];
     let question = json!({

@@ -8,7 +8,7 @@ use wattle_plugin::prompt::fill;
 use crate::knowledge::{self, Knowledge};
 use crate::state::{IntentResult, ParseResult};
 use crate::step::{self, Done};
-use crate::{ask, date, prompt, setting};
+use crate::{ask, prompt, setting};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -58,7 +58,7 @@ fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
 fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> {
     // The state has no model for this role, so its route alone decides.
     let request = setting::ask("parse", &setting::default_model()?)?;
-    let today = date::now()?.day();
+    let today = setting::now()?.civil.date();
     let facts = [("today", today.as_str()), ("schema", &knowledge.prompt())];
     Ok(request
         .system(fill(prompt::TASK_PARSE, &facts)?)

@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{BlobRef, Failure, JsonSchema, Serialize, Value, params};
 use wattle_plugin::sql::{Row, Transaction};
 
-use crate::date;
+use crate::setting;
 use crate::state::ResultReturnResult;
 use crate::store::database;
 
@@ -68,7 +68,7 @@ pub(crate) fn add_message(
     session_id: &str,
     content: &str,
 ) -> Result<(), Failure> {
-    let now = date::now()?.iso();
+    let now = setting::now()?.iso();
     let parameters = params![session_id, USER, content, None::<String>, None::<String>, now];
     transaction.execute(INSERT, parameters).map(|_| ())
 }
@@ -81,7 +81,7 @@ pub(crate) fn add_answer(
 ) -> Result<(), Failure> {
     let result = answer.result.to_string();
     let rows = answer.rows.map(|blob| blob.as_str().to_owned());
-    let now = date::now()?.iso();
+    let now = setting::now()?.iso();
     let parameters = params![session_id, ASSISTANT, answer.content, result, rows, now];
     transaction.execute(INSERT, parameters).map(|_| ())
 }

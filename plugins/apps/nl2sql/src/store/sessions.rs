@@ -3,8 +3,8 @@
 use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, params};
 use wattle_plugin::sql::{Row, Transaction};
 
-use crate::date;
 use crate::owner::Owner;
+use crate::setting;
 use crate::store::database;
 
 /// Number of characters of the first message that become the title.
@@ -43,7 +43,7 @@ pub(crate) struct Session {
 
 /// Creates a session if it does not exist, and refuses a session of another owner.
 pub(crate) fn open(session_id: &str, owner: &Owner, message: &str) -> Result<(), Failure> {
-    let now = date::now()?.iso();
+    let now = setting::now()?.iso();
     let parameters = params![session_id, &owner.tenant, owner.admin_id, title(message), &now, &now];
     database().execute(INSERT, parameters)?;
     require(session_id, owner)
@@ -73,7 +73,7 @@ pub(crate) fn touch(
     owner: &Owner,
     message: &str,
 ) -> Result<(), Failure> {
-    let now = date::now()?.iso();
+    let now = setting::now()?.iso();
     let parameters = params![session_id, &owner.tenant, owner.admin_id, title(message), &now, &now];
     transaction.execute(INSERT, parameters)?;
     transaction.execute(TOUCH, params![session_id, &now])?;

@@ -3,8 +3,8 @@
 use wattle_plugin::prelude::{Failure, params};
 use wattle_plugin::sql::{Row, Transaction};
 
-use crate::date;
 use crate::running_step::Step;
+use crate::setting;
 use crate::state::{FinalStatus, Intent, ReasonCode, ResultReturnResult};
 use crate::store::database;
 
@@ -39,7 +39,7 @@ pub(crate) fn add(
         result.hidden_context_retry_count,
         validated.map_or(0, |it| i64::try_from(it.rows).unwrap_or(i64::MAX)),
         validated.map(|it| it.executed_sql.clone()).unwrap_or_default(),
-        date::now()?.iso(),
+        setting::now()?.iso(),
     ];
     transaction.execute(INSERT, parameters).map(|_| ())
 }
@@ -60,7 +60,7 @@ pub(crate) fn write_failure(step: &Step<'_>, failure: &Failure) -> Result<(), Fa
         0,
         0,
         "",
-        date::now()?.iso(),
+        setting::now()?.iso(),
     ];
     database().execute(INSERT, parameters).map(|_| ())
 }
