@@ -1,19 +1,13 @@
 //! Calendar dates as `YYYY-MM-DD`, and the current date.
 
-use wattle_plugin::prelude::{Failure, clock, settings};
+use wattle_plugin::clock::{self, Civil};
+use wattle_plugin::prelude::Failure;
 
 /// Returns the current date by the host's clock, in the time zone of the setting `time_zone`. If
 /// the setting is empty, the time zone of the host applies.
 pub(crate) fn today() -> Result<String, Failure> {
-    let zone = settings::get::<String>("time_zone")?.filter(|zone| !zone.is_empty());
-    Ok(clock::to_zone(clock::now_ms(), zone.as_deref())?.civil.date())
-}
-
-/// Returns the current time as `YYYY-MM-DDThh:mm:ssZ`.
-pub(crate) fn now() -> Result<String, Failure> {
-    let civil = clock::to_zone(clock::now_ms(), Some("UTC"))?.civil;
-    let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
-    Ok(format!("{}T{hour:02}:{minute:02}:{second:02}Z", civil.date()))
+    let zone = clock::zone_of("time_zone", None)?;
+    Ok(clock::now_in(zone.as_deref())?.civil.date())
 }
 
 /// Parses a date with the year first, any of the usual separators and an optional time after it.
@@ -23,28 +17,16 @@ pub(crate) fn normalize(text: &str) -> Option<String> {
     let date = date.trim_end_matches('日');
     let mut parts = date.split(['-', '/', '.', '年', '月']).map(str::parse::<u32>);
     let (year, month, day) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
-    let is_date = parts.next().is_none()
-        && (1900..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=days_of(year, month)).contains(&day);
-    is_date.then(|| format!("{year:04}-{month:02}-{day:02}"))
-}
-
-fn days_of(year: u32, month: u32) -> u32 {
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+    let (month, day) = (u8::try_from(month).ok()?, u8::try_from(day).ok()?);
+    let date = Civil::checked_date(i32::try_from(year).ok()?, month, day)?;
+    (parts.next().is_none() && (1900..=9999).contains(&year)).then(|| date.date())
 }
 
 #[cfg(test)]
 mod tests {
     use wattle_plugin::testing::FakeHost;
 
-    use super::{normalize, now, today};
+    use super::{normalize, today};
 
     #[test]
     fn today_is_the_date_in_the_configured_zone() {
@@ -54,7 +36,6 @@ mod tests {
             .zone("America/New_York", -18_000)
             .zone("Asia/Shanghai", 28_800);
         assert_eq!(host.run(today).unwrap(), "2025-01-15");
-        assert_eq!(host.run(now).unwrap(), "2025-01-14T18:30:00Z");
         let host = host.setting("time_zone", "America/New_York");
         assert_eq!(host.run(today).unwrap(), "2025-01-14");
     }

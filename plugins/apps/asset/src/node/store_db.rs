@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wattle_plugin::prelude::{
-    Context, Deserialize, Failure, JsonSchema, Serialize, json, node, params,
+    Context, Deserialize, Failure, JsonSchema, Serialize, clock, json, node, params,
 };
 use wattle_plugin::sql::{self, Transaction};
 
@@ -47,8 +47,8 @@ pub(crate) struct Update {
 pub(crate) fn store_db(context: &Context, input: Input) -> Result<Update, Failure> {
     let confirmed = &input.confirmed_data;
     let table = confirm::check(input.task, confirmed)?;
-    let day = date::today()?;
-    let batch = Batch { table, confirmed, today: &day, now: &date::now()? };
+    let (day, now) = (date::today()?, clock::utc_seconds(clock::now_ms()));
+    let batch = Batch { table, confirmed, today: &day, now: &now };
     let ids = batch.store(&context.thread_id).map_err(|failure| match failure.code.as_str() {
         confirm::VALIDATION => failure,
         _ => Failure::new(STORE, &failure.message)
