@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wattle_plugin::clock::{self, Civil};
-use wattle_plugin::prelude::{Failure, JsonSchema, settings};
+use wattle_plugin::prelude::{Failure, JsonSchema};
 
 /// Setting with the IANA name of the time zone in which days begin.
 const ZONE_SETTING: &str = "date_time_zone";
@@ -46,16 +46,6 @@ impl Month {
         format!("{:04}-{:02}", self.year, self.month)
     }
 
-    fn days(self) -> u8 {
-        let is_leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
-        match self.month {
-            2 if is_leap => 29,
-            2 => 28,
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        }
-    }
-
     fn next(self) -> Self {
         match self.month {
             12 => Self { year: self.year + 1, month: 1 },
@@ -83,15 +73,15 @@ pub(crate) struct Calendar {
 impl Calendar {
     /// Creates the calendar of a month, by default of the current one.
     pub(crate) fn new(month: Option<Month>) -> Result<Self, Failure> {
-        let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
-        let zone = zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned());
-        let today = clock::to_zone(clock::now_ms(), Some(&zone))?.civil;
-        let month = month.unwrap_or_else(|| Month::of(&today));
-        let days = (1..=month.days()).map(|day| month.midnight(day));
-        let midnights = days.chain([month.next().midnight(1)]);
-        let begins_ms = midnights.map(|day| clock::from_zone(day, Some(&zone)));
+        let zone = clock::zone_of(ZONE_SETTING, Some(DEFAULT_ZONE))?;
+        let now = clock::now_in(zone.as_deref())?;
+        let month = month.unwrap_or_else(|| Month::of(&now.civil));
+        let last = clock::days_in_month(month.year, month.month).unwrap_or_default();
+        let midnights = (1..=last).map(|day| month.midnight(day));
+        let midnights = midnights.chain([month.next().midnight(1)]);
+        let begins_ms = midnights.map(|day| clock::from_zone(day, zone.as_deref()));
         let begins_ms = begins_ms.collect::<Result<_, _>>()?;
-        Ok(Self { month, zone, today: today.date(), begins_ms })
+        Ok(Self { month, today: now.civil.date(), zone: now.zone, begins_ms })
     }
 
     /// Returns the first instant of the month and that of the next month, in milliseconds since the
