@@ -6,11 +6,9 @@
 //! # Layout
 //!
 //! * `expression`: date expressions of models, and their errors.
-//! * `calendar`: calendar arithmetic.
 //! * `resolve`: conversion of expressions to instants.
 //! * `parse`: the tool, which also returns a timestamp for an invalid expression.
 
-mod calendar;
 mod expression;
 mod parse;
 mod resolve;

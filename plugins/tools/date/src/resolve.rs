@@ -1,10 +1,12 @@
 //! Conversion of expressions to instants, with the calendar of a time zone.
 
 use wattle_plugin::clock::{self, Civil};
-use wattle_plugin::prelude::{Failure, settings};
+use wattle_plugin::prelude::Failure;
 
-use crate::calendar::Date;
 use crate::expression::Expression;
+
+/// Years for which there are timestamps: from the epoch to the last year of four digits.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
 
 /// Whether "today" means the current time. All other days mean their first instant. Most people who
 /// say "today" mean now.
@@ -16,62 +18,26 @@ const ZONE_SETTING: &str = "date_time_zone";
 /// Default time zone: that of users who write 昨天.
 const DEFAULT_ZONE: &str = "Asia/Shanghai";
 
-/// Maximum length of a gap at midnight, in milliseconds: clocks were never advanced by more than a
-/// day.
-const LONGEST_GAP_MS: i64 = 24 * 3_600_000;
-
 /// Returns the instant of an expression in milliseconds since 1970; `None` for a date that does not
 /// exist.
 pub(crate) fn resolve(expression: Expression, now_ms: i64) -> Result<Option<i64>, Failure> {
-    let zone = zone()?;
-    let today = clock::to_zone(now_ms, Some(&zone))?.civil;
+    let zone = clock::zone_of(ZONE_SETTING, Some(DEFAULT_ZONE))?;
+    let today = clock::to_zone(now_ms, zone.as_deref())?.civil;
     let date = match expression {
         Expression::Relative { days: 0 } if TODAY_IS_NOW => return Ok(Some(now_ms)),
-        Expression::Relative { days } => date_of(&today).and_then(|today| today.plus_days(days)),
+        Expression::Relative { days } => today.plus_days(days),
         Expression::Absolute { year, month, day } => {
-            Date::new(year.unwrap_or_else(|| i64::from(today.year)), month, day)
+            date(year.unwrap_or_else(|| i64::from(today.year)), month, day)
         }
     };
-    date.map(|date| first_instant(date, &zone)).transpose()
+    let date = date.filter(|date| YEARS.contains(&date.year));
+    date.map(|date| clock::first_instant(date, zone.as_deref())).transpose()
 }
 
-/// Returns the configured time zone. An empty setting counts as none.
-fn zone() -> Result<String, Failure> {
-    let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
-    Ok(zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned()))
-}
-
-fn date_of(civil: &Civil) -> Option<Date> {
-    Date::new(i64::from(civil.year), i64::from(civil.month), i64::from(civil.day))
-}
-
-/// Returns midnight, or the first instant of a day whose midnight does not exist.
-fn first_instant(date: Date, zone: &str) -> Result<i64, Failure> {
-    let midnight = civil(date);
-    // In a gap the host returns an instant after the gap, which may be later than its end.
-    let late = clock::from_zone(midnight, Some(zone))?;
-    if clock::to_zone(late, Some(zone))?.civil == midnight {
-        return Ok(late);
-    }
-    let (mut before, mut within) = (late - LONGEST_GAP_MS, late);
-    while within - before > 1 {
-        let middle = before.midpoint(within);
-        if clock::to_zone(middle, Some(zone))?.civil < midnight {
-            before = middle;
-        } else {
-            within = middle;
-        }
-    }
-    Ok(within)
-}
-
-fn civil(date: Date) -> Civil {
-    Civil::midnight(narrow(date.year), narrow(date.month), narrow(date.day))
-}
-
-/// Converts a part of a date, which is always in the range of its type.
-fn narrow<T: TryFrom<i64> + Default>(part: i64) -> T {
-    T::try_from(part).unwrap_or_default()
+/// Returns a date, or `None` if it does not exist.
+fn date(year: i64, month: i64, day: i64) -> Option<Civil> {
+    let (month, day) = (u8::try_from(month).ok()?, u8::try_from(day).ok()?);
+    Civil::checked_date(i32::try_from(year).ok()?, month, day)
 }
 
 #[cfg(test)]
@@ -108,7 +74,11 @@ mod tests {
             (absolute(None, 4, 31), None),
             (absolute(Some(1969), 12, 31), None),
             (absolute(Some(10_000), 1, 1), None),
+            (relative(-20_103), Some(-28_800_000)),
             (relative(-20_104), None),
+            (relative(2_912_793), Some(253_402_185_600_000)),
+            (relative(2_912_794), None),
+            (relative(i64::MIN), None),
             (relative(i64::MAX), None),
         ] {
             let resolved = host.run(|| resolve(expression, NOW_MS)).unwrap();
