@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wattle_plugin::log::{self, Level};
-use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, Unchecked, clock, settings, tool};
+use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, Unchecked, clock, tool};
 
 use crate::bitable::{Refusal, Table};
 use crate::client_token::client_token;
@@ -73,11 +73,9 @@ fn number(amount: f64) -> Value {
 
 /// Formats a timestamp as civil time, because models cannot calculate it.
 fn told(date_ms: i64) -> Result<String, Failure> {
-    let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
-    let zone = zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned());
-    let civil = clock::to_zone(date_ms, Some(&zone))?.civil;
-    let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
-    Ok(format!("{} {hour:02}:{minute:02}:{second:02}", civil.date()))
+    let zone = clock::zone_of(ZONE_SETTING, Some(DEFAULT_ZONE))?;
+    let civil = clock::to_zone(date_ms, zone.as_deref())?.civil;
+    Ok(format!("{} {}", civil.date(), civil.time()))
 }
 
 #[cfg(test)]
