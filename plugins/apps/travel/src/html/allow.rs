@@ -1,165 +1,45 @@
 //! The allowlists of a page. An element that is on no list loses its tags and keeps its content.
 
 /// Elements that are kept.
-const WRITTEN: [&str; 67] = [
-    "a",
-    "abbr",
-    "address",
-    "article",
-    "aside",
-    "b",
-    "bdi",
-    "bdo",
-    "blockquote",
-    "br",
-    "caption",
-    "cite",
-    "code",
-    "col",
-    "colgroup",
-    "dd",
-    "del",
-    "details",
-    "dfn",
-    "div",
-    "dl",
-    "dt",
-    "em",
-    "figcaption",
-    "figure",
-    "footer",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hgroup",
-    "hr",
-    "i",
-    "img",
-    "ins",
-    "kbd",
-    "li",
-    "main",
-    "mark",
-    "nav",
-    "ol",
-    "p",
-    "pre",
-    "q",
-    "s",
-    "section",
-    "small",
-    "span",
-    "strong",
-    "sub",
-    "summary",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "time",
-    "tr",
-    "u",
-    "ul",
-    "var",
-    "wbr",
-];
+const WRITTEN: &str = "a abbr address article aside b bdi bdo blockquote br caption cite code col \
+    colgroup dd del details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header \
+    hgroup hr i img ins kbd li main mark nav ol p pre q s section small span strong sub summary \
+    sup table tbody td tfoot th thead time tr u ul var wbr";
 
 /// Elements that are removed with their content: those that run, play, embed or request something,
 /// those that browsers parse by special rules, and drawings, which are documents with scripts.
-const HIDDEN: [&str; 25] = [
-    "applet",
-    "audio",
-    "canvas",
-    "datalist",
-    "embed",
-    "frame",
-    "frameset",
-    "iframe",
-    "listing",
-    "math",
-    "noembed",
-    "noframes",
-    "noscript",
-    "object",
-    "optgroup",
-    "option",
-    "plaintext",
-    "script",
-    "select",
-    "svg",
-    "template",
-    "textarea",
-    "video",
-    "xml",
-    "xmp",
-];
+const HIDDEN: &str = "applet audio canvas datalist embed frame frameset iframe listing math \
+    noembed noframes noscript object optgroup option plaintext script select svg template \
+    textarea video xml xmp";
 
 /// Elements without an end tag.
-const VOID: [&str; 5] = ["br", "col", "hr", "img", "wbr"];
+const VOID: &str = "br col hr img wbr";
 
 /// Elements that end with their parent or with the next element of their kind. A superfluous end
 /// tag of one of them could start another element.
-const OPEN_ENDED: [&str; 12] =
-    ["caption", "colgroup", "dd", "dt", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr"];
+const OPEN_ENDED: &str = "caption colgroup dd dt li p tbody td tfoot th thead tr";
 
 /// Harmless names of `<meta>`.
-const META_NAMES: [&str; 6] =
-    ["author", "color-scheme", "description", "keywords", "theme-color", "viewport"];
+const META_NAMES: &str = "author color-scheme description keywords theme-color viewport";
 
 /// Attributes of every element. Those that begin with `aria-` or `data-` are also permitted.
-const ATTRIBUTES: [(&str, Value); 10] = [
-    ("align", Value::Text),
-    ("class", Value::Text),
-    ("dir", Value::Text),
-    ("hidden", Value::Text),
-    ("id", Value::Text),
-    ("lang", Value::Text),
-    ("role", Value::Text),
-    ("style", Value::Style),
-    ("title", Value::Text),
-    ("valign", Value::Text),
-];
+const ATTRIBUTES: &str = "align class dir hidden id lang role style title valign";
 
 /// Attributes of certain elements.
-const OWN_ATTRIBUTES: [(&str, &[(&str, Value)]); 13] = [
-    ("a", &[("href", Value::Link)]),
-    ("col", &[("span", Value::Text)]),
-    ("colgroup", &[("span", Value::Text)]),
-    ("del", &[("datetime", Value::Text)]),
-    ("details", &[("open", Value::Text)]),
-    (
-        "img",
-        &[
-            ("alt", Value::Text),
-            ("decoding", Value::Text),
-            ("height", Value::Text),
-            ("loading", Value::Text),
-            ("src", Value::Image),
-            ("width", Value::Text),
-        ],
-    ),
-    ("ins", &[("datetime", Value::Text)]),
-    ("li", &[("value", Value::Text)]),
-    ("ol", &[("reversed", Value::Text), ("start", Value::Text), ("type", Value::Text)]),
-    ("style", &[("media", Value::Text)]),
-    ("td", &[("colspan", Value::Text), ("rowspan", Value::Text), ("headers", Value::Text)]),
-    (
-        "th",
-        &[
-            ("colspan", Value::Text),
-            ("rowspan", Value::Text),
-            ("headers", Value::Text),
-            ("scope", Value::Text),
-        ],
-    ),
-    ("time", &[("datetime", Value::Text)]),
+const OWN_ATTRIBUTES: [(&str, &str); 13] = [
+    ("a", "href"),
+    ("col", "span"),
+    ("colgroup", "span"),
+    ("del", "datetime"),
+    ("details", "open"),
+    ("img", "alt decoding height loading src width"),
+    ("ins", "datetime"),
+    ("li", "value"),
+    ("ol", "reversed start type"),
+    ("style", "media"),
+    ("td", "colspan rowspan headers"),
+    ("th", "colspan rowspan headers scope"),
+    ("time", "datetime"),
 ];
 
 /// The kind of an attribute's value.
@@ -188,9 +68,9 @@ pub(super) enum Fate {
 
 /// Returns the treatment of an element that has no part in the structure of a page.
 pub(super) fn fate(element: &str) -> Fate {
-    if WRITTEN.contains(&element) {
+    if has(WRITTEN, element) {
         Fate::Written
-    } else if HIDDEN.contains(&element) {
+    } else if has(HIDDEN, element) {
         Fate::Hidden
     } else {
         Fate::Unwrapped
@@ -199,25 +79,39 @@ pub(super) fn fate(element: &str) -> Fate {
 
 /// Returns true if an element never has an end tag.
 pub(super) fn is_void(element: &str) -> bool {
-    VOID.contains(&element)
+    has(VOID, element)
 }
 
 /// Returns true if an element needs no end tag when its parent ends.
 pub(super) fn is_open_ended(element: &str) -> bool {
-    OPEN_ENDED.contains(&element)
+    has(OPEN_ENDED, element)
 }
 
 /// Returns true if `<meta>` may have this name.
 pub(super) fn is_meta_name(name: &str) -> bool {
-    META_NAMES.contains(&name)
+    has(META_NAMES, name)
 }
 
 /// Returns the kind of an attribute's value; `None` if the attribute is not permitted.
 pub(super) fn attribute(element: &str, name: &str) -> Option<Value> {
     let own = OWN_ATTRIBUTES.iter().find(|(owner, _)| *owner == element);
-    let mut known = own.map_or(&[][..], |(_, known)| *known).iter().chain(&ATTRIBUTES);
-    let known = known.find(|(known, _)| *known == name).map(|(_, value)| *value);
-    known.or_else(|| is_free(name).then_some(Value::Text))
+    let is_own = own.is_some_and(|(_, names)| has(names, name));
+    (is_own || has(ATTRIBUTES, name) || is_free(name)).then(|| kind(name))
+}
+
+/// Returns the kind of a permitted attribute's value.
+fn kind(name: &str) -> Value {
+    match name {
+        "style" => Value::Style,
+        "href" => Value::Link,
+        "src" => Value::Image,
+        _ => Value::Text,
+    }
+}
+
+/// Returns true if a list of names has a name.
+fn has(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// Returns true for an attribute that only scripts and screen readers use.
@@ -230,12 +124,12 @@ fn is_free(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fate, HIDDEN, VOID, Value, WRITTEN, attribute, fate};
+    use super::{Fate, HIDDEN, VOID, Value, WRITTEN, attribute, fate, has};
 
     #[test]
     fn no_element_is_on_two_lists() {
-        assert!(!WRITTEN.iter().any(|element| HIDDEN.contains(element)));
-        assert!(VOID.iter().all(|element| WRITTEN.contains(element)));
+        assert!(!WRITTEN.split(' ').any(|element| has(HIDDEN, element)));
+        assert!(VOID.split(' ').all(|element| has(WRITTEN, element)));
         assert_eq!(fate("form"), Fate::Unwrapped);
     }
 
