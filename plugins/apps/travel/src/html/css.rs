@@ -1,36 +1,30 @@
 //! Cleans styles: limits what a stylesheet loads, and keeps it from ending early inside of a page.
 //!
 //! A style runs no code in current browsers, but it loads: other stylesheets, which are removed,
-//! and images, which follow the rule of the page's images. Names are compared as browsers read
-//! them, with their escapes; `u\72l(` loads like `url(`.
+//! and images, which follow the rule of the page's images. `cssparser` reads the tokens of a style
+//! as browsers do and decodes the escapes in names; `u\72l(` loads like `url(`. A token that is kept
+//! is written as it is in the style, because `cssparser` would write numbers and strings in another
+//! form.
 
-use std::iter::Peekable;
+use std::iter::{self, Peekable};
 use std::str::Chars;
+
+use cssparser::{CowRcStr, Parser, ParserInput, Token};
 
 use crate::html::url::{self, Pictures};
 
 /// Rules that end with a semicolon and load or redefine something.
-const RULES: [&str; 3] = ["@import", "@charset", "@namespace"];
+const RULES: &str = "charset import namespace";
 
 /// Functions whose argument is a URL.
-const ADDRESSES: [&str; 2] = ["url", "src"];
+const ADDRESSES: &str = "src url";
 
 /// Functions that show an image whose URL may be a plain string, or another element as an image.
-const IMAGES: [&str; 10] = [
-    "-moz-element",
-    "-webkit-canvas",
-    "-webkit-cross-fade",
-    "-webkit-image-set",
-    "alphaimageloader",
-    "cross-fade",
-    "element",
-    "image",
-    "image-set",
-    "paint",
-];
+const IMAGES: &str = "-moz-element -webkit-canvas -webkit-cross-fade -webkit-image-set \
+    alphaimageloader cross-fade element image image-set paint";
 
 /// Names by which old browsers ran scripts.
-const SCRIPTS: [&str; 3] = ["expression", "behavior", "-moz-binding"];
+const SCRIPTS: &str = "-moz-binding behavior expression";
 
 /// Replaces removed text, and still separates the text around it.
 const GAP: char = ' ';
@@ -38,239 +32,162 @@ const GAP: char = ' ';
 /// Replaces a removed URL, function or name.
 const NONE: &str = "none";
 
+/// The escape of `<`, which HTML does not interpret.
+const LESS_THAN: &str = "\\3c ";
+
 /// Maximum number of digits of an escape.
 const ESCAPE_DIGITS: usize = 6;
 
 /// Removes what is not permitted from a stylesheet, or from the declarations of a `style`
 /// attribute. The result may be put between `<style>` and `</style>`. A clean style is not changed.
 pub(super) fn clean(css: &str, pictures: &Pictures) -> String {
-    let mut cleaner = Cleaner { rest: css.chars().peekable(), clean: String::new(), pictures };
-    while cleaner.step() {}
+    let mut cleaner = Cleaner { rest: css, clean: String::new(), pictures };
+    while let Some((token, source)) = cleaner.take() {
+        cleaner.put(&token, source);
+    }
     cleaner.clean
 }
 
 struct Cleaner<'a> {
-    rest: Peekable<Chars<'a>>,
+    rest: &'a str,
     clean: String,
     pictures: &'a Pictures,
 }
 
-/// A name as written, and as browsers read it.
-struct Name {
-    raw: String,
-    read: String,
-}
-
-impl Cleaner<'_> {
-    /// Processes the next piece. Returns false at the end.
-    fn step(&mut self) -> bool {
-        let Some(&next) = self.rest.peek() else {
-            return false;
+impl<'a> Cleaner<'a> {
+    /// Takes the next token with its source. A parser would skip the block that a token opens, or
+    /// read it by recursion, so each token has a parser of its own.
+    fn take(&mut self) -> Option<(Token<'a>, &'a str)> {
+        let mut input = ParserInput::new(self.rest);
+        let mut parser = Parser::new(&mut input);
+        let token = parser.next_including_whitespace_and_comments().ok()?.clone();
+        let length = match token {
+            // A removed name is also removed after this sign.
+            Token::Hash(_) | Token::IDHash(_) => 1,
+            _ => parser.position().byte_index(),
         };
-        match next {
-            '"' | '\'' => self.string(next),
-            '/' => self.slash(),
-            '<' => self.less_than(),
-            '@' | '\\' => self.name(),
-            _ if is_name(next) => self.name(),
-            _ => {
-                self.rest.next();
-                self.clean.push(next);
+        let (source, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some((token, source))
+    }
+
+    /// Writes what is permitted of a token.
+    fn put(&mut self, token: &Token<'_>, source: &str) {
+        match token {
+            // A comment may hide anything.
+            Token::Comment(_) | Token::Delim('\\') => self.clean.push(GAP),
+            Token::QuotedString(_) if !is_closed(source) => self.clean.push(GAP),
+            Token::BadString(_) => {
+                // The line break that ends the string is removed with it.
+                self.rest = self.rest.strip_prefix(char::is_whitespace).unwrap_or(self.rest);
+                self.clean.push(GAP);
             }
-        }
-        true
-    }
-
-    /// Replaces a comment by a gap, because it may hide anything.
-    fn slash(&mut self) {
-        self.rest.next();
-        if self.rest.next_if_eq(&'*').is_none() {
-            self.clean.push('/');
-            return;
-        }
-        let mut before = ' ';
-        for character in self.rest.by_ref() {
-            if before == '*' && character == '/' {
-                break;
+            Token::AtKeyword(name) if is_on(RULES, name) => self.skip_rule(),
+            Token::Ident(name) if is_on(SCRIPTS, name) => self.clean.push_str(NONE),
+            Token::Function(name) if is_on(SCRIPTS, name) => {
+                self.clean.push_str(NONE);
+                self.clean.push('(');
             }
-            before = character;
-        }
-        self.clean.push(GAP);
-    }
-
-    /// Keeps the sign only in a comparison, because nothing else may look like a tag.
-    fn less_than(&mut self) {
-        self.rest.next();
-        let is_comparison = self.rest.peek().is_some_and(|c| matches!(c, ' ' | '='));
-        self.clean.push_str(if is_comparison { "<" } else { "\\3c " });
-    }
-
-    fn string(&mut self, quote: char) {
-        match self.quoted(quote) {
-            Some(Name { raw, .. }) => self.clean.push_str(&format!("{quote}{raw}{quote}")),
-            None => self.clean.push(GAP),
-        }
-    }
-
-    /// Returns the content of a string; `None` if it does not end on its line.
-    fn quoted(&mut self, quote: char) -> Option<Name> {
-        self.rest.next();
-        let mut inside = Name { raw: String::new(), read: String::new() };
-        loop {
-            match self.rest.next()? {
-                end if end == quote => return Some(inside),
-                '\n' | '\r' | '\u{c}' => return None,
-                '\\' if self.rest.next_if_eq(&'\n').is_some() => inside.raw.push_str("\\\n"),
-                '\\' => self.escape(&mut inside)?,
-                '<' => inside.push_escaped('<'),
-                character => inside.push(character),
+            Token::Function(name) if is_on(ADDRESSES, name) => {
+                let address = self.argument();
+                self.address(address.as_deref());
             }
-        }
-    }
-
-    /// Reads the text after a backslash. Returns `None` if it is not an escape.
-    fn escape(&mut self, name: &mut Name) -> Option<()> {
-        let mut digits = String::new();
-        while digits.len() < ESCAPE_DIGITS
-            && let Some(digit) = self.rest.next_if(char::is_ascii_hexdigit)
-        {
-            digits.push(digit);
-        }
-        if digits.is_empty() {
-            match self.rest.next_if(|c| !matches!(c, '\n' | '\r' | '\u{c}'))? {
-                '<' => name.push_escaped('<'),
-                character => {
-                    name.raw.push('\\');
-                    name.push(character);
-                }
+            Token::Function(name) if is_on(IMAGES, name) => {
+                self.argument();
+                self.clean.push_str(NONE);
             }
-            return Some(());
-        }
-        // One white space ends an escape. With it, no later character can be read as a digit.
-        self.rest.next_if(|c| c.is_whitespace());
-        let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
-        name.raw.push_str(&format!("\\{digits} "));
-        name.read.push(code.unwrap_or(char::REPLACEMENT_CHARACTER));
-        Some(())
-    }
-
-    fn name(&mut self) {
-        let mut name = Name { raw: String::new(), read: String::new() };
-        if let Some(at) = self.rest.next_if_eq(&'@') {
-            name.push(at);
-        }
-        loop {
-            if self.rest.next_if_eq(&'\\').is_some() {
-                if self.escape(&mut name).is_none() {
-                    name.raw.push(GAP);
-                    break;
-                }
-            } else if let Some(character) = self.rest.next_if(|c| is_name(*c)) {
-                name.push(character);
-            } else {
-                break;
-            }
-        }
-        self.put(&name);
-    }
-
-    fn put(&mut self, name: &Name) {
-        let read = name.read.to_ascii_lowercase();
-        if RULES.contains(&read.as_str()) {
-            self.skip_rule();
-        } else if SCRIPTS.contains(&read.as_str()) {
-            self.clean.push_str(NONE);
-        } else if ADDRESSES.contains(&read.as_str()) && self.rest.next_if_eq(&'(').is_some() {
-            self.address();
-        } else if IMAGES.contains(&read.as_str()) && self.rest.next_if_eq(&'(').is_some() {
-            self.skip_arguments();
-        } else {
-            self.clean.push_str(&name.raw);
+            Token::UnquotedUrl(address) if is_closed(source) => self.address(Some(address)),
+            Token::UnquotedUrl(_) | Token::BadUrl(_) => self.clean.push_str(NONE),
+            // Nothing but a comparison may look like a tag.
+            Token::Delim('<') if self.rest.starts_with([' ', '=']) => self.clean.push('<'),
+            _ => self.keep(source),
         }
     }
 
     /// Skips a rule with its semicolon.
     fn skip_rule(&mut self) {
         self.clean.push(GAP);
-        while let Some(&next) = self.rest.peek() {
-            match next {
-                '{' | '}' => return,
-                '"' | '\'' => drop(self.quoted(next)),
-                _ => {
-                    self.rest.next();
-                    if next == ';' {
-                        return;
-                    }
-                }
-            }
-        }
+        while !self.rest.starts_with(['{', '}'])
+            && self.take().is_some_and(|(token, _)| token != Token::Semicolon)
+        {}
     }
 
-    /// Skips the arguments of a function with its closing parenthesis.
-    fn skip_arguments(&mut self) {
-        self.clean.push_str(NONE);
+    /// Takes the arguments of a function with its closing parenthesis. Returns them if they are one
+    /// string.
+    fn argument(&mut self) -> Option<CowRcStr<'a>> {
+        let mut text = None;
+        let mut tokens = 0_usize;
         let mut open = 1_usize;
-        while let Some(&next) = self.rest.peek() {
-            if matches!(next, '"' | '\'') {
-                drop(self.quoted(next));
-                continue;
-            }
-            self.rest.next();
-            match next {
-                '(' => open += 1,
-                ')' => open -= 1,
-                '\\' => drop(self.rest.next()),
+        while let Some((token, _)) = self.take() {
+            match token {
+                Token::WhiteSpace(_) => continue,
+                Token::CloseParenthesis if open == 1 => return text.filter(|_| tokens == 1),
+                Token::CloseParenthesis => open -= 1,
+                Token::Function(_) | Token::ParenthesisBlock => open += 1,
+                Token::QuotedString(string) => text = Some(string),
                 _ => {}
             }
-            if open == 0 {
-                return;
-            }
+            tokens += 1;
         }
+        None
     }
 
-    /// Reads the argument of `url(` with its closing parenthesis, and writes it if it is permitted.
-    fn address(&mut self) {
-        let address = self.argument().map(|address| url::tidy(&address));
+    /// Writes a URL if it is permitted.
+    fn address(&mut self, address: Option<&str>) {
         let is_allowed = |address: &String| {
             self.pictures.allow(address) || address.starts_with('#') && url::is_link(address)
         };
-        match address.filter(is_allowed) {
+        match address.map(url::tidy).filter(is_allowed) {
             Some(address) => self.clean.push_str(&format!("url(\"{address}\")")),
             None => self.clean.push_str(NONE),
         }
     }
 
-    fn argument(&mut self) -> Option<String> {
-        while self.rest.next_if(|c| c.is_whitespace()).is_some() {}
-        let mut argument = Name { raw: String::new(), read: String::new() };
-        if let Some(&quote @ ('"' | '\'')) = self.rest.peek() {
-            argument = self.quoted(quote)?;
-        }
-        loop {
-            match self.rest.next()? {
-                ')' => return Some(argument.read),
-                '\\' => self.escape(&mut argument)?,
-                character => argument.push(character),
+    /// Writes a token as it is in the style, with an escape for each `<`.
+    fn keep(&mut self, source: &str) {
+        let mut rest = source.chars().peekable();
+        while let Some(character) = rest.next() {
+            match character {
+                '\\' => self.escape(&mut rest),
+                '<' => self.clean.push_str(LESS_THAN),
+                _ => self.clean.push(character),
             }
         }
     }
+
+    /// Writes the escape whose backslash has been read.
+    fn escape(&mut self, rest: &mut Peekable<Chars<'_>>) {
+        let digits = iter::from_fn(|| rest.next_if(char::is_ascii_hexdigit));
+        let digits: String = digits.take(ESCAPE_DIGITS).collect();
+        if digits.is_empty() {
+            match rest.next() {
+                Some('<') => self.clean.push_str(LESS_THAN),
+                Some(character) => self.clean.extend(['\\', character]),
+                // At the end of a style, a backslash is read as this character.
+                None => self.clean.push_str("\\fffd "),
+            }
+            return;
+        }
+        // One white space ends an escape. With it, no later character can be read as a digit.
+        if rest.next_if(char::is_ascii_whitespace) == Some('\r') {
+            rest.next_if_eq(&'\n');
+        }
+        self.clean.push_str(&format!("\\{digits} "));
+    }
 }
 
-impl Name {
-    fn push(&mut self, character: char) {
-        self.raw.push(character);
-        self.read.push(character);
-    }
-
-    /// Writes a character as an escape, which HTML does not interpret.
-    fn push_escaped(&mut self, character: char) {
-        self.raw.push_str(&format!("\\{:x} ", u32::from(character)));
-        self.read.push(character);
-    }
+/// Returns true if a list of names has a name, compared as browsers do it.
+fn is_on(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-fn is_name(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '-' | '_') || !character.is_ascii()
+/// Returns true if a string or an unquoted URL ends before the style does.
+fn is_closed(source: &str) -> bool {
+    let end = source.chars().next().filter(|first| matches!(first, '"' | '\'')).unwrap_or(')');
+    source.strip_suffix(end).is_some_and(|inside| {
+        let backslashes = inside.len() - inside.trim_end_matches('\\').len();
+        !inside.is_empty() && backslashes.is_multiple_of(2)
+    })
 }
 
 #[cfg(test)]
@@ -327,9 +244,36 @@ mod tests {
             ("a{}/* open", "a{} "),
             ("a{b:\"open\n}", "a{b: }"),
             ("a{b:url(open", "a{b:none"),
+            ("a{b:url(https://a/b.png", "a{b:none"),
+            ("a{b:url(https://a/b.png\\)", "a{b:none"),
+            ("a{b:url('https://a/b.png' 'c')}", "a{b:none}"),
+            ("a{b:src('https://a/b.png') src(https://a/b.png)}", {
+                "a{b:url(\"https://a/b.png\") none}"
+            }),
+            ("a#url(//evil){}", "a#none{}"),
+            ("@import url(a;b);c{}", " c{}"),
+            ("<!--url(//evil)-->", "\\3c !--none-->"),
+            ("expression\\", "expression\\fffd "),
         ] {
             assert_eq!(clean(css), expected, "{css}");
         }
+    }
+
+    #[test]
+    fn names_and_strings_over_line_breaks_stay_whole() {
+        for (css, expected) in [
+            ("x\\78\r\nurl(//evil)", "x\\78 url(//evil)"),
+            ("a{b:'\\\r\nurl(//evil)'}", "a{b:'\\\r\nurl(//evil)'}"),
+        ] {
+            assert_eq!(clean(css), expected, "{css}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_not_limited() {
+        let deep = "a([{".repeat(100_000);
+        assert_eq!(clean(&deep), deep);
+        assert_eq!(clean(&format!("image({deep}")), "none");
     }
 
     #[test]
@@ -371,6 +315,10 @@ mod tests {
         read
     }
 
+    fn is_name(character: char) -> bool {
+        character.is_ascii_alphanumeric() || matches!(character, '-' | '_') || !character.is_ascii()
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig {
             cases: 256,
@@ -400,7 +348,7 @@ mod tests {
                 let own = ["url(\"https://", "url(\"#"];
                 let is_own = own.iter().any(|own| read[at..].starts_with(own));
                 let last = read[..at].chars().next_back();
-                let is_name = last.is_some_and(|c| super::is_name(c) || c == '@');
+                let is_name = last.is_some_and(|c| is_name(c) || c == '@');
                 let is_string = read[..at].contains(['"', '\'']);
                 prop_assert!(is_own || is_name || is_string, "{}", once);
             }
