@@ -1,5 +1,9 @@
 //! HTTP endpoints of an app: requests and responses.
 //!
+//! [`respond()`] reports failures in the form of the app; without it, a failure with a status is an
+//! `application/problem+json` document. [`Request::page`] is for lists, and [`Request::has_tag`]
+//! for entity tags.
+//!
 //! Calls of a web handler are not journaled. Work that must survive a crash belongs into a run that
 //! the handler starts.
 //!
@@ -30,10 +34,15 @@
 //! # }
 //! ```
 
+mod page;
 mod request;
+mod respond;
 mod response;
+pub mod status;
 
+pub use self::page::Page;
 pub use self::request::Request;
+pub use self::respond::{ErrorDocument, ErrorForm, refuse, respond};
 #[cfg(target_arch = "wasm32")]
 pub(crate) use self::response::settle;
 pub use self::response::{Body, HandOff, Response, StreamFormat};

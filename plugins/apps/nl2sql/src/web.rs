@@ -61,7 +61,7 @@ fn error(status: u16, message: &str) -> Result<Response, Failure> {
 }
 
 /// Converts the result of a handler to a response in the app's format.
-fn answer(worked: Result<Response, Failure>) -> Result<Response, Failure> {
+fn respond(worked: Result<Response, Failure>) -> Result<Response, Failure> {
     match worked {
         Ok(response) => Ok(response),
         Err(failure) => {

@@ -11,7 +11,7 @@ pub(crate) mod trace;
 
 use wattle_plugin::prelude::{Failure, JsonSchema, Request, Serialize, Value};
 
-use self::envelope::{Envelope, ErrorEnvelope, Refusal, answer};
+use self::envelope::{Envelope, ErrorEnvelope, Refusal, respond};
 use crate::result::ModelOutput;
 use crate::session::{
     self, Clarification, PendingClarification, Session, Status, TurnRow, TurnView, status,

@@ -84,7 +84,7 @@ impl From<Failure> for Refusal {
 }
 
 /// Converts the result of a handler to a response.
-fn answer(work: impl FnOnce() -> Result<Response, Refusal>) -> Result<Response, Failure> {
+fn respond(work: impl FnOnce() -> Result<Response, Refusal>) -> Result<Response, Failure> {
     work().or_else(|Refusal { status, message }| {
         Response::json(status, &ErrorDocument { error: message })
     })

@@ -1,14 +1,13 @@
 //! HTTP requests of web handlers.
 
+use std::num::ParseIntError;
 use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 use crate::json::{self, Extra};
-
-/// Status of the response to an invalid request.
-const BAD_REQUEST: u16 = 400;
+use crate::web::status::BAD_REQUEST;
 
 /// An HTTP request.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -119,6 +118,47 @@ impl Request {
         find(&self.query, name)
     }
 
+    /// Parses the first query parameter with a name as an integer. Returns `None` without one.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` with status 400 if the value is not an integer of the type.
+    ///
+    /// ```
+    /// use wattle_plugin::web::Request;
+    ///
+    /// let request = Request::new("GET", "/items").with_query("after", "7");
+    /// assert_eq!(request.number::<i64>("after")?, Some(7));
+    /// assert_eq!(request.number::<i64>("before")?, None);
+    /// # Ok::<_, wattle_plugin::Failure>(())
+    /// ```
+    pub fn number<T: FromStr<Err = ParseIntError>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, Failure> {
+        let parse = |text: &str| {
+            text.parse().map_err(|_| {
+                Failure::invalid(format!("`{name}` must be a whole number"))
+                    .with_status(BAD_REQUEST)
+            })
+        };
+        self.query(name).map(parse).transpose()
+    }
+
+    /// Returns true if a header with entity tags, such as `if-match` or `if-none-match`, has this
+    /// one or `*`. The tag includes its quotes and contains no comma.
+    ///
+    /// ```
+    /// use wattle_plugin::web::Request;
+    ///
+    /// let request = Request::new("GET", "/").with_header("if-none-match", r#""6", "7""#);
+    /// assert!(request.has_tag("if-none-match", r#""7""#));
+    /// ```
+    pub fn has_tag(&self, header: &str, tag: &str) -> bool {
+        let tags = self.header(header);
+        tags.is_some_and(|tags| tags.split(',').map(str::trim).any(|it| it == tag || it == "*"))
+    }
+
     /// Returns the first header with a name, in upper or lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, &name.to_ascii_lowercase())
@@ -144,6 +184,23 @@ mod tests {
         assert_eq!(request.query("q"), Some("a b"));
         assert_eq!(request.query("r"), None);
         assert_eq!(request.header("ACCEPT"), Some("text/html"));
+    }
+
+    #[test]
+    fn tags_of_a_header_are_compared_whole() {
+        for (tags, has_it) in [
+            ("\"5\"", true),
+            ("\"1\", \"5\"", true),
+            ("*", true),
+            ("\"15\"", false),
+            ("5", false),
+            ("W/\"5\"", false),
+            ("", false),
+        ] {
+            let request = Request::new("GET", "/").with_header("if-match", tags);
+            assert_eq!(request.has_tag("if-match", "\"5\""), has_it, "{tags}");
+            assert!(!request.has_tag("if-none-match", "\"5\""), "{tags}");
+        }
     }
 
     #[test]

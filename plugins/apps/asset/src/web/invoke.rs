@@ -170,7 +170,7 @@ fn decoded_length(url: &str) -> usize {
     (data.len() / 4 * 3 + data.len() % 4).saturating_sub(padding)
 }
 
-fn answer(ended: &EndedRun) -> Result<Response, Failure> {
+fn respond(ended: &EndedRun) -> Result<Response, Failure> {
     match ended.question() {
         Ok(question) => Response::json(
             200,

@@ -138,7 +138,7 @@ fn wait_for(thread_id: &str, run_id: String) -> Step {
     Step::Again
 }
 
-fn answer(ended: &EndedRun) -> Result<Response, Failure> {
+fn respond(ended: &EndedRun) -> Result<Response, Failure> {
     match &ended.outcome {
         Outcome::Completed => {
             let stored = ended.channel::<StoreResult>("storeResult")?;

@@ -59,7 +59,7 @@ pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     }
 }
 
-fn answer(ended: &EndedRun) -> Result<Response, Failure> {
+fn ended_response(ended: &EndedRun) -> Result<Response, Failure> {
     let thread_id = ended.run.thread_id.as_str();
     let talk = Talk::read(ended.state.get(MESSAGES).unwrap_or(&Value::Null));
     let Talk { reply, steps } = talk;

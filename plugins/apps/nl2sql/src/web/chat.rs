@@ -12,7 +12,7 @@ use crate::state::ResultReturnResult;
 use crate::store::{history, sessions};
 use crate::web::event::StreamEvent;
 use crate::web::{
-    BAD_REQUEST, CONFLICT, Envelope, ErrorEnvelope, answer, check_session, ok, refuse,
+    BAD_REQUEST, CONFLICT, Envelope, ErrorEnvelope, check_session, ok, refuse, respond,
 };
 use crate::{GRAPH, setting};
 

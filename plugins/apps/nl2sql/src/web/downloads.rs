@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
 use crate::owner::Owner;
 use crate::store::downloads;
-use crate::web::{ErrorEnvelope, NOT_FOUND, answer, refuse};
+use crate::web::{ErrorEnvelope, NOT_FOUND, refuse, respond};
 
 /// Sends a file.
 #[handler(GET, "/api/chat/downloads/{file}", bytes = "text/csv", error = ErrorEnvelope)]

@@ -8,7 +8,7 @@ use crate::state::Row;
 use crate::store::history::{AnswerRows, Message};
 use crate::store::{downloads, history, workflow_log};
 use crate::web::sessions::{delete_thread, owned};
-use crate::web::{Deleted, Envelope, ErrorEnvelope, NOT_FOUND, answer, ok, page, refuse};
+use crate::web::{Deleted, Envelope, ErrorEnvelope, NOT_FOUND, ok, page, refuse, respond};
 
 /// Status of a thread with an active run.
 const RUNNING: &str = "running";

@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 
 use crate::owner::Owner;
 use crate::store::sessions::{self, Session};
-use crate::web::{Deleted, Envelope, ErrorEnvelope, answer, check_session, ok, page};
+use crate::web::{Deleted, Envelope, ErrorEnvelope, check_session, ok, page, respond};
 
 /// A page of sessions, the last used first.
 #[derive(Serialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, handler};
 
 use crate::setting;
-use crate::web::{Envelope, ErrorEnvelope, answer, ok};
+use crate::web::{Envelope, ErrorEnvelope, ok, respond};
 
 /// Example questions.
 #[derive(Serialize, JsonSchema)]

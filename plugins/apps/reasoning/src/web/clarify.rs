@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 
 use crate::session::{self, Status, status};
 use crate::web::sessions::input;
-use crate::web::{Envelope, ErrorEnvelope, Refusal, answer, find};
+use crate::web::{Envelope, ErrorEnvelope, Refusal, find, respond};
 
 /// The only type of answers.
 const TYPE: &str = "clarification";
@@ -56,7 +56,7 @@ struct AnsweredClarification {
 #[handler(POST, "/api/v1/reasoning/sessions/{session_id}/clarify", body = ClarifyRequest,
     returns = Envelope<AnsweredSession>, error = ErrorEnvelope)]
 pub(crate) fn clarify(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         let body: ClarifyRequest = request.json()?;
         let text = input(text_of(&body.answer)?)?;
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;

@@ -99,7 +99,7 @@ impl From<Failure> for Refusal {
 }
 
 /// Responds to a request with the data or the refusal that `work` returns.
-pub(crate) fn answer<T: Serialize>(
+pub(crate) fn respond<T: Serialize>(
     request: &Request,
     work: impl FnOnce() -> Result<T, Refusal>,
 ) -> Result<Response, Failure> {

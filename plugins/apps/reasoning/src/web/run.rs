@@ -8,7 +8,7 @@ use crate::GRAPH;
 use crate::session::{self, Session, TurnRow, status};
 use crate::state::Turn;
 use crate::web::sessions::input;
-use crate::web::{Envelope, ErrorEnvelope, Outcome, Refusal, answer, find, outcome, waiting};
+use crate::web::{Envelope, ErrorEnvelope, Outcome, Refusal, find, outcome, respond, waiting};
 
 /// A further message of the user. Without one, the newest turn is run.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ struct RunRequest {
 #[handler(POST, "/api/v1/reasoning/sessions/{session_id}/run", body = Option<RunRequest>,
     returns = Envelope<Outcome>, error = ErrorEnvelope)]
 pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         let body = if request.body.is_empty() { RunRequest::default() } else { request.json()? };
         let tenant = request.tenant.as_deref();
         let (session, thread) = session::sync(tenant, find(request)?)?;

@@ -5,7 +5,7 @@ use wattle_plugin::prelude::{
 };
 
 use crate::session::{self, ClarificationView, PendingClarification, Status, TurnView, WholeTurn};
-use crate::web::{Envelope, ErrorEnvelope, Refusal, answer, find};
+use crate::web::{Envelope, ErrorEnvelope, Refusal, find, respond};
 
 /// Maximum characters of a message. A question has a few sentences, and a longer text makes model
 /// calls expensive.
@@ -54,7 +54,7 @@ struct SessionView {
 #[handler(POST, "/api/v1/reasoning/sessions", body = NewSession,
     returns = Envelope<CreatedSession>, error = ErrorEnvelope)]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         let body: NewSession = request.json()?;
         let input = input(&body.user_input)?;
         let metadata = metadata(body.metadata)?;
@@ -87,7 +87,7 @@ fn metadata(metadata: Option<Value>) -> Result<Value, Refusal> {
 #[handler(GET, "/api/v1/reasoning/sessions/{session_id}", returns = Envelope<SessionView>,
     error = ErrorEnvelope)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
         let turns = session::turns(&session.id)?;
         let asked = session::pending(&session)?.map(|asked| asked.view());

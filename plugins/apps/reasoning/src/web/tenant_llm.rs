@@ -3,13 +3,13 @@
 use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, tenants};
 
 use crate::ROUTE;
-use crate::web::{Envelope, ErrorEnvelope, Refusal, answer};
+use crate::web::{Envelope, ErrorEnvelope, Refusal, respond};
 
 /// Sets the model route of the tenant. The host stores the key and never returns it.
 #[handler(PUT, "/api/v1/config/tenant-llm", body = Value, returns = Envelope<Value>,
     error = ErrorEnvelope)]
 pub(crate) fn put(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         let config: Value = request.json()?;
         if !config.is_object() {
             return Err(Refusal::invalid("请求体必须是 JSON 对象"));
@@ -22,14 +22,14 @@ pub(crate) fn put(request: &Request) -> Result<Response, Failure> {
 /// Responds with the model route of the tenant.
 #[handler(GET, "/api/v1/config/tenant-llm", returns = Envelope<Value>, error = ErrorEnvelope)]
 pub(crate) fn get(request: &Request) -> Result<Response, Failure> {
-    answer(request, || Ok(shown()?))
+    respond(request, || Ok(shown()?))
 }
 
 /// Removes the model route of the tenant, so that the operator's route applies.
 #[handler(DELETE, "/api/v1/config/tenant-llm", returns = Envelope<Value>,
     error = ErrorEnvelope)]
 pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         tenants::remove_route(ROUTE)?;
         Ok(shown()?)
     })

@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, 
 
 use crate::audit::{self, TraceEvent};
 use crate::session::{self, Status};
-use crate::web::{Envelope, ErrorEnvelope, Refusal, answer, find};
+use crate::web::{Envelope, ErrorEnvelope, Refusal, find, respond};
 
 /// Default number of rows in a response.
 const LIMIT: i64 = 1_000;
@@ -28,7 +28,7 @@ struct Trace {
     query(after: Option<i64>, limit: Option<i64>), returns = Envelope<Trace>,
     error = ErrorEnvelope)]
 pub(crate) fn trace(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         let after = number(request, "after")?.unwrap_or(0).max(0);
         let limit = number(request, "limit")?.unwrap_or(LIMIT).clamp(1, MAX_LIMIT);
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;

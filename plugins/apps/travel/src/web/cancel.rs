@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{Failure, Request, Response, handler, runs};
 
 use crate::session::{self, Session, SessionView};
-use crate::web::{ErrorDocument, answer, find, running};
+use crate::web::{ErrorDocument, find, respond, running};
 
 /// Stops the active run and returns the session after it has ended. Without an active run nothing
 /// changes.

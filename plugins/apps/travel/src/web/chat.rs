@@ -7,7 +7,7 @@ use wattle_plugin::runs::RunRef;
 
 use crate::message::{self, UiMessage};
 use crate::session::{self, Session, snapshot};
-use crate::web::{ErrorDocument, Refusal, answer, found, stream_of};
+use crate::web::{ErrorDocument, Refusal, found, respond, stream_of};
 use crate::{DATABASE, GRAPH, channel};
 
 /// Value of `trigger` with which a page requests another answer to the same message.

@@ -7,7 +7,7 @@ use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
 use crate::html::Sources;
 use crate::session::{Snapshot, snapshot};
-use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, answer, find, names};
+use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, find, names, respond};
 
 const PERMANENT_REDIRECT: u16 = 308;
 

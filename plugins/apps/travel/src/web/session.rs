@@ -8,7 +8,7 @@ use crate::message::{self, StoredMessage};
 use crate::session::{self, Session, SessionView, StateView, StepView, snapshot, stored};
 use crate::web::cancel::stop;
 use crate::web::sessions::title;
-use crate::web::{ErrorDocument, NO_CONTENT, Refusal, answer, find};
+use crate::web::{ErrorDocument, NO_CONTENT, Refusal, find, respond};
 
 /// Maximum size of messages, steps and snapshot in a response, in bytes. The whole response may
 /// have 4 MiB.

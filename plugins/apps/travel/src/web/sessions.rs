@@ -5,7 +5,7 @@ use wattle_plugin::prelude::{
 };
 
 use crate::session::{self, Session, SessionView, TITLE_CHARS};
-use crate::web::{CREATED, ErrorDocument, Refusal, answer};
+use crate::web::{CREATED, ErrorDocument, Refusal, respond};
 
 /// Default and maximum number of sessions in a list.
 const PAGE: u32 = 50;

@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::preview::Preview;
 use crate::session::snapshot::Refused;
 use crate::session::{Session, Snapshot, StateView, lock, snapshot};
-use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, answer, find, names};
+use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, find, names, respond};
 
 const PRECONDITION_FAILED: u16 = 412;
 

@@ -2,7 +2,7 @@
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, handler};
 
-use crate::web::{ErrorDocument, NO_CONTENT, answer, find, running, stream_of};
+use crate::web::{ErrorDocument, NO_CONTENT, find, respond, running, stream_of};
 
 /// Hands off the stream of the active run, from its beginning; 204 if there is none.
 #[handler(GET, "/api/chat/{id}/stream", events = Value, returns(204), error = ErrorDocument)]
