@@ -11,22 +11,13 @@ pub(crate) mod stream;
 mod testing;
 
 use wattle_plugin::prelude::{
-    Failure, JsonSchema, Request, Response, Serialize, StreamFormat, code, log, settings,
+    Failure, JsonSchema, Request, Response, Serialize, StreamFormat, code, settings,
 };
 use wattle_plugin::runs::RunRef;
-use wattle_plugin::web::HandOff;
+use wattle_plugin::web::{ErrorForm, HandOff, refuse, status};
 
 use crate::session::Session;
 use crate::session::log::AGENT;
-
-const NOT_MODIFIED: u16 = 304;
-const BAD_REQUEST: u16 = 400;
-const NOT_FOUND: u16 = 404;
-const CONFLICT: u16 = 409;
-const TOO_LARGE: u16 = 413;
-const INTERNAL: u16 = 500;
-const CREATED: u16 = 201;
-const NO_CONTENT: u16 = 204;
 
 /// Setting with the time in milliseconds for which a run continues after its page disconnected.
 const GRACE: &str = "disconnect_grace_ms";
@@ -34,79 +25,44 @@ const GRACE: &str = "disconnect_grace_ms";
 /// Default of that time. A reload takes a few seconds at most.
 const DEFAULT_GRACE_MS: u64 = 5_000;
 
+/// Error of a request during a run.
+const BUSY: &str = "the session is at work; wait until it has ended, or stop it first";
+
 /// The reason of a refused request.
 #[derive(Serialize, JsonSchema)]
 struct ErrorDocument {
     error: String,
 }
 
-/// The reason of an error response.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    status: u16,
-    message: String,
-}
-
-impl Refusal {
-    /// Creates the refusal of an invalid request.
-    fn invalid(message: impl Into<String>) -> Self {
-        Self { status: BAD_REQUEST, message: message.into() }
+impl ErrorForm for ErrorDocument {
+    fn new(_request: &Request, _status: u16, failure: Failure) -> Self {
+        Self { error: if is_busy(&failure) { BUSY.to_owned() } else { failure.message } }
     }
 
-    /// Creates the refusal of a request that exceeds a limit.
-    fn too_large(message: impl Into<String>) -> Self {
-        Self { status: TOO_LARGE, message: message.into() }
-    }
-
-    /// Creates the refusal of a request for something that does not exist.
-    fn not_found(message: impl Into<String>) -> Self {
-        Self { status: NOT_FOUND, message: message.into() }
-    }
-
-    /// Creates the refusal of a request during a run.
-    fn busy() -> Self {
-        let message = "the session is at work; wait until it has ended, or stop it first";
-        Self { status: CONFLICT, message: message.to_owned() }
-    }
-}
-
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        if matches!(failure.code.as_str(), code::BUSY | code::CONFLICT) {
-            return Self::busy();
+    fn status(failure: &Failure) -> Option<u16> {
+        if is_busy(failure) {
+            return Some(status::CONFLICT);
         }
-        let status = failure.status().unwrap_or(INTERNAL);
-        if status == INTERNAL {
-            log::error!("a request failed: {failure}");
-        }
-        Self { status, message: failure.message }
+        Some(failure.status().unwrap_or(status::INTERNAL_SERVER_ERROR))
     }
 }
 
-/// Converts the result of a handler to a response.
-fn respond(work: impl FnOnce() -> Result<Response, Refusal>) -> Result<Response, Failure> {
-    work().or_else(|Refusal { status, message }| {
-        Response::json(status, &ErrorDocument { error: message })
-    })
+/// Returns true if the host or the app refused a request because of a run.
+fn is_busy(failure: &Failure) -> bool {
+    matches!(failure.code.as_str(), code::BUSY | code::CONFLICT)
 }
 
 /// Returns the session in the path, if it belongs to the tenant, up to date.
-fn find(request: &Request) -> Result<Session, Refusal> {
+fn find(request: &Request) -> Result<Session, Failure> {
     let id: String = request.param("id")?;
     found(request, &id)
 }
 
 /// Returns the session with an id, if it belongs to the tenant, up to date.
-fn found(request: &Request, id: &str) -> Result<Session, Refusal> {
-    let session = crate::session::find(request.tenant.as_deref(), id)?
-        .ok_or_else(|| Refusal::not_found(format!("there is no session `{id}`")))?;
-    Ok(crate::session::sync(session)?)
-}
-
-/// Returns true if a header with entity tags has this one.
-fn names(request: &Request, header: &str, tag: &str) -> bool {
-    let known = request.header(header);
-    known.is_some_and(|tags| tags.split(',').map(str::trim).any(|it| it == tag || it == "*"))
+fn found(request: &Request, id: &str) -> Result<Session, Failure> {
+    let none = || refuse(status::NOT_FOUND, format!("there is no session `{id}`"));
+    let session = crate::session::find(request.tenant.as_deref(), id)?.ok_or_else(none)?;
+    crate::session::sync(session)
 }
 
 /// Returns the stream of a run. It shows the output of the agent, and the run ends when no client

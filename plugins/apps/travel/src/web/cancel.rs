@@ -1,17 +1,18 @@
 //! `POST /api/sessions/{id}/cancel`: stops the run of a session.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler, runs};
+use wattle_plugin::web::respond;
 
 use crate::session::{self, Session, SessionView};
-use crate::web::{ErrorDocument, find, respond, running};
+use crate::web::{ErrorDocument, find, running};
 
 /// Stops the active run and returns the session after it has ended. Without an active run nothing
 /// changes.
 #[handler(POST, "/api/sessions/{id}/cancel", returns = SessionView, error = ErrorDocument)]
 pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let session = stop(find(request)?)?;
-        Ok(Response::json(200, &session.view())?)
+        Response::json(200, &session.view())
     })
 }
 

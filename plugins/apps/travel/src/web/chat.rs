@@ -1,13 +1,14 @@
 //! `POST /api/chat`: answers the last message of a conversation with a stream.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, Request, Response, Value, handler, json, runs, sql,
+    Deserialize, Failure, JsonSchema, Request, Response, Value, code, handler, json, runs, sql,
 };
 use wattle_plugin::runs::RunRef;
+use wattle_plugin::web::{refuse, respond, status};
 
 use crate::message::{self, UiMessage};
 use crate::session::{self, Session, snapshot};
-use crate::web::{ErrorDocument, Refusal, found, respond, stream_of};
+use crate::web::{BUSY, ErrorDocument, found, stream_of};
 use crate::{DATABASE, GRAPH, channel};
 
 /// Value of `trigger` with which a page requests another answer to the same message.
@@ -39,19 +40,20 @@ struct ChatRequest {
 /// Stores the messages, starts a run on the session and hands its stream off.
 #[handler(POST, "/api/chat", body = ChatRequest, events = Value, error = ErrorDocument)]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         if request.body.len() > BODY_BYTES {
             let why = format!("the body is larger than {BODY_BYTES} bytes; begin a new session");
-            return Err(Refusal::too_large(why));
+            return Err(refuse(status::PAYLOAD_TOO_LARGE, why));
         }
         let body: ChatRequest = request.json()?;
         let id = body.session_id.as_str().filter(|id| !id.is_empty());
-        let id = id.ok_or_else(|| Refusal::invalid("`sessionId` is missing"))?;
+        let id = id.ok_or_else(|| refuse(status::BAD_REQUEST, "`sessionId` is missing"))?;
         let session = found(request, id)?;
-        let mut messages = message::read(&body.messages).map_err(Refusal::invalid)?;
+        let mut messages =
+            message::read(&body.messages).map_err(|why| refuse(status::BAD_REQUEST, why))?;
         check_size(&messages)?;
         if session.is_running() {
-            return Err(Refusal::busy());
+            return Err(Failure::new(code::BUSY, BUSY));
         }
         let sent = messages.clone();
         message::replace_those_of_runs(&session.id, &mut messages)?;
@@ -59,21 +61,21 @@ pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
         let run = keep_and_start(&session, &sent, body.trigger == REGENERATE, input)?;
         // From now on the session is shown as running, also in a list.
         session::sync(session)?;
-        Ok(stream_of(&run)?)
+        stream_of(&run)
     })
 }
 
 /// Checks the size of a conversation, which is stored whole or not at all.
-fn check_size(messages: &[UiMessage]) -> Result<(), Refusal> {
+fn check_size(messages: &[UiMessage]) -> Result<(), Failure> {
     if json!(messages).to_string().len() <= MESSAGES_BYTES {
         return Ok(());
     }
     let why = format!("the messages have more than {MESSAGES_BYTES} bytes; begin a new session");
-    Err(Refusal::too_large(why))
+    Err(refuse(status::PAYLOAD_TOO_LARGE, why))
 }
 
 /// Returns the input of a run.
-fn input(session: &Session, messages: Vec<UiMessage>) -> Result<Value, Refusal> {
+fn input(session: &Session, messages: Vec<UiMessage>) -> Result<Value, Failure> {
     check_size(&messages)?;
     let snapshot = snapshot::read(None, &session.id)?.for_run();
     let request = json!({ "messages": messages, "snapshot": snapshot });

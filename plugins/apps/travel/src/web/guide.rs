@@ -4,12 +4,11 @@
 //! abilities: no scripts, no forms, no frames, and an origin of its own.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler};
+use wattle_plugin::web::{refuse, respond, status};
 
 use crate::html::Sources;
 use crate::session::{Snapshot, snapshot};
-use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, find, names, respond};
-
-const PERMANENT_REDIRECT: u16 = 308;
+use crate::web::{ErrorDocument, find};
 
 /// Returns the policy of a page with images of some services. Links may be followed in a new
 /// window, to which the restrictions do not apply.
@@ -25,15 +24,15 @@ fn policy(sources: &Sources) -> String {
 /// Shows the page; 404 if there is none.
 #[handler(GET, "/api/guide/{id}", bytes = "text/html", returns(304), error = ErrorDocument)]
 pub(crate) fn guide(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let session = find(request)?;
         let state = snapshot::read(None, &session.id)?;
         let tag = tag(&state);
-        let none = || Refusal::not_found("the session has no page yet");
+        let none = || refuse(status::NOT_FOUND, "the session has no page yet");
         let page = state.html.ok_or_else(none)?;
         let sources = Sources::read()?;
-        let response = if names(request, "if-none-match", &tag) {
-            Response::empty(NOT_MODIFIED)
+        let response = if request.has_tag("if-none-match", &tag) {
+            Response::empty(status::NOT_MODIFIED)
         } else {
             Response::bytes("text/html; charset=utf-8", page)
         };
@@ -55,10 +54,10 @@ fn tag(state: &Snapshot) -> String {
 /// prefix.
 #[handler(GET, "/api/handbook/{id}", returns(308), error = ErrorDocument)]
 pub(crate) fn handbook(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let session = find(request)?;
         let place = format!("../guide/{}", session.id);
-        Ok(Response::empty(PERMANENT_REDIRECT).with_header("location", place))
+        Ok(Response::empty(status::PERMANENT_REDIRECT).with_header("location", place))
     })
 }
 

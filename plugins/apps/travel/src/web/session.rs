@@ -3,12 +3,13 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, code, handler, json, runs,
 };
+use wattle_plugin::web::{refuse, respond, status};
 
 use crate::message::{self, StoredMessage};
 use crate::session::{self, Session, SessionView, StateView, StepView, snapshot, stored};
 use crate::web::cancel::stop;
 use crate::web::sessions::title;
-use crate::web::{ErrorDocument, NO_CONTENT, Refusal, find, respond};
+use crate::web::{ErrorDocument, find};
 
 /// Maximum size of messages, steps and snapshot in a response, in bytes. The whole response may
 /// have 4 MiB.
@@ -47,7 +48,7 @@ struct Title {
 /// beginning.
 #[handler(GET, "/api/sessions/{id}", returns = WholeSession, error = ErrorDocument)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let session = find(request)?;
         let (state, is_shortened) = state(&session)?;
         let mut room = ANSWER_BYTES.saturating_sub(json!(state).to_string().len());
@@ -60,7 +61,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
             steps: steps.shown,
             truncated: is_shortened || messages.is_cut || steps.is_cut,
         };
-        Ok(Response::json(200, &view)?)
+        Response::json(200, &view)
     })
 }
 
@@ -77,29 +78,31 @@ fn state(session: &Session) -> Result<(StateView, bool), Failure> {
 /// Renames a session: `{title}`. From then on, no video replaces the title.
 #[handler(PATCH, "/api/sessions/{id}", body = Title, returns = SessionView, error = ErrorDocument)]
 pub(crate) fn rename(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let mut session = find(request)?;
         let body: Value = request.json()?;
         if let Some(key) = body.as_object().and_then(|it| it.keys().find(|key| *key != "title")) {
-            return Err(Refusal::invalid(format!("unknown key `{key}`; only `title` can be set")));
+            let why = format!("unknown key `{key}`; only `title` can be set");
+            return Err(refuse(status::BAD_REQUEST, why));
         }
-        let title = title(&body)?.ok_or_else(|| Refusal::invalid("`title` is missing"))?;
+        let none = || refuse(status::BAD_REQUEST, "`title` is missing");
+        let title = title(&body)?.ok_or_else(none)?;
         session::set_title(&session.id, title)?;
         title.clone_into(&mut session.title);
-        Ok(Response::json(200, &session.view())?)
+        Response::json(200, &session.view())
     })
 }
 
 /// Deletes a session with its thread. An active run is stopped first.
 #[handler(DELETE, "/api/sessions/{id}", returns(204), error = ErrorDocument)]
 pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let session = stop(find(request)?)?;
         match runs::delete_thread(&session.id) {
-            Err(failure) if failure.code != code::NOT_FOUND => return Err(failure.into()),
+            Err(failure) if failure.code != code::NOT_FOUND => return Err(failure),
             _ => {}
         }
         session::delete(&session.id)?;
-        Ok(Response::empty(NO_CONTENT))
+        Ok(Response::empty(status::NO_CONTENT))
     })
 }

@@ -3,9 +3,10 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, handler, json,
 };
+use wattle_plugin::web::{Page, refuse, respond, status};
 
 use crate::session::{self, Session, SessionView, TITLE_CHARS};
-use crate::web::{CREATED, ErrorDocument, Refusal, respond};
+use crate::web::ErrorDocument;
 
 /// Default and maximum number of sessions in a list.
 const PAGE: u32 = 50;
@@ -31,11 +32,11 @@ struct SessionList {
 #[handler(POST, "/api/sessions", body = Option<NewSession>, returns(201) = SessionView,
     error = ErrorDocument)]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let body: Value = if request.body.is_empty() { json!({}) } else { request.json()? };
         let title = title(&body)?;
         let session = session::create(request.tenant.as_deref(), title)?;
-        Ok(Response::json(CREATED, &session.view())?)
+        Response::json(status::CREATED, &session.view())
     })
 }
 
@@ -43,9 +44,8 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
 #[handler(GET, "/api/sessions", query(limit: Option<u32>, offset: Option<u32>),
     returns = SessionList, error = ErrorDocument)]
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
-        let limit = number(request, "limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-        let offset = number(request, "offset")?.unwrap_or(0);
+    respond::<ErrorDocument>(request, || {
+        let Page { limit, offset } = request.page(PAGE, LARGEST_PAGE)?;
         let sessions = session::list(request.tenant.as_deref(), limit, offset)?;
         // Only running sessions can have changed since they were last read.
         let sync = |session: Session| {
@@ -53,29 +53,22 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
             Ok::<_, Failure>(session.view())
         };
         let sessions = sessions.into_iter().map(sync).collect::<Result<_, Failure>>()?;
-        Ok(Response::json(200, &SessionList { sessions })?)
+        Response::json(200, &SessionList { sessions })
     })
 }
 
 /// Returns the title in a body; `None` if there is none.
-pub(super) fn title(body: &Value) -> Result<Option<&str>, Refusal> {
+pub(super) fn title(body: &Value) -> Result<Option<&str>, Failure> {
     let title = match body.get("title") {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(title)) => title.trim(),
-        Some(_) => return Err(Refusal::invalid("`title` must be a text")),
+        Some(_) => return Err(refuse(status::BAD_REQUEST, "`title` must be a text")),
     };
     if title.is_empty() || title.chars().count() > TITLE_CHARS {
         let why = format!("`title` must have 1 to {TITLE_CHARS} characters");
-        return Err(Refusal::invalid(why));
+        return Err(refuse(status::BAD_REQUEST, why));
     }
     Ok(Some(title))
-}
-
-fn number(request: &Request, name: &str) -> Result<Option<u32>, Refusal> {
-    let read = |text: &str| {
-        text.parse().map_err(|_| Refusal::invalid(format!("`{name}` must be a whole number")))
-    };
-    request.query(name).map(read).transpose()
 }
 
 #[cfg(test)]

@@ -3,15 +3,14 @@
 use wattle_plugin::prelude::{
     Extra, Failure, JsonSchema, Request, Response, Serialize, Value, handler, sql,
 };
+use wattle_plugin::web::{refuse, respond, status};
 
 use crate::DATABASE;
 use crate::block::Block;
 use crate::preview::Preview;
 use crate::session::snapshot::Refused;
 use crate::session::{Session, Snapshot, StateView, lock, snapshot};
-use crate::web::{ErrorDocument, NOT_MODIFIED, Refusal, find, names, respond};
-
-const PRECONDITION_FAILED: u16 = 412;
+use crate::web::{ErrorDocument, find};
 
 /// Changes of the snapshot.
 #[expect(
@@ -42,11 +41,11 @@ struct Overtaken {
 #[handler(GET, "/api/sessions/{id}/state", returns = StateView, returns(304),
     error = ErrorDocument)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let state = snapshot::read(None, &find(request)?.id)?;
-        if names(request, "if-none-match", &tag(&state)) {
-            let response = Response::empty(NOT_MODIFIED).with_header("etag", tag(&state));
-            return Ok(response);
+        let tag = tag(&state);
+        if request.has_tag("if-none-match", &tag) {
+            return Ok(Response::empty(status::NOT_MODIFIED).with_header("etag", tag));
         }
         tagged(200, &state.view(), &state)
     })
@@ -59,22 +58,22 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
 #[handler(PATCH, "/api/sessions/{id}/state", body = StatePatch, returns = StateView,
     returns(412) = Overtaken, error = ErrorDocument)]
 pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
-    answer(|| {
+    respond::<ErrorDocument>(request, || {
         let session = find(request)?;
         let body: Value = request.json()?;
         let preview = Preview::of(&session.id)?;
         let transaction = sql::database(DATABASE).begin()?;
         lock(&transaction, &session.id)?;
         let mut state = snapshot::read(Some(&transaction), &session.id)?;
-        if request.header("if-match").is_some() && !names(request, "if-match", &tag(&state)) {
+        if request.header("if-match").is_some() && !request.has_tag("if-match", &tag(&state)) {
             transaction.rollback()?;
             return overtaken(&state);
         }
         if let Err(why) = snapshot::patch(&mut state, &body, &preview) {
             transaction.rollback()?;
             return Err(match why {
-                Refused::Invalid(why) => Refusal::invalid(why),
-                Refused::TooLarge(why) => Refusal::too_large(why),
+                Refused::Invalid(why) => refuse(status::BAD_REQUEST, why),
+                Refused::TooLarge(why) => refuse(status::PAYLOAD_TOO_LARGE, why),
             });
         }
         snapshot::write(&transaction, &session, &state)?;
@@ -83,19 +82,19 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-fn written(session: &Session) -> Result<Response, Refusal> {
+fn written(session: &Session) -> Result<Response, Failure> {
     let state = snapshot::read(None, &session.id)?;
     tagged(200, &state.view(), &state)
 }
 
 /// Returns the response to a request that would overwrite a revision that it does not know.
-fn overtaken(state: &Snapshot) -> Result<Response, Refusal> {
+fn overtaken(state: &Snapshot) -> Result<Response, Failure> {
     let error = "the guide was changed elsewhere in the meantime; nothing was saved";
     let overtaken = Overtaken { error: error.to_owned(), state: state.view() };
-    tagged(PRECONDITION_FAILED, &overtaken, state)
+    tagged(status::PRECONDITION_FAILED, &overtaken, state)
 }
 
-fn tagged(status: u16, document: &impl Serialize, state: &Snapshot) -> Result<Response, Refusal> {
+fn tagged(status: u16, document: &impl Serialize, state: &Snapshot) -> Result<Response, Failure> {
     Ok(Response::json(status, document)?.with_header("etag", tag(state)))
 }
 

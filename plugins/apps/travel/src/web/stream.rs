@@ -1,15 +1,16 @@
 //! `GET /api/chat/{id}/stream`: the stream of a run, for a page that reconnects.
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, handler};
+use wattle_plugin::web::{respond, status};
 
-use crate::web::{ErrorDocument, NO_CONTENT, find, respond, running, stream_of};
+use crate::web::{ErrorDocument, find, running, stream_of};
 
 /// Hands off the stream of the active run, from its beginning; 204 if there is none.
 #[handler(GET, "/api/chat/{id}/stream", events = Value, returns(204), error = ErrorDocument)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
-    answer(|| match running(&find(request)?) {
-        Some(run) => Ok(stream_of(&run)?),
-        None => Ok(Response::empty(NO_CONTENT)),
+    respond::<ErrorDocument>(request, || match running(&find(request)?) {
+        Some(run) => stream_of(&run),
+        None => Ok(Response::empty(status::NO_CONTENT)),
     })
 }
 
