@@ -1,15 +1,13 @@
 //! The owner of a session: an admin, and on a host with tenants an admin of one tenant.
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, Request, Serialize};
+use wattle_plugin::web::{refuse, status};
 
 use crate::setting;
 
 /// Header with the id of the admin. It does not authenticate the caller: a proxy in front must set
 /// it.
 pub(crate) const ADMIN_HEADER: &str = "x-admin-id";
-
-/// Status of a request with a malformed header.
-const BAD_REQUEST: u16 = 400;
 
 /// An admin of a tenant. The tenant is empty on a host without tenants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +28,7 @@ impl Owner {
         let admin_id = match request.header(ADMIN_HEADER).map(str::trim) {
             None | Some("") => setting::default_admin()?,
             Some(text) => text.parse().map_err(|_| {
-                Failure::invalid(format!("请求头 {ADMIN_HEADER} 必须是整数"))
-                    .with_status(BAD_REQUEST)
+                refuse(status::BAD_REQUEST, format!("请求头 {ADMIN_HEADER} 必须是整数"))
             })?,
         };
         Ok(Self { tenant: request.tenant.clone().unwrap_or_default(), admin_id })

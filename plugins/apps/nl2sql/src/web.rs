@@ -10,12 +10,7 @@ pub(crate) mod sessions;
 pub(crate) mod suggestions;
 
 use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, code};
-
-const BAD_REQUEST: u16 = 400;
-const NOT_FOUND: u16 = 404;
-const CONFLICT: u16 = 409;
-const INTERNAL: u16 = 500;
-const BAD_GATEWAY: u16 = 502;
+use wattle_plugin::web::{ErrorForm, refuse, status};
 
 /// Default and maximum number of items in a list.
 const PAGE: u32 = 50;
@@ -55,33 +50,19 @@ fn ok(data: &impl Serialize) -> Result<Response, Failure> {
     Response::json(200, &Envelope { code: 0, message: "ok".to_owned(), data })
 }
 
-fn error(status: u16, message: &str) -> Result<Response, Failure> {
-    let envelope = ErrorEnvelope { code: status, message: message.to_owned(), data: () };
-    Response::json(status, &envelope)
-}
-
-/// Converts the result of a handler to a response in the app's format.
-fn respond(worked: Result<Response, Failure>) -> Result<Response, Failure> {
-    match worked {
-        Ok(response) => Ok(response),
-        Err(failure) => {
-            error(failure.status().unwrap_or_else(|| status(&failure)), &failure.message)
-        }
+impl ErrorForm for ErrorEnvelope {
+    fn new(_request: &Request, status: u16, failure: Failure) -> Self {
+        Self { code: status, message: failure.message, data: () }
     }
-}
 
-/// Returns the status of a failure. Models and databases are upstream of this app; other failures
-/// are its own.
-fn status(failure: &Failure) -> u16 {
-    match failure.code.as_str() {
-        code::BUSY | code::CONFLICT => CONFLICT,
-        code::UNAVAILABLE | code::TIMEOUT | code::RATE_LIMITED => BAD_GATEWAY,
-        _ => INTERNAL,
+    /// Models and databases are upstream of this app; other failures are its own.
+    fn status(failure: &Failure) -> Option<u16> {
+        Some(failure.status().unwrap_or(match failure.code.as_str() {
+            code::BUSY | code::CONFLICT => status::CONFLICT,
+            code::UNAVAILABLE | code::TIMEOUT | code::RATE_LIMITED => status::BAD_GATEWAY,
+            _ => status::INTERNAL_SERVER_ERROR,
+        }))
     }
-}
-
-fn refuse(status: u16, message: impl Into<String>) -> Failure {
-    Failure::invalid(message).with_status(status)
 }
 
 /// Parses `offset` and `limit` of a list.
@@ -89,12 +70,12 @@ fn page(request: &Request) -> Result<(u32, u32), Failure> {
     let number = |name: &str, default: u32| match request.query(name) {
         None | Some("") => Ok(default),
         Some(text) => {
-            text.parse().map_err(|_| refuse(BAD_REQUEST, format!("{name} 必须是非负整数")))
+            text.parse().map_err(|_| refuse(status::BAD_REQUEST, format!("{name} 必须是非负整数")))
         }
     };
     let limit = number("limit", PAGE)?;
     if !(1..=LARGEST_PAGE).contains(&limit) {
-        return Err(refuse(BAD_REQUEST, format!("limit 必须在 1 到 {LARGEST_PAGE} 之间")));
+        return Err(refuse(status::BAD_REQUEST, format!("limit 必须在 1 到 {LARGEST_PAGE} 之间")));
     }
     Ok((number("offset", 0)?, limit))
 }
@@ -107,7 +88,7 @@ fn check_session(name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(refuse(
-        BAD_REQUEST,
+        status::BAD_REQUEST,
         format!("session_id 只能包含字母、数字、- 和 _，长度 1 到 {SESSION_CHARACTERS}"),
     ))
 }

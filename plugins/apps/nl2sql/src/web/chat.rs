@@ -5,15 +5,13 @@ use wattle_plugin::prelude::{
     random, runs,
 };
 use wattle_plugin::runs::{EndedRun, Start};
-use wattle_plugin::web::HandOff;
+use wattle_plugin::web::{HandOff, refuse, respond, status};
 
 use crate::owner::{Owner, RunContext};
 use crate::state::ResultReturnResult;
 use crate::store::{history, sessions};
 use crate::web::event::StreamEvent;
-use crate::web::{
-    BAD_REQUEST, CONFLICT, Envelope, ErrorEnvelope, check_session, ok, refuse, respond,
-};
+use crate::web::{Envelope, ErrorEnvelope, check_session, ok};
 use crate::{GRAPH, setting};
 
 /// Maximum number of characters of a question. Longer messages are documents, in which models lose
@@ -43,38 +41,33 @@ struct Question {
 #[handler(POST, "/api/chat", body = Question, returns = Envelope<ResultReturnResult>,
     error = ErrorEnvelope)]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
-    answer(question(request).and_then(|start| {
-        let ended = runs::wait(&begin(start)?)?;
+    respond::<ErrorEnvelope>(request, || {
+        let ended = runs::wait(&begin(question(request)?)?)?;
         ok(&result(&ended)?)
-    }))
+    })
 }
 
 /// Answers a question and streams every step.
 #[handler(POST, "/api/chat/stream", body = Question, events = StreamEvent, error = ErrorEnvelope)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
-    answer(question(request).and_then(|start| {
-        let run = begin(start)?;
-        Ok(Response::hand_off_from(HandOff {
-            thread_id: run.thread_id,
-            run_id: Some(run.run_id),
-            format: StreamFormat::Custom(STREAM.to_owned()),
-            after: None,
-            extra: wattle_plugin::Extra::new(),
-        }))
-    }))
+    respond::<ErrorEnvelope>(request, || {
+        let run = begin(question(request)?)?;
+        let format = StreamFormat::Custom(STREAM.to_owned());
+        Ok(Response::hand_off_from(HandOff::run(run.thread_id, run.run_id, format)))
+    })
 }
 
 /// Creates the run that answers a question. A session has one thread. Each question is a run of its
 /// own, which gets nothing of earlier questions except the history.
 fn question(request: &Request) -> Result<Start, Failure> {
     let owner = Owner::of_request(request)?;
-    let body: Question = request
-        .json()
-        .map_err(|failure| refuse(BAD_REQUEST, format!("请求格式不正确：{}", failure.message)))?;
+    let body: Question = request.json().map_err(|failure| {
+        refuse(status::BAD_REQUEST, format!("请求格式不正确：{}", failure.message))
+    })?;
     let message = body.message.trim();
     if message.is_empty() || message.chars().count() > MESSAGE_CHARACTERS {
         let allowed = format!("message 的长度必须在 1 到 {MESSAGE_CHARACTERS} 之间");
-        return Err(refuse(BAD_REQUEST, allowed));
+        return Err(refuse(status::BAD_REQUEST, allowed));
     }
     let model_name = model(body.model_name)?;
     let session_id = match body.session_id.filter(|it| !it.is_empty()) {
@@ -106,7 +99,7 @@ fn question(request: &Request) -> Result<Start, Failure> {
 
 fn begin(start: Start) -> Result<runs::RunRef, Failure> {
     start.start().map_err(|failure| match failure.code.as_str() {
-        code::BUSY => refuse(CONFLICT, "该会话正在处理上一个问题，请稍后再试"),
+        code::BUSY => refuse(status::CONFLICT, "该会话正在处理上一个问题，请稍后再试"),
         _ => failure,
     })
 }
@@ -128,7 +121,7 @@ fn model(wanted: Option<String>) -> Result<String, Failure> {
     if name == default || setting::models()?.contains_key(&name) {
         return Ok(name);
     }
-    Err(refuse(BAD_REQUEST, format!("没有名为 `{name}` 的模型")))
+    Err(refuse(status::BAD_REQUEST, format!("没有名为 `{name}` 的模型")))
 }
 
 fn fresh_session() -> String {

@@ -1,25 +1,27 @@
 //! `GET /api/chat/downloads/{file}`: a result as CSV, for its owner.
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler};
+use wattle_plugin::web::{refuse, respond, status};
 
 use crate::owner::Owner;
 use crate::store::downloads;
-use crate::web::{ErrorEnvelope, NOT_FOUND, refuse, respond};
+use crate::web::ErrorEnvelope;
 
 /// Sends a file.
 #[handler(GET, "/api/chat/downloads/{file}", bytes = "text/csv", error = ErrorEnvelope)]
 pub(crate) fn download(request: &Request) -> Result<Response, Failure> {
-    answer(Owner::of_request(request).and_then(|owner| {
+    respond::<ErrorEnvelope>(request, || {
+        let owner = Owner::of_request(request)?;
         let file: String = request.param("file")?;
         // A file of another owner gets the same response as a missing file.
-        let missing = || refuse(NOT_FOUND, "文件不存在或已过期");
+        let missing = || refuse(status::NOT_FOUND, "文件不存在或已过期");
         if !is_name(&file) {
             return Err(missing());
         }
         let blob = downloads::find(&file, &owner)?.ok_or_else(missing)?;
         Ok(Response::blob(blob)
             .with_header("content-disposition", format!("attachment; filename=\"{file}\"")))
-    }))
+    })
 }
 
 /// Returns true for a file name that the app creates, which is never a path.

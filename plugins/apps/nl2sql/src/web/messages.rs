@@ -3,12 +3,13 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, blob, code, handler, runs,
 };
+use wattle_plugin::web::{refuse, respond, status};
 
 use crate::state::Row;
 use crate::store::history::{AnswerRows, Message};
 use crate::store::{downloads, history, workflow_log};
 use crate::web::sessions::{delete_thread, owned};
-use crate::web::{Deleted, Envelope, ErrorEnvelope, NOT_FOUND, ok, page, refuse, respond};
+use crate::web::{Deleted, Envelope, ErrorEnvelope, ok, page};
 
 /// Status of a thread with an active run.
 const RUNNING: &str = "running";
@@ -51,22 +52,24 @@ struct RowList {
     query(offset: Option<u32>, limit: Option<u32>), returns = Envelope<MessageList>,
     error = ErrorEnvelope)]
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
-    answer(owned(request).and_then(|session_id| {
+    respond::<ErrorEnvelope>(request, || {
+        let session_id = owned(request)?;
         let (offset, limit) = page(request)?;
         // Read before the messages, so that the list has an answer that is written in between.
         let pending = pending(&session_id)?;
         let (messages, total) = history::list(&session_id, offset, limit)?;
         ok(&MessageList { session_id, messages, total, offset, limit, pending })
-    }))
+    })
 }
 
 /// Returns all rows of an answer, of which the list has the first ones.
 #[handler(GET, "/api/chat/sessions/{id}/messages/{message}/rows", returns = Envelope<RowList>,
     error = ErrorEnvelope)]
 pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
-    answer(owned(request).and_then(|session_id| {
+    respond::<ErrorEnvelope>(request, || {
+        let session_id = owned(request)?;
         let text: String = request.param("message")?;
-        let missing = || refuse(NOT_FOUND, "消息不存在，或它的结果已经删除");
+        let missing = || refuse(status::NOT_FOUND, "消息不存在，或它的结果已经删除");
         let message = text.parse::<i64>().map_err(|_| missing())?;
         let rows = match history::rows(&session_id, message)?.ok_or_else(missing)? {
             AnswerRows::Shown(rows) => rows,
@@ -77,7 +80,7 @@ pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
             },
         };
         ok(&RowList { session_id, message_id: message, rows })
-    }))
+    })
 }
 
 /// Returns the status of a question without an answer: `running`, or `failed` with the reason. A
@@ -98,10 +101,11 @@ fn pending(session_id: &str) -> Result<Option<Pending>, Failure> {
 #[handler(DELETE, "/api/chat/sessions/{id}/messages", returns = Envelope<Deleted>,
     error = ErrorEnvelope)]
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
-    answer(owned(request).and_then(|session_id| {
+    respond::<ErrorEnvelope>(request, || {
+        let session_id = owned(request)?;
         delete_thread(&session_id)?;
         history::delete(&session_id)?;
         downloads::delete(&session_id)?;
         ok(&Deleted { session_id, deleted: true })
-    }))
+    })
 }

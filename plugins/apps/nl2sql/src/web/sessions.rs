@@ -3,10 +3,11 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, code, handler, runs,
 };
+use wattle_plugin::web::respond;
 
 use crate::owner::Owner;
 use crate::store::sessions::{self, Session};
-use crate::web::{Deleted, Envelope, ErrorEnvelope, check_session, ok, page, respond};
+use crate::web::{Deleted, Envelope, ErrorEnvelope, check_session, ok, page};
 
 /// A page of sessions, the last used first.
 #[derive(Serialize, JsonSchema)]
@@ -22,21 +23,23 @@ struct SessionList {
 #[handler(GET, "/api/chat/sessions", query(offset: Option<u32>, limit: Option<u32>),
     returns = Envelope<SessionList>, error = ErrorEnvelope)]
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
-    answer(Owner::of_request(request).and_then(|owner| {
+    respond::<ErrorEnvelope>(request, || {
+        let owner = Owner::of_request(request)?;
         let (offset, limit) = page(request)?;
         let (sessions, total) = sessions::list(&owner, offset, limit)?;
         ok(&SessionList { sessions, total, offset, limit })
-    }))
+    })
 }
 
 /// Deletes a session with all its data.
 #[handler(DELETE, "/api/chat/sessions/{id}", returns = Envelope<Deleted>, error = ErrorEnvelope)]
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
-    answer(owned(request).and_then(|session_id| {
+    respond::<ErrorEnvelope>(request, || {
+        let session_id = owned(request)?;
         delete_thread(&session_id)?;
         sessions::delete(&session_id)?;
         ok(&Deleted { session_id, deleted: true })
-    }))
+    })
 }
 
 /// Returns the session in the path, if it belongs to the caller.

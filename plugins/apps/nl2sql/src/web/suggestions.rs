@@ -1,9 +1,10 @@
 //! `GET /api/chat/suggestions`: example questions for a page, from the settings.
 
 use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, handler};
+use wattle_plugin::web::respond;
 
 use crate::setting;
-use crate::web::{Envelope, ErrorEnvelope, ok, respond};
+use crate::web::{Envelope, ErrorEnvelope, ok};
 
 /// Example questions.
 #[derive(Serialize, JsonSchema)]
@@ -13,8 +14,8 @@ struct Suggestions {
 
 /// Lists the example questions.
 #[handler(GET, "/api/chat/suggestions", returns = Envelope<Suggestions>, error = ErrorEnvelope)]
-pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
-    answer(setting::suggestions().and_then(|suggestions| ok(&Suggestions { suggestions })))
+pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
+    respond::<ErrorEnvelope>(request, || ok(&Suggestions { suggestions: setting::suggestions()? }))
 }
 
 #[cfg(test)]
