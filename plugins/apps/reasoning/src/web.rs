@@ -10,8 +10,10 @@ pub(crate) mod tenant_llm;
 pub(crate) mod trace;
 
 use wattle_plugin::prelude::{Failure, JsonSchema, Request, Serialize, Value};
+use wattle_plugin::web::refuse;
+use wattle_plugin::web::status::{CONFLICT, NOT_FOUND};
 
-use self::envelope::{Envelope, ErrorEnvelope, Refusal, respond};
+use self::envelope::{BUSY, Envelope, ErrorEnvelope, respond};
 use crate::result::ModelOutput;
 use crate::session::{
     self, Clarification, PendingClarification, Session, Status, TurnRow, TurnView, status,
@@ -50,14 +52,15 @@ struct WaitingTurn {
 }
 
 /// Returns the session that a request names, if it belongs to the request's tenant.
-fn find(request: &Request) -> Result<Session, Refusal> {
+fn find(request: &Request) -> Result<Session, Failure> {
     let id: String = request.param("session_id")?;
     let tenant = request.tenant.as_deref();
-    session::find(tenant, &id)?.ok_or_else(|| Refusal::not_found(format!("没有会话 `{id}`")))
+    let none = || refuse(NOT_FOUND, format!("没有会话 `{id}`"));
+    session::find(tenant, &id)?.ok_or_else(none)
 }
 
 /// Returns the response data for a turn that has ended or waits for a clarification.
-fn outcome(session: &Session, turn: &TurnRow) -> Result<Outcome, Refusal> {
+fn outcome(session: &Session, turn: &TurnRow) -> Result<Outcome, Failure> {
     match turn.status.as_str() {
         status::COMPLETED => Ok(Outcome::Completed(CompletedTurn {
             session_id: session.id.clone(),
@@ -68,11 +71,11 @@ fn outcome(session: &Session, turn: &TurnRow) -> Result<Outcome, Refusal> {
         })),
         status::WAITING => match session::pending(session)? {
             Some(asked) => Ok(waiting(session, turn, &asked)),
-            None => Err(Refusal::conflict("会话的状态已改变，请重试")),
+            None => Err(refuse(CONFLICT, "会话的状态已改变，请重试")),
         },
         status::FAILED => Err(failed(turn.error.as_ref())),
-        status::CANCELLED => Err(Refusal::conflict("会话已取消")),
-        _ => Err(Refusal::conflict("会话正在运行，请稍后重试")),
+        status::CANCELLED => Err(refuse(CONFLICT, "会话已取消")),
+        _ => Err(refuse(CONFLICT, BUSY)),
     }
 }
 
@@ -85,14 +88,14 @@ fn waiting(session: &Session, turn: &TurnRow, asked: &Clarification) -> Outcome 
     })
 }
 
-/// Returns the refusal for a failed turn, with the status that clients of this service expect.
-fn failed(error: Option<&Value>) -> Refusal {
+/// Returns the failure of a turn. Its code determines the status that clients of this service
+/// expect.
+fn failed(error: Option<&Value>) -> Failure {
     let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
     let message = text("message").unwrap_or("the run failed");
     match text("code") {
-        Some(model::LLM) => Refusal::llm(message),
-        Some(mcp::MCP) => Refusal::mcp(message),
-        _ => Refusal::from(Failure::internal(message)),
+        Some(code @ (model::LLM | mcp::MCP)) => Failure::new(code, message),
+        _ => Failure::internal(message),
     }
 }
 

@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, 
 use wattle_plugin::runs::RunRef;
 
 use crate::session::{self, Status, status};
-use crate::web::{Envelope, ErrorEnvelope, answer, find};
+use crate::web::{Envelope, ErrorEnvelope, find, respond};
 
 /// A cancelled session.
 #[derive(Serialize, JsonSchema)]
@@ -18,7 +18,7 @@ struct CancelledSession {
 #[handler(POST, "/api/v1/reasoning/sessions/{session_id}/cancel",
     returns = Envelope<CancelledSession>, error = ErrorEnvelope)]
 pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
-    answer(request, || {
+    respond(request, || {
         let tenant = request.tenant.as_deref();
         let (mut session, thread) = session::sync(tenant, find(request)?)?;
         let running = thread.filter(|thread| thread.status == "running");

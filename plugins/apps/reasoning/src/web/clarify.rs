@@ -3,10 +3,12 @@
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, Serialize, Value, handler,
 };
+use wattle_plugin::web::refuse;
+use wattle_plugin::web::status::BAD_REQUEST;
 
 use crate::session::{self, Status, status};
 use crate::web::sessions::input;
-use crate::web::{Envelope, ErrorEnvelope, Refusal, find, respond};
+use crate::web::{Envelope, ErrorEnvelope, find, respond};
 
 /// The only type of answers.
 const TYPE: &str = "clarification";
@@ -60,7 +62,7 @@ pub(crate) fn clarify(request: &Request) -> Result<Response, Failure> {
         let body: ClarifyRequest = request.json()?;
         let text = input(text_of(&body.answer)?)?;
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
-        let none = || Refusal::invalid("会话没有待回答的澄清问题");
+        let none = || refuse(BAD_REQUEST, "会话没有待回答的澄清问题");
         let asked = session::pending(&session)?.ok_or_else(none)?;
         let turns = session::turns(&session.id)?;
         let turn = turns.iter().find(|turn| turn.id == asked.turn_id).ok_or_else(none)?;
@@ -73,12 +75,12 @@ pub(crate) fn clarify(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-fn text_of(answer: &Value) -> Result<&str, Refusal> {
+fn text_of(answer: &Value) -> Result<&str, Failure> {
     if answer.get("type").and_then(Value::as_str) != Some(TYPE) {
-        return Err(Refusal::invalid(format!("answer.type 必须是 {TYPE}")));
+        return Err(refuse(BAD_REQUEST, format!("answer.type 必须是 {TYPE}")));
     }
     let mut texts = TEXTS.iter().filter_map(|name| answer.get(name)?.as_str());
-    texts.next().ok_or_else(|| Refusal::invalid("answer.text 不能为空"))
+    texts.next().ok_or_else(|| refuse(BAD_REQUEST, "answer.text 不能为空"))
 }
 
 #[cfg(test)]

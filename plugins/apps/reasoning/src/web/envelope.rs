@@ -1,19 +1,20 @@
 //! The envelope of every response, and the codes of errors.
 
-use wattle_plugin::prelude::{
-    Failure, JsonSchema, Request, Response, Serialize, code, log, random,
+use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, code, random};
+use wattle_plugin::web::status::{
+    BAD_GATEWAY, BAD_REQUEST, CONFLICT, INTERNAL_SERVER_ERROR, NOT_FOUND,
 };
+use wattle_plugin::web::{self, ErrorForm};
 
-const OK: u16 = 200;
-const BAD_REQUEST: u16 = 400;
-const NOT_FOUND: u16 = 404;
-const CONFLICT: u16 = 409;
-const INTERNAL: u16 = 500;
-const BAD_GATEWAY: u16 = 502;
+use crate::mcp::MCP;
+use crate::model::LLM;
 
 /// Status of a failed model call. Clients of the service that this app replaces expect 400; 502
 /// would be more precise.
 const LLM_UNAVAILABLE: u16 = BAD_REQUEST;
+
+/// Error of a request during a run.
+pub(crate) const BUSY: &str = "会话正在运行，请稍后重试";
 
 /// Codes in the envelope.
 const INVALID_CODE: u32 = 4000;
@@ -50,69 +51,47 @@ pub(crate) struct ErrorEnvelope {
     trace_id: String,
 }
 
-/// Error of a request, which becomes the response.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    status: u16,
-    code: u32,
-    message: String,
-}
-
-impl Refusal {
-    /// Returns the refusal of an invalid request.
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self { status: BAD_REQUEST, code: INVALID_CODE, message: message.into() }
+impl ErrorForm for ErrorEnvelope {
+    fn new(request: &Request, status: u16, failure: Failure) -> Self {
+        let code = match (failure.code.as_str(), status) {
+            (LLM, _) => LLM_CODE,
+            (MCP, _) => MCP_CODE,
+            (_, BAD_REQUEST) => INVALID_CODE,
+            (_, NOT_FOUND) => NOT_FOUND_CODE,
+            (_, CONFLICT) => CONFLICT_CODE,
+            _ => INTERNAL_CODE,
+        };
+        let is_busy = failure.code == code::BUSY;
+        let message = if is_busy { BUSY.to_owned() } else { failure.message };
+        Self { code, message, data: (), trace_id: trace_id(request) }
     }
 
-    /// Returns the refusal of a request for something that does not exist.
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self { status: NOT_FOUND, code: NOT_FOUND_CODE, message: message.into() }
-    }
-
-    /// Returns the refusal of a request that does not match the status of the session.
-    pub(crate) fn conflict(message: impl Into<String>) -> Self {
-        Self { status: CONFLICT, code: CONFLICT_CODE, message: message.into() }
-    }
-
-    /// Returns the refusal for a failed model call.
-    pub(crate) fn llm(message: impl Into<String>) -> Self {
-        Self { status: LLM_UNAVAILABLE, code: LLM_CODE, message: message.into() }
-    }
-
-    /// Returns the refusal for a failed call of a service.
-    pub(crate) fn mcp(message: impl Into<String>) -> Self {
-        Self { status: BAD_GATEWAY, code: MCP_CODE, message: message.into() }
+    fn status(failure: &Failure) -> Option<u16> {
+        Some(failure.status().unwrap_or(match failure.code.as_str() {
+            code::INVALID => BAD_REQUEST,
+            code::BUSY => CONFLICT,
+            LLM => LLM_UNAVAILABLE,
+            MCP => BAD_GATEWAY,
+            _ => INTERNAL_SERVER_ERROR,
+        }))
     }
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        match failure.code.as_str() {
-            code::BUSY => Self::conflict("会话正在运行，请稍后重试"),
-            code::INVALID => Self::invalid(failure.message),
-            _ => {
-                log::error!("a request failed: {failure}");
-                Self { status: INTERNAL, code: INTERNAL_CODE, message: failure.message }
-            }
-        }
-    }
-}
-
-/// Responds to a request with the data or the refusal that `work` returns.
+/// Responds to a request with the data or the failure that `work` returns.
 pub(crate) fn respond<T: Serialize>(
     request: &Request,
-    work: impl FnOnce() -> Result<T, Refusal>,
+    work: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<Response, Failure> {
-    let trace_id = match request.header(TRACE_HEADER) {
+    web::respond::<ErrorEnvelope>(request, || {
+        let (message, data) = ("ok".to_owned(), work()?);
+        Response::json(200, &Envelope { code: 0, message, data, trace_id: trace_id(request) })
+    })
+}
+
+/// Returns the caller's trace id, or a new one.
+fn trace_id(request: &Request) -> String {
+    match request.header(TRACE_HEADER) {
         Some(given) if !given.is_empty() && given.len() <= TRACE_BYTES => given.to_owned(),
         _ => random::uuid(),
-    };
-    match work() {
-        Ok(data) => {
-            Response::json(OK, &Envelope { code: 0, message: "ok".to_owned(), data, trace_id })
-        }
-        Err(Refusal { status, code, message }) => {
-            Response::json(status, &ErrorEnvelope { code, message, data: (), trace_id })
-        }
     }
 }

@@ -3,12 +3,14 @@
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, handler, json, runs,
 };
+use wattle_plugin::web::refuse;
+use wattle_plugin::web::status::CONFLICT;
 
 use crate::GRAPH;
 use crate::session::{self, Session, TurnRow, status};
 use crate::state::Turn;
 use crate::web::sessions::input;
-use crate::web::{Envelope, ErrorEnvelope, Outcome, Refusal, find, outcome, respond, waiting};
+use crate::web::{BUSY, Envelope, ErrorEnvelope, Outcome, find, outcome, respond, waiting};
 
 /// A further message of the user. Without one, the newest turn is run.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -26,7 +28,7 @@ pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
         let tenant = request.tenant.as_deref();
         let (session, thread) = session::sync(tenant, find(request)?)?;
         if thread.is_some_and(|thread| thread.status == "running") {
-            return Err(Refusal::conflict("会话正在运行，请稍后重试"));
+            return Err(refuse(CONFLICT, BUSY));
         }
         let newest = session::newest_turn(&session.id)?;
         if let Some(asked) = session::pending(&session)? {
@@ -50,9 +52,9 @@ fn turn_to_run(
     session: &Session,
     newest: TurnRow,
     user_input: Option<&str>,
-) -> Result<TurnDecision, Refusal> {
+) -> Result<TurnDecision, Failure> {
     if session.status == status::CANCELLED {
-        return Err(Refusal::conflict("会话已取消，请创建新的会话"));
+        return Err(refuse(CONFLICT, "会话已取消，请创建新的会话"));
     }
     let Some(user_input) = user_input else {
         // A failed turn is retried.
@@ -72,7 +74,7 @@ fn turn_to_run(
 
 /// Starts a run of the turn and waits for it. Another request that reads the session can record the
 /// run first. After a crash in between nothing is lost, because the state of the run has its turn.
-fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Outcome, Refusal> {
+fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Outcome, Failure> {
     let works_for = Turn {
         session_id: session.id.clone(),
         turn_id: turn.id.clone(),

@@ -3,9 +3,11 @@
 use wattle_plugin::prelude::{
     Deserialize, Extra, Failure, JsonSchema, Request, Response, Serialize, Value, handler, json,
 };
+use wattle_plugin::web::refuse;
+use wattle_plugin::web::status::BAD_REQUEST;
 
 use crate::session::{self, ClarificationView, PendingClarification, Status, TurnView, WholeTurn};
-use crate::web::{Envelope, ErrorEnvelope, Refusal, find, respond};
+use crate::web::{Envelope, ErrorEnvelope, find, respond};
 
 /// Maximum characters of a message. A question has a few sentences, and a longer text makes model
 /// calls expensive.
@@ -64,22 +66,22 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
 }
 
 /// Returns the trimmed input of the user.
-pub(super) fn input(text: &str) -> Result<&str, Refusal> {
+pub(super) fn input(text: &str) -> Result<&str, Failure> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Refusal::invalid("user_input 不能为空"));
+        return Err(refuse(BAD_REQUEST, "user_input 不能为空"));
     }
     if text.chars().count() > INPUT_CHARACTERS {
-        return Err(Refusal::invalid(format!("user_input 不能超过 {INPUT_CHARACTERS} 个字符")));
+        return Err(refuse(BAD_REQUEST, format!("user_input 不能超过 {INPUT_CHARACTERS} 个字符")));
     }
     Ok(text)
 }
 
-fn metadata(metadata: Option<Value>) -> Result<Value, Refusal> {
+fn metadata(metadata: Option<Value>) -> Result<Value, Failure> {
     match metadata {
         None | Some(Value::Null) => Ok(json!({})),
         Some(object @ Value::Object(_)) if object.to_string().len() <= METADATA_BYTES => Ok(object),
-        Some(_) => Err(Refusal::invalid("metadata 必须是不超过 16 KiB 的 JSON 对象")),
+        Some(_) => Err(refuse(BAD_REQUEST, "metadata 必须是不超过 16 KiB 的 JSON 对象")),
     }
 }
 

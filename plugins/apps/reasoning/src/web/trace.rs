@@ -1,10 +1,12 @@
 //! `GET /api/v1/reasoning/sessions/{session_id}/trace`: the audit trail.
 
 use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, handler};
+use wattle_plugin::web::refuse;
+use wattle_plugin::web::status::BAD_REQUEST;
 
 use crate::audit::{self, TraceEvent};
 use crate::session::{self, Status};
-use crate::web::{Envelope, ErrorEnvelope, Refusal, find, respond};
+use crate::web::{Envelope, ErrorEnvelope, find, respond};
 
 /// Default number of rows in a response.
 const LIMIT: i64 = 1_000;
@@ -39,8 +41,6 @@ pub(crate) fn trace(request: &Request) -> Result<Response, Failure> {
     })
 }
 
-fn number(request: &Request, name: &str) -> Result<Option<i64>, Refusal> {
-    let read =
-        |text: &str| text.parse().map_err(|_| Refusal::invalid(format!("{name} 必须是整数")));
-    request.query(name).map(read).transpose()
+fn number(request: &Request, name: &str) -> Result<Option<i64>, Failure> {
+    request.number(name).map_err(|_| refuse(BAD_REQUEST, format!("{name} 必须是整数")))
 }
