@@ -7,24 +7,11 @@ pub(crate) mod portfolios;
 pub(crate) mod resume;
 pub(crate) mod threads;
 
-use wattle_plugin::prelude::{Failure, Response, Value, code, runs};
+use wattle_plugin::prelude::{Failure, Value, code, runs};
 use wattle_plugin::runs::Thread;
+use wattle_plugin::web::{refuse, status};
 
 use crate::confirm;
-use crate::web::document::ErrorDocument;
-
-const BAD_REQUEST: u16 = 400;
-const GONE: u16 = 410;
-const TOO_LARGE: u16 = 413;
-const UNPROCESSABLE: u16 = 422;
-const INTERNAL: u16 = 500;
-const BAD_GATEWAY: u16 = 502;
-
-/// Error for a body that is not JSON of the expected form.
-const NOT_UNDERSTOOD: &str = "请求格式不正确";
-
-/// Error for a thread that has expired or never existed.
-const EXPIRED: &str = "上次解析结果已过期，请重新输入";
 
 /// Returns the thread, or `None` if it does not exist. A text that cannot be an id names no thread.
 fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
@@ -36,8 +23,14 @@ fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
     }
 }
 
-fn error(status: u16, text: &str) -> Result<Response, Failure> {
-    Response::json(status, &ErrorDocument { error: text.to_owned() })
+/// Returns the failure for a body that is not JSON of the expected form.
+fn not_understood() -> Failure {
+    refuse(status::BAD_REQUEST, "请求格式不正确")
+}
+
+/// Returns the failure for a thread that has expired or never existed.
+fn expired() -> Failure {
+    refuse(status::GONE, "上次解析结果已过期，请重新输入")
 }
 
 /// Returns the message of a failure for users, which does not name nodes and plugins. A failure

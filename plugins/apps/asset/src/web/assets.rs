@@ -4,11 +4,10 @@ use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
 };
 use wattle_plugin::sql::Row;
+use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
 use crate::DATABASE;
 use crate::state::Action;
-use crate::web::document::ErrorDocument;
-use crate::web::{BAD_REQUEST, error};
 
 /// Default and maximum number of rows in a page.
 const PAGE: u32 = 200;
@@ -85,7 +84,7 @@ trait Stored: Sized + Serialize {
     query(portfolioId: Option<i64>, before: Option<i64>, limit: Option<u32>),
     returns = Page<Operation>, error = ErrorDocument)]
 pub(crate) fn operations(request: &Request) -> Result<Response, Failure> {
-    list::<Operation>(request, SELECT_OPERATIONS)
+    respond::<ErrorDocument>(request, || list::<Operation>(request, SELECT_OPERATIONS))
 }
 
 /// Lists holdings.
@@ -93,14 +92,15 @@ pub(crate) fn operations(request: &Request) -> Result<Response, Failure> {
     query(portfolioId: Option<i64>, before: Option<i64>, limit: Option<u32>),
     returns = Page<Holding>, error = ErrorDocument)]
 pub(crate) fn holdings(request: &Request) -> Result<Response, Failure> {
-    list::<Holding>(request, SELECT_HOLDINGS)
+    respond::<ErrorDocument>(request, || list::<Holding>(request, SELECT_HOLDINGS))
 }
 
 fn list<R: Stored>(request: &Request, select: &str) -> Result<Response, Failure> {
     let (Some(portfolio), Some(before), Some(limit)) =
         (id(request, "portfolioId"), id(request, "before"), limit(request))
     else {
-        return error(BAD_REQUEST, "portfolioId、before 必须是正整数，limit 必须在 1 到 1000 之间");
+        let why = "portfolioId、before 必须是正整数，limit 必须在 1 到 1000 之间";
+        return Err(refuse(status::BAD_REQUEST, why));
     };
     let rows =
         sql::database(DATABASE).query(select, params![portfolio, before, i64::from(limit) + 1])?;

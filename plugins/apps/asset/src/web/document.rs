@@ -1,14 +1,8 @@
 //! Documents that several endpoints have.
 
-use wattle_plugin::prelude::{JsonSchema, Serialize};
+use wattle_plugin::prelude::JsonSchema;
 
 use crate::state::{HoldingItem, OperationItem, TaskType};
-
-/// The reason of a refused request, for users.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct ErrorDocument {
-    pub(crate) error: String,
-}
 
 /// The review that a person has to confirm, as the payload of the interrupt has it.
 #[expect(dead_code, reason = "only its schema is used: the graph makes the payload")]

@@ -3,16 +3,15 @@
 
 use std::borrow::Cow;
 
-use wattle_plugin::Extra;
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, Serialize, StreamFormat, Value, blob,
     handler, json,
 };
 use wattle_plugin::runs::{EndedRun, Start};
-use wattle_plugin::web::HandOff;
+use wattle_plugin::web::{ErrorDocument, HandOff, refuse, respond, status};
 
-use crate::web::document::{ErrorDocument, Review};
-use crate::web::{BAD_GATEWAY, BAD_REQUEST, NOT_UNDERSTOOD, TOO_LARGE, error, reason};
+use crate::web::document::Review;
+use crate::web::{not_understood, reason};
 use crate::{GRAPH, picture};
 
 /// Name of the stream in the app's folder.
@@ -94,17 +93,11 @@ struct FailedEvent {
     error: String,
 }
 
-/// Status and message for an input that is rejected.
-struct Refusal(u16, &'static str);
-
 /// Starts a run and responds with the review that the user has to confirm.
 #[handler(POST, "/api/ai/asset-graph/invoke", body = Input<'_>, returns = Parsed<'_>,
     error = ErrorDocument)]
 pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
-    match start(request)? {
-        Ok(start) => answer(&start.start_and_wait()?),
-        Err(Refusal(status, reason)) => error(status, reason),
-    }
+    respond::<ErrorDocument>(request, || parsed(&start(request)?.start_and_wait()?))
 }
 
 /// Starts a run and streams the progress of each node. The last event has the review that the user
@@ -112,34 +105,21 @@ pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
 #[handler(POST, "/api/ai/asset-graph/stream", body = Input<'_>, events = StreamEvent,
     error = ErrorDocument)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
-    match start(request)? {
-        Ok(start) => {
-            let run = start.start()?;
-            Ok(Response::hand_off_from(HandOff {
-                thread_id: run.thread_id,
-                run_id: Some(run.run_id),
-                format: StreamFormat::Custom(STREAM.to_owned()),
-                after: None,
-                extra: Extra::new(),
-            }))
-        }
-        Err(Refusal(status, reason)) => error(status, reason),
-    }
+    respond::<ErrorDocument>(request, || {
+        let run = start(request)?.start()?;
+        let format = StreamFormat::Custom(STREAM.to_owned());
+        Ok(Response::hand_off_from(HandOff::run(run.thread_id, run.run_id, format)))
+    })
 }
 
-/// Returns the run for the input, or the reason for which the input is rejected.
-fn start(request: &Request) -> Result<Result<Start, Refusal>, Failure> {
-    let Ok(body) = serde_json::from_slice::<Input<'_>>(&request.body) else {
-        return Ok(Err(Refusal(BAD_REQUEST, NOT_UNDERSTOOD)));
-    };
+/// Returns the run for the input.
+fn start(request: &Request) -> Result<Start, Failure> {
+    let body: Input<'_> = serde_json::from_slice(&request.body).map_err(|_| not_understood())?;
     let image = present(body.image_data.as_ref());
     let text = present(body.text_input.as_ref());
-    let image = match check(image, text) {
-        Ok(image) => image,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let image = check(image, text)?;
     let image = image.map(|image| blob::put(&image.bytes, &image.media_type)).transpose()?;
-    Ok(Ok(Start::graph(GRAPH).input(json!({ "imageData": image, "textInput": text }))))
+    Ok(Start::graph(GRAPH).input(json!({ "imageData": image, "textInput": text })))
 }
 
 /// Returns the trimmed text, or `None` if it is absent or blank.
@@ -148,18 +128,18 @@ fn present<'a>(text: Option<&'a Text<'_>>) -> Option<&'a str> {
 }
 
 /// Checks the input and decodes its image, if it has one.
-fn check(image: Option<&str>, text: Option<&str>) -> Result<Option<blob::Data>, Refusal> {
+fn check(image: Option<&str>, text: Option<&str>) -> Result<Option<blob::Data>, Failure> {
     if image.is_none() && text.is_none() {
-        return Err(Refusal(BAD_REQUEST, "缺少输入参数"));
+        return Err(refuse(status::BAD_REQUEST, "缺少输入参数"));
     }
     let image_bytes = image.map_or(0, decoded_length);
     if image_bytes + text.map_or(0, str::len) > INPUT_BYTES {
-        return Err(Refusal(TOO_LARGE, "图片和文字合计不能超过 10 MiB"));
+        return Err(refuse(status::PAYLOAD_TOO_LARGE, "图片和文字合计不能超过 10 MiB"));
     }
     let Some(url) = image else { return Ok(None) };
     match blob::parse_data_url(url) {
         Ok(data) if picture::is_image(&data.media_type) && !data.bytes.is_empty() => Ok(Some(data)),
-        _ => Err(Refusal(BAD_REQUEST, "imageData 必须是图片的 data URL")),
+        _ => Err(refuse(status::BAD_REQUEST, "imageData 必须是图片的 data URL")),
     }
 }
 
@@ -170,13 +150,15 @@ fn decoded_length(url: &str) -> usize {
     (data.len() / 4 * 3 + data.len() % 4).saturating_sub(padding)
 }
 
-fn respond(ended: &EndedRun) -> Result<Response, Failure> {
+fn parsed(ended: &EndedRun) -> Result<Response, Failure> {
     match ended.question() {
         Ok(question) => Response::json(
             200,
             &Parsed { thread_id: &ended.run.thread_id, review_payload: &question.payload },
         ),
-        Err(failure) => error(BAD_GATEWAY, &format!("AI 解析失败: {}", reason(&failure))),
+        Err(failure) => {
+            Err(refuse(status::BAD_GATEWAY, format!("AI 解析失败: {}", reason(&failure))))
+        }
     }
 }
 

@@ -4,10 +4,10 @@ use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
 };
 use wattle_plugin::sql::Row;
+use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
 use crate::DATABASE;
-use crate::web::document::ErrorDocument;
-use crate::web::{BAD_REQUEST, NOT_UNDERSTOOD, error};
+use crate::web::not_understood;
 
 const SELECT: &str = r#"SELECT "id", "name" FROM "Portfolio" ORDER BY "id""#;
 
@@ -47,15 +47,15 @@ pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
 #[handler(POST, "/api/portfolios", body = NewPortfolio, returns = Portfolio,
     error = ErrorDocument)]
 pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
-    let Ok(body) = request.json::<NewPortfolio>() else {
-        return error(BAD_REQUEST, NOT_UNDERSTOOD);
-    };
-    let name = body.name.trim();
-    if name.is_empty() {
-        return error(BAD_REQUEST, "组合名称不能为空");
-    }
-    let made = sql::database(DATABASE).execute(INSERT, params![name])?;
-    Response::json(200, &Portfolio::read(made.returned.one()?)?)
+    respond::<ErrorDocument>(request, || {
+        let body: NewPortfolio = request.json().map_err(|_| not_understood())?;
+        let name = body.name.trim();
+        if name.is_empty() {
+            return Err(refuse(status::BAD_REQUEST, "组合名称不能为空"));
+        }
+        let made = sql::database(DATABASE).execute(INSERT, params![name])?;
+        Response::json(200, &Portfolio::read(made.returned.one()?)?)
+    })
 }
 
 #[cfg(test)]

@@ -5,14 +5,12 @@ use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, Serialize, Value, code, handler, log, runs,
 };
 use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, RunRef};
+use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
 use crate::confirm;
 use crate::state::{StoreResult, TaskType};
-use crate::web::document::{ErrorDocument, ReviewRow};
-use crate::web::{
-    BAD_REQUEST, EXPIRED, GONE, INTERNAL, NOT_UNDERSTOOD, UNPROCESSABLE, detail, error, find,
-    reason,
-};
+use crate::web::document::ReviewRow;
+use crate::web::{detail, expired, find, not_understood, reason};
 
 /// Maximum attempts. Each attempt may wait for a run of another request, which can fail and leave
 /// the thread to this request.
@@ -61,16 +59,21 @@ struct InvalidFields<'a> {
 #[handler(POST, "/api/ai/asset-graph/resume", body = Confirmation, returns = Resumed<'_>,
     returns(422) = InvalidFields<'_>, error = ErrorDocument)]
 pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
-    let Ok(body) = request.json::<Confirmation>() else {
-        return error(BAD_REQUEST, NOT_UNDERSTOOD);
-    };
-    for _ in 0..ATTEMPTS {
-        match step(&body)? {
-            Step::Answered(response) => return Ok(response),
-            Step::Again => {}
+    respond::<ErrorDocument>(request, || {
+        let body: Confirmation = request.json().map_err(|_| not_understood())?;
+        for _ in 0..ATTEMPTS {
+            match step(&body)? {
+                Step::Answered(response) => return Ok(response),
+                Step::Again => {}
+            }
         }
-    }
-    error(INTERNAL, "数据写入失败: 该记录正在被处理，请稍后重试")
+        Err(unwritten("该记录正在被处理，请稍后重试"))
+    })
+}
+
+/// Returns the failure for a table that was not stored.
+fn unwritten(why: &str) -> Failure {
+    refuse(status::INTERNAL_SERVER_ERROR, format!("数据写入失败: {why}"))
 }
 
 enum Step {
@@ -79,16 +82,8 @@ enum Step {
     Again,
 }
 
-impl Step {
-    fn error(status: u16, text: &str) -> Result<Self, Failure> {
-        error(status, text).map(Self::Answered)
-    }
-}
-
 fn step(body: &Confirmation) -> Result<Step, Failure> {
-    let Some(thread) = find(&body.thread_id)? else {
-        return Step::error(GONE, EXPIRED);
-    };
+    let thread = find(&body.thread_id)?.ok_or_else(expired)?;
     if let Some(stored) = thread.channel::<StoreResult>("storeResult")? {
         return stored_answer(&stored).map(Step::Answered);
     }
@@ -96,7 +91,7 @@ fn step(body: &Confirmation) -> Result<Step, Failure> {
         ("running", Some(run_id)) => Ok(wait_for(&thread.thread_id, run_id)),
         ("interrupted", _) => store(body),
         // The run failed before it raised an interrupt, so there is nothing to confirm.
-        _ => Step::error(GONE, EXPIRED),
+        _ => Err(expired()),
     }
 }
 
@@ -109,12 +104,12 @@ fn store(body: &Confirmation) -> Result<Step, Failure> {
         .answer(body.confirmed_data.clone())
         .on_failure(OnFailure::Reopen);
     match resume.resume() {
-        Ok(run) => answer(&runs::wait(&run)?).map(Step::Answered),
+        Ok(run) => written(&runs::wait(&run)?).map(Step::Answered),
         Err(failure) => match failure.code.as_str() {
             code::BUSY => Ok(busy(&body.thread_id, &failure)),
             // Another request answered the interrupt meanwhile.
             code::CONFLICT => Ok(Step::Again),
-            code::NOT_FOUND | code::EXPIRED => Step::error(GONE, EXPIRED),
+            code::NOT_FOUND | code::EXPIRED => Err(expired()),
             code::INVALID => refusal(&failure).map(Step::Answered),
             _ => Err(failure),
         },
@@ -138,7 +133,7 @@ fn wait_for(thread_id: &str, run_id: String) -> Step {
     Step::Again
 }
 
-fn respond(ended: &EndedRun) -> Result<Response, Failure> {
+fn written(ended: &EndedRun) -> Result<Response, Failure> {
     match &ended.outcome {
         Outcome::Completed => {
             let stored = ended.channel::<StoreResult>("storeResult")?;
@@ -147,8 +142,8 @@ fn respond(ended: &EndedRun) -> Result<Response, Failure> {
             })?)
         }
         Outcome::Failed(failure) if failure.code == confirm::VALIDATION => refusal(failure),
-        Outcome::Failed(failure) => error(INTERNAL, &format!("数据写入失败: {}", reason(failure))),
-        _ => error(INTERNAL, "数据写入失败: 处理已中断，请重试"),
+        Outcome::Failed(failure) => Err(unwritten(reason(failure))),
+        _ => Err(unwritten("处理已中断，请重试")),
     }
 }
 
@@ -159,7 +154,7 @@ fn stored_answer(stored: &StoreResult) -> Result<Response, Failure> {
 /// Responds with the invalid fields. The user can correct the table and send it again.
 fn refusal(failure: &Failure) -> Result<Response, Failure> {
     let fields = detail(failure, "fields").map(Vec::deserialize).transpose()?.unwrap_or_default();
-    Response::json(UNPROCESSABLE, &InvalidFields { error: reason(failure), fields })
+    Response::json(status::UNPROCESSABLE_ENTITY, &InvalidFields { error: reason(failure), fields })
 }
 
 #[cfg(test)]

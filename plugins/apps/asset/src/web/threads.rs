@@ -5,10 +5,11 @@ use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, handler, runs,
 };
 use wattle_plugin::runs::RunRef;
+use wattle_plugin::web::{ErrorDocument, respond};
 
 use crate::state::StoreResult;
-use crate::web::document::{ErrorDocument, Review};
-use crate::web::{EXPIRED, GONE, error, find};
+use crate::web::document::Review;
+use crate::web::{expired, find};
 
 /// A thread with its pending review, or with the result of the write.
 #[derive(Serialize, JsonSchema)]
@@ -27,29 +28,29 @@ struct ThreadView<'a> {
 #[handler(GET, "/api/ai/asset-graph/threads/{threadId}", returns = ThreadView<'_>,
     error = ErrorDocument)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
-    let thread_id: String = request.param("threadId")?;
-    let Some(mut thread) = find(&thread_id)? else { return error(GONE, EXPIRED) };
+    respond::<ErrorDocument>(request, || view(&request.param::<String>("threadId")?))
+}
+
+fn view(thread_id: &str) -> Result<Response, Failure> {
+    let mut thread = find(thread_id)?.ok_or_else(expired)?;
     if let ("running", Some(run_id)) = (thread.status.as_str(), thread.run_id.clone()) {
         // A page that is reloaded during the run gets the result of the run.
-        runs::wait(&RunRef { thread_id: thread_id.clone(), run_id })?;
-        match find(&thread_id)? {
-            Some(later) => thread = later,
-            None => return error(GONE, EXPIRED),
-        }
+        runs::wait(&RunRef { thread_id: thread_id.to_owned(), run_id })?;
+        thread = find(thread_id)?.ok_or_else(expired)?;
     }
     if let Some(stored) = thread.channel::<StoreResult>("storeResult")? {
         let store_result = Some(&stored);
-        let view = ThreadView { thread_id: &thread_id, review_payload: None, store_result };
+        let view = ThreadView { thread_id, review_payload: None, store_result };
         return Response::json(200, &view);
     }
     match thread.interrupts.first() {
         Some(question) => {
             let review_payload = Some(&question.payload);
-            let view = ThreadView { thread_id: &thread_id, review_payload, store_result: None };
+            let view = ThreadView { thread_id, review_payload, store_result: None };
             Response::json(200, &view)
         }
         // The run failed before it raised an interrupt.
-        None => error(GONE, EXPIRED),
+        None => Err(expired()),
     }
 }
 
