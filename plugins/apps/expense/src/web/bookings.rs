@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Value, code, handler, json, log, tools,
 };
+use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
 use crate::book::{Book, Calendar, Month, Row};
-use crate::web::{BAD_GATEWAY, BAD_REQUEST, ErrorDocument, error};
 
 /// Tool that reads the table.
 const LIST: &str = "lark/listExpensesFromLark";
@@ -47,26 +47,20 @@ struct MonthDocument {
 #[handler(GET, "/api/bookings", query(month: Option<String>), returns = MonthDocument,
     error = ErrorDocument)]
 pub(crate) fn bookings(request: &Request) -> Result<Response, Failure> {
-    let month = match request.query("month") {
-        None => None,
-        Some(text) => match Month::parse(text) {
-            Some(month) => Some(month),
-            None => return error(BAD_REQUEST, "month 的格式应为 YYYY-MM"),
-        },
-    };
-    let calendar = Calendar::new(month)?;
-    let data = match read(&calendar) {
-        Ok(data) => data,
-        Err(message) => return error(BAD_GATEWAY, &message),
-    };
-    let body = MonthDocument {
-        book: Book::new(&calendar, data.bookings),
-        month: calendar.month.text(),
-        today: calendar.today,
-        time_zone: calendar.zone,
-        truncated: data.truncated,
-    };
-    Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
+    respond::<ErrorDocument>(request, || {
+        let wrong = || refuse(status::BAD_REQUEST, "month 的格式应为 YYYY-MM");
+        let month = request.query("month").map(|text| Month::parse(text).ok_or_else(wrong));
+        let calendar = Calendar::new(month.transpose()?)?;
+        let data = read(&calendar).map_err(|why| refuse(status::BAD_GATEWAY, why))?;
+        let body = MonthDocument {
+            book: Book::new(&calendar, data.bookings),
+            month: calendar.month.text(),
+            today: calendar.today,
+            time_zone: calendar.zone,
+            truncated: data.truncated,
+        };
+        Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
+    })
 }
 
 /// Reads the rows of the month. The error is a message for users.

@@ -5,10 +5,12 @@ use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Value, code, handler, log, runs,
 };
 use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
+use wattle_plugin::web::status::{ACCEPTED, BAD_GATEWAY, CONFLICT, UNPROCESSABLE_ENTITY};
+use wattle_plugin::web::{ErrorDocument, respond};
 
 use crate::MESSAGES;
 use crate::talk::{Step, Talk};
-use crate::web::{self, ACCEPTED, BAD_GATEWAY, CONFLICT, ChatRequest, UNPROCESSABLE};
+use crate::web::{ChatRequest, start};
 
 /// The reply to a message.
 #[derive(Serialize, JsonSchema)]
@@ -53,10 +55,7 @@ struct ChatError<'a> {
 #[handler(POST, "/api/chat", body = ChatRequest, returns = Reply<'_>, returns(202) = Waiting<'_>,
     error = ChatError<'_>)]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
-    match web::start(request)? {
-        Ok(run) => answer(&runs::wait(&run)?),
-        Err(refusal) => Ok(refusal),
-    }
+    respond::<ErrorDocument>(request, || ended_response(&runs::wait(&start(request)?)?))
 }
 
 fn ended_response(ended: &EndedRun) -> Result<Response, Failure> {
@@ -93,7 +92,7 @@ impl<'a> From<&'a Interrupt> for Question<'a> {
 /// continues the conversation.
 fn told(failure: &Failure) -> (u16, &'static str) {
     match failure.code.as_str() {
-        code::LIMIT => (UNPROCESSABLE, "处理步骤过多，请把内容分成几条发送"),
+        code::LIMIT => (UNPROCESSABLE_ENTITY, "处理步骤过多，请把内容分成几条发送"),
         code::RATE_LIMITED => (BAD_GATEWAY, "AI 服务繁忙，请稍后再试"),
         _ => (BAD_GATEWAY, "AI 服务暂时不可用，请稍后再试"),
     }

@@ -1,9 +1,9 @@
 //! `POST /api/chat/stream`: sends a message and streams the run.
 
 use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, Value, handler};
-use wattle_plugin::web::HandOff;
+use wattle_plugin::web::{ErrorDocument, HandOff, refuse, respond, status};
 
-use crate::web::{self, AGENT, BAD_REQUEST, ChatRequest, ErrorDocument, error};
+use crate::web::{AGENT, ChatRequest, start};
 
 /// Header with the thread id, with which the next message can continue the conversation.
 const THREAD_HEADER: &str = "x-thread-id";
@@ -13,17 +13,16 @@ const THREAD_HEADER: &str = "x-thread-id";
 #[handler(POST, "/api/chat/stream", query(format: Option<String>), body = ChatRequest,
     events = Value, error = ErrorDocument)]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
-    let format = match request.query("format") {
-        None | Some("sse") => StreamFormat::Sse,
-        Some("ai-sdk") => StreamFormat::AiSdk,
-        Some(_) => return error(BAD_REQUEST, "format 只能是 sse 或 ai-sdk"),
-    };
-    let run = match web::start(request)? {
-        Ok(run) => run,
-        Err(refusal) => return Ok(refusal),
-    };
-    let hand_off = HandOff::run(&run.thread_id, run.run_id, format).nodes(&[AGENT]);
-    Ok(Response::hand_off_from(hand_off).with_header(THREAD_HEADER, run.thread_id))
+    respond::<ErrorDocument>(request, || {
+        let format = match request.query("format") {
+            None | Some("sse") => StreamFormat::Sse,
+            Some("ai-sdk") => StreamFormat::AiSdk,
+            Some(_) => return Err(refuse(status::BAD_REQUEST, "format 只能是 sse 或 ai-sdk")),
+        };
+        let run = start(request)?;
+        let hand_off = HandOff::run(&run.thread_id, run.run_id, format).nodes(&[AGENT]);
+        Ok(Response::hand_off_from(hand_off).with_header(THREAD_HEADER, run.thread_id))
+    })
 }
 
 #[cfg(test)]

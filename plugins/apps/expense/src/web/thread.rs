@@ -5,14 +5,11 @@ use serde::Serialize;
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, StreamFormat, Value, handler,
 };
-use wattle_plugin::runs::Thread;
-use wattle_plugin::web::HandOff;
+use wattle_plugin::web::{ErrorDocument, HandOff, respond, status};
 
 use crate::MESSAGES;
 use crate::shown::{self, UiMessage};
-use crate::web::{self, AGENT, ErrorDocument, NOT_FOUND, error};
-
-const NO_CONTENT: u16 = 204;
+use crate::web::{AGENT, find};
 
 /// Status of a thread with an active run.
 const RUNNING: &str = "running";
@@ -31,33 +28,28 @@ struct ThreadDocument {
 /// run are omitted, because its stream has them from the beginning.
 #[handler(GET, "/api/threads/{id}", returns = ThreadDocument, error = ErrorDocument)]
 pub(crate) fn thread(request: &Request) -> Result<Response, Failure> {
-    let Some(thread) = find(request)? else { return missing() };
-    let messages = thread.state.get(MESSAGES).unwrap_or(&Value::Null);
-    let messages = shown::messages(messages, thread.status != RUNNING);
-    let body = ThreadDocument { thread_id: thread.thread_id, status: thread.status, messages };
-    Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
+    respond::<ErrorDocument>(request, || {
+        let thread = find(&request.param::<String>("id")?)?;
+        let messages = thread.state.get(MESSAGES).unwrap_or(&Value::Null);
+        let messages = shown::messages(messages, thread.status != RUNNING);
+        let body = ThreadDocument { thread_id: thread.thread_id, status: thread.status, messages };
+        Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
+    })
 }
 
 /// Streams the active run from its beginning. Responds with 204 if there is none.
 #[handler(GET, "/api/threads/{id}/stream", events = Value, returns(204), error = ErrorDocument)]
 pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
-    let Some(thread) = find(request)? else { return missing() };
-    match thread.run_id.filter(|_| thread.status == RUNNING) {
-        Some(run) => {
-            let hand_off = HandOff::run(thread.thread_id, run, StreamFormat::AiSdk);
-            Ok(Response::hand_off_from(hand_off.nodes(&[AGENT])))
+    respond::<ErrorDocument>(request, || {
+        let thread = find(&request.param::<String>("id")?)?;
+        match thread.run_id.filter(|_| thread.status == RUNNING) {
+            Some(run) => {
+                let hand_off = HandOff::run(thread.thread_id, run, StreamFormat::AiSdk);
+                Ok(Response::hand_off_from(hand_off.nodes(&[AGENT])))
+            }
+            None => Ok(Response::empty(status::NO_CONTENT)),
         }
-        None => Ok(Response::empty(NO_CONTENT)),
-    }
-}
-
-/// Returns the conversation that a request names.
-fn find(request: &Request) -> Result<Option<Thread>, Failure> {
-    web::find(&request.param::<String>("id")?)
-}
-
-fn missing() -> Result<Response, Failure> {
-    error(NOT_FOUND, "对话不存在或已过期")
+    })
 }
 
 #[cfg(test)]
