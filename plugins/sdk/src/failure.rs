@@ -179,6 +179,23 @@ impl Failure {
         let status = self.details.as_ref()?.get(STATUS)?.as_u64()?;
         u16::try_from(status).ok()
     }
+
+    /// Returns the completion that the host refused because it violates the schema of its request:
+    /// the document in it if the host found one, otherwise the beginning of its text.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use wattle_plugin::Failure;
+    ///
+    /// let failure = Failure::invalid("`/kind` is missing");
+    /// assert_eq!(failure.refused_completion(), None);
+    /// let details = json!({"answer": "Sure: {}", "document": "{}"});
+    /// assert_eq!(failure.with_details(details).refused_completion(), Some("{}"));
+    /// ```
+    pub fn refused_completion(&self) -> Option<&str> {
+        let details = self.details.as_ref().filter(|_| self.code == code::INVALID)?;
+        details.get("document").or_else(|| details.get("answer"))?.as_str()
+    }
 }
 
 /// Converts a JSON error to a failure with the code `invalid`.

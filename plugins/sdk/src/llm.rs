@@ -1,6 +1,6 @@
 //! Language models. A plugin calls a model through a route. The operator configures the provider,
 //! model and key of the route. Completions are journaled, so a node that is executed again does not
-//! pay for them again.
+//! pay for them again. A [`Task`] checks completions, and makes further requests after a refusal.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -34,9 +34,11 @@ mod image;
 mod request;
 mod route;
 mod stream;
+mod task;
 
 pub use self::completion::{Attempt, Completion, FinishReason, Usage};
 pub use self::image::{GeneratedImage, ImageRequest, generate_images};
 pub use self::request::{Request, ResponseSchema, ToolChoice, ToolDefinition, complete_all};
 pub use self::route::{RouteInfo, route};
 pub use self::stream::{CompletionStream, StreamEvent, stream};
+pub use self::task::{Checked, TASK_FAILED, Task};
