@@ -6,7 +6,7 @@ use wattle_plugin::Failure;
 use wattle_plugin::prelude::ToolContext;
 
 use crate::block::Block;
-use crate::image::plan::SavedPlan;
+use crate::image::plan::ImagePlan;
 use crate::image::{ImageAsset, ImageSource};
 use crate::video::{Video, VideoContext};
 
@@ -51,7 +51,7 @@ pub(crate) struct State {
     /// See [`IMAGE_MODE`].
     pub(crate) image_mode: Option<ImageSource>,
     /// See [`IMAGE_PLAN`].
-    pub(crate) image_plan: Option<SavedPlan>,
+    pub(crate) image_plan: Option<ImagePlan>,
     /// See [`TOOL_OUTPUTS`].
     #[serde(deserialize_with = "or_default")]
     pub(crate) tool_outputs: Map<String, Value>,

@@ -4,7 +4,6 @@
 //!
 //! * `block`, `video`, `image`: the parts of a guide.
 //! * `channel`: the state channels, and the state that tools see.
-//! * `task`: model calls with validation, retries and fallback.
 //! * `tool`: the tools, one a file.
 //! * `geocode`: coordinates of places.
 //! * `youtube`: URLs of videos.
@@ -27,7 +26,6 @@ mod node;
 mod preview;
 mod prompt;
 mod session;
-mod task;
 #[cfg(test)]
 mod testing;
 mod text;

@@ -2,22 +2,20 @@
 
 use std::collections::HashMap;
 
-use wattle_plugin::llm::RouteInfo;
+use wattle_plugin::llm::{RouteInfo, Task};
 use wattle_plugin::params;
 use wattle_plugin::sql::{Rows, Value};
 use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
-
-use crate::task::Task;
 
 /// Adds a route with two models for a task.
 pub(crate) fn route(host: FakeHost, task: Task) -> FakeHost {
     let info = RouteInfo {
         provider: "google".to_owned(),
-        model: format!("{}-0", task.name),
+        model: format!("{}-0", task.name()),
         has_fallback: true,
         ..RouteInfo::default()
     };
-    host.route(task.name, info)
+    host.route(task.name(), info)
 }
 
 /// Adds a route with two image models.

@@ -39,8 +39,8 @@ pub(crate) struct DraftBlock {
     pub(crate) smart_tags: Vec<String>,
 }
 
-/// Returns the errors of a draft, one sentence each.
-pub(crate) fn check(draft: &Draft) -> Vec<String> {
+/// Checks a draft. The errors are one sentence each.
+pub(crate) fn check(draft: &Draft) -> Result<(), Vec<String>> {
     let mut errors = Vec::new();
     if !BLOCKS.contains(&draft.blocks.len()) {
         let (count, least, most) = (draft.blocks.len(), BLOCKS.start(), BLOCKS.end());
@@ -54,7 +54,7 @@ pub(crate) fn check(draft: &Draft) -> Vec<String> {
         }
     }
     errors.extend(check_spots(draft));
-    errors
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Checks that the spots are exactly the blocks of type `spot`.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn errors(change: impl FnOnce(&mut Value)) -> Vec<String> {
-        check(&draft(change))
+        check(&draft(change)).err().unwrap_or_default()
     }
 
     #[test]

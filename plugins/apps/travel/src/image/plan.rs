@@ -4,12 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_plugin::Failure;
+use wattle_plugin::llm::Task;
 use wattle_plugin::prompt::fill;
 
 use crate::block::Block;
-use crate::prompt;
-use crate::task::{IMAGE_PLAN, Structured, run_structured_task};
+use crate::prompt::{IMAGE_PLAN, REFUSED};
 use crate::text::head;
+
+/// Makes queries and prompts for images from blocks.
+pub(crate) const TASK: Task = Task::new("handbook_image_query_planning")
+    .max_output_tokens(4_096)
+    .timeout_ms(35_000)
+    .retries(2)
+    .refusal(REFUSED);
 
 /// Minimum number of characters of a query, a prompt and an alternative text.
 const MIN_CHARS: [(&str, usize); 3] = [("query", 3), ("prompt", 10), ("alt", 3)];
@@ -46,13 +53,14 @@ struct Item {
     alt: String,
 }
 
-/// A plan that was paid for and that gave no image. The next attempt uses it again.
+/// The plan of all images. One that was paid for and gave no image is saved, and the next attempt
+/// uses it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SavedPlan {
+pub(crate) struct ImagePlan {
     /// Model that made the plan, as `provider:model (attempts=n)`.
-    model: String,
+    pub(crate) model: String,
     /// One plan for each block.
-    pictures: Vec<Planned>,
+    pub(crate) pictures: Vec<Planned>,
 }
 
 /// The plan of one block's image.
@@ -80,33 +88,19 @@ struct PromptBlock<'a> {
 }
 
 /// Plans an image for each block, in order. `guide` is the title of the guide.
-pub(crate) fn plan(
-    guide: Option<&str>,
-    targets: &[&Block],
-) -> Result<Structured<Vec<Planned>>, Failure> {
+pub(crate) fn plan(guide: Option<&str>, targets: &[&Block]) -> Result<ImagePlan, Failure> {
     let blocks: Vec<PromptBlock<'_>> = targets.iter().map(|block| prompt_block(block)).collect();
     let user = serde_json::to_string_pretty(&json!({ "title": guide, "blocks": blocks }))?;
-    let system = fill(prompt::IMAGE_PLAN, &[])?;
-    let check = |plan: &Plan| violations(plan, targets);
-    let Structured { value, model } = run_structured_task(IMAGE_PLAN, &system, &user, check)?;
-    let planned = targets.iter().filter_map(|block| {
-        let item = value.images.iter().find(|item| item.block_id == block.block_id)?;
-        Some(item.planned(&block.title))
-    });
-    Ok(Structured { value: planned.collect(), model })
+    let system = fill(IMAGE_PLAN, &[])?;
+    let checked = TASK.document(&system, &user, |plan: Plan| check(&plan, targets))?;
+    Ok(ImagePlan { model: checked.origin(), pictures: checked.value })
 }
 
-impl SavedPlan {
-    /// Keeps a plan for the next attempt.
-    pub(crate) fn of(plan: &Structured<Vec<Planned>>) -> Self {
-        Self { model: plan.model.clone(), pictures: plan.value.clone() }
-    }
-
-    /// Returns the plan, if it is for these blocks.
-    pub(crate) fn fitting(&self, targets: &[&Block]) -> Option<Structured<Vec<Planned>>> {
+impl ImagePlan {
+    /// Returns true if the plan is for these blocks.
+    pub(crate) fn fits(&self, targets: &[&Block]) -> bool {
         let planned = self.pictures.iter().map(|it| (&it.block_id, &it.block_title));
-        let fits = planned.eq(targets.iter().map(|block| (&block.block_id, &block.title)));
-        fits.then(|| Structured { value: self.pictures.clone(), model: self.model.clone() })
+        planned.eq(targets.iter().map(|block| (&block.block_id, &block.title)))
     }
 }
 
@@ -143,8 +137,8 @@ impl Item {
     }
 }
 
-/// Returns the errors of a plan, one sentence each.
-fn violations(plan: &Plan, targets: &[&Block]) -> Vec<String> {
+/// Returns the images of a plan in the order of their blocks. The errors are one sentence each.
+fn check(plan: &Plan, targets: &[&Block]) -> Result<Vec<Planned>, Vec<String>> {
     let mut wrong = Vec::new();
     for block in targets {
         let id = &block.block_id;
@@ -160,7 +154,11 @@ fn violations(plan: &Plan, targets: &[&Block]) -> Vec<String> {
         }
         wrong.extend(item.too_short());
     }
-    wrong
+    let planned = targets.iter().filter_map(|block| {
+        let item = plan.images.iter().find(|item| item.block_id == block.block_id)?;
+        Some(item.planned(&block.title))
+    });
+    if wrong.is_empty() { Ok(planned.collect()) } else { Err(wrong) }
 }
 
 #[cfg(test)]

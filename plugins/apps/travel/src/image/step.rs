@@ -4,9 +4,8 @@ use serde_json::{Map, Value, json};
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, ToolContext, ToolOutput};
 
 use crate::channel::{IMAGE_MODE, IMAGE_PLAN, IMAGES, State};
-use crate::image::plan::{Planned, SavedPlan, plan};
+use crate::image::plan::{ImagePlan, plan};
 use crate::image::{ImageAsset, mode, target};
-use crate::task::Structured;
 use crate::tool::answer::answer_and_forget;
 
 /// Tools whose outputs new images invalidate.
@@ -27,7 +26,7 @@ pub(crate) fn planned(
     context: &ToolContext,
     state: &State,
     input: &Input,
-) -> Result<Result<Structured<Vec<Planned>>, ToolOutput>, Failure> {
+) -> Result<Result<ImagePlan, ToolOutput>, Failure> {
     let targets = target::choose(&state.blocks, input.count);
     if targets.is_empty() {
         let text = format!(
@@ -36,17 +35,17 @@ pub(crate) fn planned(
         );
         return Ok(Err(ToolOutput::error(text)));
     }
-    let saved = state.image_plan.as_ref().and_then(|saved| saved.fitting(&targets));
+    let saved = state.image_plan.as_ref().filter(|saved| saved.fits(&targets));
     if let Some(saved) = saved {
-        return Ok(Ok(saved));
+        return Ok(Ok(saved.clone()));
     }
     let guide = state.context.as_ref().map(|video| video.title.as_str());
     plan(guide, &targets).map(Ok)
 }
 
 /// Returns the output for no image at all, and keeps the plan for the next attempt.
-pub(crate) fn none(text: String, plan: &Structured<Vec<Planned>>) -> ToolOutput {
-    ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(SavedPlan::of(plan)))
+pub(crate) fn none(text: String, plan: &ImagePlan) -> ToolOutput {
+    ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(plan))
 }
 
 /// Returns the output with the prepared images. `more` has the fields that only one tool has.

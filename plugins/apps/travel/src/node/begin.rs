@@ -10,7 +10,7 @@ use wattle_plugin::prelude::{
 
 use crate::block::Block;
 use crate::channel;
-use crate::image::plan::SavedPlan;
+use crate::image::plan::ImagePlan;
 use crate::image::{ImageAsset, ImageSource};
 use crate::message::{UiMessage, for_model};
 use crate::session::Snapshot;
@@ -81,7 +81,7 @@ pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>
         request: Value::Null,
         videos: sound::<Vec<Video>>(&context["videos"]),
         images: sound::<Vec<ImageAsset>>(&context["images"]),
-        image_plan: sound::<SavedPlan>(&context["imagePlan"]),
+        image_plan: sound::<ImagePlan>(&context["imagePlan"]),
         context: sound::<VideoContext>(&context["video"]),
         image_mode,
         blocks: sound::<Vec<Block>>(&blocks),

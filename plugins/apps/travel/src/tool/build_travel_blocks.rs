@@ -4,16 +4,24 @@ mod prompt;
 
 #[cfg(test)]
 pub(crate) use self::prompt::system;
+use wattle_plugin::llm::Task;
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, json, tool,
 };
 
 use crate::block::{self, Draft, spots};
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State};
-use crate::task::{JSON_COMPILATION, run_structured_task};
+use crate::prompt::REFUSED;
 use crate::tool::answer::answer_and_forget;
 use crate::video::{Video, VideoContext};
 use crate::youtube;
+
+/// Makes blocks from a video.
+const TASK: Task = Task::new("json_compilation_strict")
+    .max_output_tokens(8_192)
+    .timeout_ms(60_000)
+    .retries(2)
+    .refusal(REFUSED);
 
 /// Tools whose outputs new blocks invalidate.
 const LATER: [&str; 4] =
@@ -40,8 +48,8 @@ pub(crate) fn build_travel_blocks(
         Err(error) => return Ok(ToolOutput::error(error)),
     };
     let (system, user) = (prompt::system()?, prompt::user(video)?);
-    let draft = run_structured_task(JSON_COMPILATION, &system, &user, block::check)?.value;
-    tell(context, video, draft)
+    let check = |draft: Draft| block::check(&draft).map(|()| draft);
+    tell(context, video, TASK.document(&system, &user, check)?.value)
 }
 
 /// Returns the video with an id, or the latest one. The error names the step that is missing.

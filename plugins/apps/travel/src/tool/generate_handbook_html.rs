@@ -5,6 +5,7 @@
 
 mod choose;
 
+use wattle_plugin::llm::{Checked, Task};
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, clock, json, tool,
 };
@@ -14,10 +15,17 @@ use crate::channel::{HTML, IMAGE_MODE, State};
 use crate::html::{self, Sources};
 use crate::image::{ImageAsset, ImageSource, mode};
 use crate::preview;
-use crate::task::{HANDBOOK_HTML, Structured, run_text_task};
+use crate::prompt::REFUSED;
 use crate::text::head;
 use crate::tool::answer::answer;
 use crate::video::VideoContext;
+
+/// Makes a page from blocks and images.
+const TASK: Task = Task::new("handbook_html_generation")
+    .max_output_tokens(16_384)
+    .timeout_ms(75_000)
+    .retries(1)
+    .refusal(REFUSED);
 
 /// Title of a guide without any other title.
 const UNTITLED: &str = "Travel guide";
@@ -105,16 +113,16 @@ pub(crate) fn generate_handbook_html(
         Ok(chosen) => chosen,
         Err(error) => return Ok(ToolOutput::error(error)),
     };
-    let Structured { value: page, model } = make(&chosen, &sources)?;
-    tell(context, &chosen, page, &model)
+    tell(context, &chosen, make(&chosen, &sources)?)
 }
 
 /// Has a model write the page, and cleans it.
-fn make(chosen: &Chosen, sources: &Sources) -> Result<Structured<String>, Failure> {
+fn make(chosen: &Chosen, sources: &Sources) -> Result<Checked<String>, Failure> {
     let VideoContext { thumbnail_url, video_url, .. } = &chosen.video;
-    let finish = |text: &str| {
+    let finish = |text: String| {
         let images = &chosen.images;
-        html::made_page(text, thumbnail_url.as_deref(), Some(video_url), images, sources)
+        html::made_page(&text, thumbnail_url.as_deref(), Some(video_url), images, sources)
+            .map_err(|error| vec![error.to_string()])
     };
     let ask = html::Ask {
         title: &chosen.title,
@@ -122,20 +130,16 @@ fn make(chosen: &Chosen, sources: &Sources) -> Result<Structured<String>, Failur
         blocks: &chosen.blocks,
         images: &chosen.images,
     };
-    let check =
-        |text: &str| finish(text).err().map(|error| error.to_string()).into_iter().collect();
-    let written = run_text_task(HANDBOOK_HTML, &html::system()?, &ask.text()?, check)?;
-    let page = finish(&written.value).map_err(|error| Failure::internal(error.to_string()))?;
-    Ok(Structured { value: page, model: written.model })
+    TASK.text(&html::system()?, &ask.text()?, finish)
 }
 
 fn tell(
     context: &ToolContext,
     chosen: &Chosen,
-    page: String,
-    model: &str,
+    page: Checked<String>,
 ) -> Result<ToolOutput, Failure> {
     let Chosen { title, video, blocks, images, image_count } = chosen;
+    let (generator_model, page) = (page.origin(), page.value);
     let mode = json!(mode(images));
     let known = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
     let preview = context.thread_id.as_deref().map(preview::path).transpose()?;
@@ -150,7 +154,7 @@ fn tell(
         "matched_image_count": images.len(),
         "image_mode": mode,
         "handbook_style": {"desktop_width": html::WIDTHS.0, "mobile_width": html::WIDTHS.1},
-        "generator_model": model,
+        "generator_model": generator_model,
         "generated_at": clock::utc(clock::now_ms()),
         // In UTF-16 units, as JavaScript counts.
         "html_length": page.encode_utf16().count(),

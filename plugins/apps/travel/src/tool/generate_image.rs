@@ -17,7 +17,7 @@ pub(crate) fn generate_image(context: &ToolContext, input: Input) -> Result<Tool
         Ok(plan) => plan,
         Err(missing) => return Ok(missing),
     };
-    let Made { images, models, error } = generate(&plan.value)?;
+    let Made { images, models, error } = generate(&plan.pictures)?;
     if images.is_empty() {
         let reason = error.unwrap_or_default();
         return Ok(none(format!("no image was generated: {reason}"), &plan));

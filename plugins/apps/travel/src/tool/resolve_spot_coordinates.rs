@@ -4,16 +4,23 @@ mod queries;
 
 use std::collections::HashMap;
 
+use wattle_plugin::llm::Task;
 use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, prompt, tool};
 
 use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
 use crate::geocode::Geocoder;
-use crate::prompt::SPOTS;
-use crate::task::{SPOT_QUERIES, run_structured_task};
+use crate::prompt::{REFUSED, SPOTS};
 use crate::tool::answer::answer;
-use crate::tool::resolve_spot_coordinates::queries::{SpotQueries, SpotQuery};
+use crate::tool::resolve_spot_coordinates::queries::SpotQuery;
 use crate::video::VideoContext;
+
+/// Makes queries for the geocoder from spots.
+const TASK: Task = Task::new("spot_query_normalization")
+    .max_output_tokens(4_096)
+    .timeout_ms(30_000)
+    .retries(2)
+    .refusal(REFUSED);
 
 /// Finds the coordinates of all spots with a geocoder. Step 4 of a guide, only if there are spots;
 /// the blocks must have been made by `build_travel_blocks`.
@@ -38,9 +45,8 @@ pub(crate) fn resolve_spot_coordinates(
 
 fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>, Failure> {
     let (system, user) = (prompt::fill(SPOTS, &[])?, queries::user(spots, context)?);
-    let check = |answer: &SpotQueries| queries::check(answer, spots);
-    let answer = run_structured_task(SPOT_QUERIES, &system, &user, check)?.value;
-    Ok(answer.spot_queries)
+    let check = |answer| queries::check(answer, spots);
+    Ok(TASK.document(&system, &user, check)?.value)
 }
 
 /// Queries every spot. A spot that is not found is queried again, with the location of the video

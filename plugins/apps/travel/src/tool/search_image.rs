@@ -19,7 +19,7 @@ pub(crate) fn search_image(context: &ToolContext, input: Input) -> Result<ToolOu
         Ok(plan) => plan,
         Err(missing) => return Ok(missing),
     };
-    let plans = plan.value.as_slice();
+    let plans = plan.pictures.as_slice();
     let found = unsplash::search(plans)?;
     let missing = plans.iter().zip(&found).filter(|(_, found)| found.is_none());
     let Made { images: made, error, .. } = generate(missing.map(|(planned, _)| planned))?;

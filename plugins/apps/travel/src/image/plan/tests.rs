@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use wattle_plugin::prelude::Completion;
 use wattle_plugin::testing::FakeHost;
 
-use super::plan;
+use super::{TASK, plan};
 use crate::block::{Block, BlockType};
-use crate::task::IMAGE_PLAN;
 use crate::testing::route;
 
 /// Creates a block.
@@ -37,7 +36,7 @@ pub(crate) fn planned(ids: &[&str]) -> Value {
 /// Returns a host whose models return these documents in turn.
 fn host(answers: Vec<Value>) -> FakeHost {
     let mut answers = answers.into_iter();
-    route(FakeHost::new(), IMAGE_PLAN)
+    route(FakeHost::new(), TASK)
         .llm(move |_| Ok(Completion::of_json(answers.next().expect("an answer"))))
 }
 
@@ -47,9 +46,9 @@ fn s3_30_every_target_gets_one_item_in_the_order_of_the_targets() {
     let targets: Vec<&Block> = blocks.iter().collect();
     let host = host(vec![planned(&["b", "a"])]);
     let plan = host.run(|| plan(Some("Tokyo"), &targets)).unwrap();
-    let ids: Vec<_> = plan.value.iter().map(|item| item.block_id.as_str()).collect();
+    let ids: Vec<_> = plan.pictures.iter().map(|item| item.block_id.as_str()).collect();
     assert_eq!(ids, ["a", "b"]);
-    assert_eq!(plan.value[0].block_title, "Title of a");
+    assert_eq!(plan.pictures[0].block_title, "Title of a");
     assert_eq!(plan.model, "google:handbook_image_query_planning-0 (attempts=1)");
     let asked = host.llm_requests()[0].text();
     assert!(asked.starts_with("You plan the pictures"), "{asked}");

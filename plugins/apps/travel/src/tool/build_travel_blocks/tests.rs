@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use wattle_plugin::prelude::{Completion, Failure, ToolContext, ToolOutput};
 use wattle_plugin::testing::{self, FakeHost};
 
-use super::build_travel_blocks;
-use crate::task::JSON_COMPILATION;
+use super::{TASK, build_travel_blocks};
 use crate::testing::route;
 
 fn videos() -> Value {
@@ -31,7 +30,7 @@ fn draft(count: usize) -> Value {
 /// Returns a host whose model returns these numbers of blocks in turn, then five.
 fn host(counts: &'static [usize]) -> FakeHost {
     let at = Cell::new(0);
-    route(FakeHost::new(), JSON_COMPILATION).llm(move |_| {
+    route(FakeHost::new(), TASK).llm(move |_| {
         let count = counts.get(at.replace(at.get() + 1)).copied().unwrap_or(5);
         Ok(Completion::of_json(draft(count)))
     })
@@ -125,6 +124,16 @@ fn s3_12_without_a_video_the_missing_step_is_named() {
         assert!(output.is_error && output.updates.is_empty());
         assert!(output.text_content().contains("call `crawl_youtube_videos` before"));
     }
+}
+
+#[test]
+fn s3_46_requests_have_the_limits_of_the_task() {
+    let host = host(&[]);
+    call(&host, json!({ "videos": videos() }), json!({})).unwrap();
+    let request = &host.llm_requests()[0];
+    assert_eq!((&*request.route, request.max_output_tokens), (TASK.name(), Some(8_192)));
+    let limits = [&request.extra["timeout_ms"], &request.extra["retries"]];
+    assert_eq!(limits, [60_000, 2]);
 }
 
 #[test]

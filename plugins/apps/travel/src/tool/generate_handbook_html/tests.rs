@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use wattle_plugin::prelude::{Completion, ToolContext, ToolOutput};
 use wattle_plugin::testing::{self, FakeHost};
 
-use super::generate_handbook_html;
+use super::{TASK, generate_handbook_html};
 use crate::block::BlockType;
 use crate::image::plan::tests::block;
-use crate::task::HANDBOOK_HTML;
 use crate::testing::route;
 
 const PAGE: &str = "```html\n<html><head><title>T</title></head><body><h1>Tokyo</h1>\
@@ -36,7 +35,7 @@ fn state() -> Value {
 /// Returns a host whose model returns these texts in turn, and repeats the last one.
 fn host(answers: &'static [&str]) -> FakeHost {
     let at = Cell::new(0);
-    route(FakeHost::new(), HANDBOOK_HTML).now_ms(1_772_404_200_000).llm(move |_| {
+    route(FakeHost::new(), TASK).now_ms(1_772_404_200_000).llm(move |_| {
         let answer = answers[at.get().min(answers.len() - 1)];
         at.set(at.get() + 1);
         Ok(Completion::of_text(answer))

@@ -6,13 +6,12 @@ use wattle_plugin::testing::{self, FakeHost};
 
 use super::generate_image;
 use crate::block::BlockType;
+use crate::image::plan::TASK;
 use crate::image::plan::tests::{block, planned};
-use crate::task::IMAGE_PLAN;
 use crate::testing::{image_route, route};
 
 fn host() -> FakeHost {
-    image_route(route(FakeHost::new(), IMAGE_PLAN))
-        .llm(|_| Ok(Completion::of_json(planned(&["s", "f"]))))
+    image_route(route(FakeHost::new(), TASK)).llm(|_| Ok(Completion::of_json(planned(&["s", "f"]))))
 }
 
 fn call(host: &FakeHost) -> Result<ToolOutput, Failure> {

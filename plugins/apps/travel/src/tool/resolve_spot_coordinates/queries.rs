@@ -53,18 +53,18 @@ pub(super) fn user(spots: &[Block], context: Option<&VideoContext>) -> Result<St
     fill(SPOTS_USER, &[("material", &material)])
 }
 
-/// Returns the errors of a completion, one sentence each.
-pub(super) fn check(answer: &SpotQueries, spots: &[Block]) -> Vec<String> {
-    let mut errors = Vec::new();
+/// Returns the queries, if there is exactly one for each spot. The errors are one sentence each.
+pub(super) fn check(answer: SpotQueries, spots: &[Block]) -> Result<Vec<SpotQuery>, Vec<String>> {
+    let (queries, mut errors) = (answer.spot_queries, Vec::new());
     for spot in spots {
         let id = &spot.block_id;
-        match answer.spot_queries.iter().filter(|query| query.block_id == *id).count() {
+        match queries.iter().filter(|query| query.block_id == *id).count() {
             0 => errors.push(format!("`spot_queries` lacks spot `{id}`")),
             1 => {}
             count => errors.push(format!("`spot_queries` has spot `{id}` {count} times")),
         }
     }
-    for (at, SpotQuery { block_id, query }) in answer.spot_queries.iter().enumerate() {
+    for (at, SpotQuery { block_id, query }) in queries.iter().enumerate() {
         if spots.iter().all(|spot| spot.block_id != *block_id) {
             errors.push(format!("`spot_queries[{at}].block_id` `{block_id}` is no spot"));
         }
@@ -74,5 +74,5 @@ pub(super) fn check(answer: &SpotQueries, spots: &[Block]) -> Vec<String> {
             errors.push(format!("`spot_queries[{at}].query` has {chars} characters; {wish}"));
         }
     }
-    errors
+    if errors.is_empty() { Ok(queries) } else { Err(errors) }
 }

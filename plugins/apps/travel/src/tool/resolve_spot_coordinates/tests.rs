@@ -7,8 +7,7 @@ use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Completion, Failure, ToolContext, ToolOutput};
 use wattle_plugin::testing::{self, FakeHost};
 
-use super::resolve_spot_coordinates;
-use crate::task::SPOT_QUERIES;
+use super::{TASK, resolve_spot_coordinates};
 use crate::testing::{geocode_tables, route};
 
 fn block(id: &str, kind: &str) -> Value {
@@ -33,7 +32,7 @@ fn host() -> FakeHost {
 }
 
 fn with_model(host: FakeHost, answer: impl Fn() -> Value + 'static) -> FakeHost {
-    geocode_tables(route(host, SPOT_QUERIES)).llm(move |_| Ok(Completion::of_json(answer())))
+    geocode_tables(route(host, TASK)).llm(move |_| Ok(Completion::of_json(answer())))
 }
 
 fn queries(ids: &[&str]) -> Value {

@@ -7,8 +7,8 @@ use wattle_plugin::testing::{self, FakeHost};
 
 use super::search_image;
 use crate::block::BlockType;
+use crate::image::plan::TASK;
 use crate::image::plan::tests::{block, planned};
-use crate::task::IMAGE_PLAN;
 use crate::testing::{image_route, route};
 
 /// Returns the state of a guide with three blocks.
@@ -23,7 +23,7 @@ fn state() -> Value {
 
 /// Returns a host that plans for these blocks and finds photographs for queries with these words.
 fn host(ids: &'static [&str], with_photo: &'static [&str]) -> FakeHost {
-    image_route(route(FakeHost::new(), IMAGE_PLAN))
+    image_route(route(FakeHost::new(), TASK))
         .llm(|_| Ok(Completion::of_json(planned(ids))))
         .http(|request| {
             let is_found = with_photo.iter().any(|id| request.url.contains(&format!("%20{id}&")));
