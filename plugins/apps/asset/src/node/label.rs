@@ -1,6 +1,6 @@
 //! Labels of the classifiers.
 
-use wattle_plugin::prelude::{Completion, Deserialize, Failure, JsonSchema, code};
+use wattle_plugin::prelude::{Completion, Deserialize, Failure, JsonSchema};
 
 use crate::state::TaskType;
 
@@ -36,12 +36,7 @@ pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Fail
 
 /// Returns the label of a completion that the host rejected because it does not match the schema.
 fn refused_label(failure: &Failure) -> Option<Label> {
-    if failure.code != code::INVALID {
-        return None;
-    }
-    let details = failure.details.as_deref()?;
-    let document = details.get("document").or_else(|| details.get("answer"))?.as_str()?;
-    serde_json::from_str(document).ok()
+    serde_json::from_str(failure.refused_completion()?).ok()
 }
 
 #[cfg(test)]
