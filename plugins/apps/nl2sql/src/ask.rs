@@ -5,10 +5,6 @@
 use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{Completion, Failure, llm};
 
-/// Key in the details of a failure whose completion violates the schema. Other failures do not have
-/// it.
-const ANSWER: &str = "answer";
-
 /// Returns the document of a completion, and the completion. The host requests one correction of an
 /// invalid completion. If the correction is invalid too, the request is sent a second time, without
 /// the rejected completion.
@@ -16,7 +12,7 @@ pub(crate) fn document<T: DeserializeOwned>(
     request: &llm::Request,
 ) -> Result<(T, Completion), Failure> {
     match once(request) {
-        Err(failure) if is_misshapen(&failure) => once(request),
+        Err(failure) if failure.refused_completion().is_some() => once(request),
         asked => asked,
     }
 }
@@ -24,10 +20,6 @@ pub(crate) fn document<T: DeserializeOwned>(
 fn once<T: DeserializeOwned>(request: &llm::Request) -> Result<(T, Completion), Failure> {
     let completion = request.clone().complete()?;
     Ok((completion.structured()?, completion))
-}
-
-fn is_misshapen(failure: &Failure) -> bool {
-    failure.details.as_deref().is_some_and(|details| details.get(ANSWER).is_some())
 }
 
 #[cfg(test)]
