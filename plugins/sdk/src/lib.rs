@@ -8,6 +8,7 @@ mod allocator;
 #[doc(hidden)]
 pub mod bindings;
 pub mod blob;
+pub mod chat;
 pub mod clock;
 pub mod emit;
 #[doc(hidden)]

@@ -1,0 +1,75 @@
+//! Messages of a conversation as they are in the state.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A message in the state.
+#[derive(Debug, Deserialize)]
+pub(super) struct Stored {
+    #[serde(default)]
+    pub(super) id: String,
+    pub(super) role: String,
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    pub(super) tool_calls: Vec<Call>,
+    #[serde(default)]
+    pub(super) tool_call_id: String,
+    #[serde(default)]
+    pub(super) status: String,
+    #[serde(default)]
+    structured: Value,
+}
+
+/// A tool call that a model requested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) arguments: Value,
+}
+
+impl Stored {
+    /// Returns true if the user sent the message.
+    pub(super) fn is_user(&self) -> bool {
+        self.role == "user"
+    }
+
+    /// Returns true if a model wrote the message.
+    pub(super) fn is_assistant(&self) -> bool {
+        self.role == "assistant"
+    }
+
+    /// Returns true if the message is the result of a tool call.
+    pub(super) fn is_tool(&self) -> bool {
+        self.role == "tool"
+    }
+
+    /// Returns the text of the message, whose content may be a list of parts.
+    pub(super) fn text(&self) -> String {
+        match &self.content {
+            Value::String(text) => text.clone(),
+            Value::Array(parts) => {
+                parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect()
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the result of a tool: its structured output, or its text without one.
+    pub(super) fn result(&self) -> Value {
+        match &self.structured {
+            Value::Null => Value::String(self.text()),
+            structured => structured.clone(),
+        }
+    }
+}
+
+/// Reads the messages of a channel. Invalid messages are skipped, so that they do not suppress the
+/// others.
+pub(super) fn read(channel: &Value) -> Vec<Stored> {
+    let all = channel.as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().filter_map(|message| Stored::deserialize(message).ok()).collect()
+}
