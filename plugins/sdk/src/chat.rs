@@ -1,4 +1,335 @@
-//! Conversations: threads whose channel has the reducer `messages`, as the plugin `std` writes them.
+//! Conversations as endpoints: messages and streams.
+//!
+//! A conversation is a thread of a graph whose channel has the reducer `messages`, such as that of
+//! the nodes of the plugin `std`. It needs no tables. The app declares the endpoints, and [`Chat`]
+//! does their work:
+//!
+//! ```
+//! use wattle_plugin::chat::{Chat, ChatRequest, ThreadDocument};
+//! use wattle_plugin::prelude::*;
+//! use wattle_plugin::testing::FakeHost;
+//!
+//! const CHAT: Chat = Chat::graph("notes").message_chars(4_000);
+//!
+//! /// Sends a message and streams the reply.
+//! #[handler(POST, "/api/chat", query(format: Option<String>), body = ChatRequest, events = Value)]
+//! fn chat(request: &Request) -> Result<Response, Failure> {
+//!     CHAT.stream(request)
+//! }
+//!
+//! /// Responds with the messages of a conversation.
+//! #[handler(GET, "/api/threads/{id}", returns = ThreadDocument)]
+//! fn thread(request: &Request) -> Result<Response, Failure> {
+//!     Response::json(200, &CHAT.show(&request.param::<String>("id")?)?)
+//! }
+//!
+//! /// Streams the active run of a conversation, for a page that is loaded again.
+//! #[handler(GET, "/api/threads/{id}/stream", events = Value, returns(204))]
+//! fn resume(request: &Request) -> Result<Response, Failure> {
+//!     CHAT.join(&request.param::<String>("id")?)
+//! }
+//!
+//! let host = FakeHost::new();
+//! let request = Request::new("POST", "/api/chat").with_body(r#"{"message": "hi"}"#);
+//! let response = host.run(|| chat(&request))?;
+//! assert_eq!(response.headers[0].0, "x-thread-id");
+//! let input = json!({"messages": [{"role": "user", "content": "hi"}]});
+//! assert_eq!(host.started()[0].input, input);
+//! # Ok::<_, Failure>(())
+//! ```
+//!
+//! A refused request is a failure with the status of the response and one of the [`Texts`] as its
+//! message, which [`web::respond`](crate::web::respond()) reports in the form of the app.
 
 mod stored;
 pub mod ui;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::ui::UiMessage;
+use crate::failure::{Failure, code};
+use crate::log;
+use crate::runs::{self, RunRef, Start, Thread};
+use crate::web::{HandOff, Request, Response, StreamFormat, refuse, status};
+
+/// Status of a thread with an active run.
+const RUNNING: &str = "running";
+
+/// Header with the thread id, with which the next message can continue the conversation.
+const THREAD_HEADER: &str = "x-thread-id";
+
+/// Maximum number of characters of a message if the app sets none.
+const MESSAGE_CHARS: usize = 20_000;
+
+/// A message, or the request to reply to the last message again (`retry`).
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatRequest {
+    /// Conversation of the message; a new one without it.
+    #[serde(default)]
+    thread_id: Option<String>,
+    #[serde(default)]
+    message: String,
+    /// Requests a reply to the last message after a failed run, in place of a new message.
+    #[serde(default)]
+    retry: bool,
+}
+
+/// A conversation.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadDocument {
+    thread_id: String,
+    /// `running` during a run.
+    status: String,
+    messages: Vec<UiMessage>,
+}
+
+/// Texts for users. An app can give its own, in the language of its users.
+///
+/// ```
+/// use wattle_plugin::chat::{Chat, Texts};
+///
+/// const TEXTS: Texts = Texts { empty: "Say something.", ..Texts::ENGLISH };
+/// const CHAT: Chat = Chat::graph("notes").texts(&TEXTS);
+/// # let _ = CHAT;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Texts {
+    /// The body is not a [`ChatRequest`]; status 400.
+    pub malformed: &'static str,
+    /// The message is empty; status 400.
+    pub empty: &'static str,
+    /// No thread can have the id; status 400.
+    pub thread_id: &'static str,
+    /// The format of the stream is unknown; status 400.
+    pub format: &'static str,
+    /// The app has no such conversation, or it has expired; status 404.
+    pub missing: &'static str,
+    /// A run of the conversation is active; status 409.
+    pub busy: &'static str,
+    /// An interrupt of the conversation is pending; status 409.
+    pub waiting: &'static str,
+    /// The last message has a reply, so a retry has nothing to do; status 409.
+    pub nothing_to_retry: &'static str,
+    /// The message is too long; status 413.
+    pub too_long: &'static str,
+    /// Error of a tool call without a result, in the messages of a conversation.
+    pub unfinished: &'static str,
+}
+
+impl Texts {
+    /// The texts of a [`Chat`] that sets none.
+    pub const ENGLISH: Self = Self {
+        malformed: "the body must be a JSON object with a text in `message`",
+        empty: "the message is empty",
+        thread_id: "`threadId` is invalid",
+        format: "`format` must be `sse` or `ai-sdk`",
+        missing: "the conversation does not exist or has expired",
+        busy: "the reply to the previous message is not complete; try again later",
+        waiting: "an operation of the conversation waits for an answer",
+        nothing_to_retry: "the last message has a reply",
+        too_long: "the message is too long; send it in several messages",
+        unfinished: "this step was not completed",
+    };
+}
+
+/// The conversations of a graph.
+#[derive(Debug, Clone, Copy)]
+pub struct Chat {
+    graph: &'static str,
+    channel: &'static str,
+    agent: &'static str,
+    message_chars: usize,
+    grace_ms: Option<u64>,
+    texts: &'static Texts,
+}
+
+/// Methods that describe the conversations.
+impl Chat {
+    /// Describes the conversations of a graph with the channel `messages` and the node `agent`. A
+    /// message has at most 20,000 characters.
+    pub const fn graph(graph: &'static str) -> Self {
+        Self {
+            graph,
+            channel: "messages",
+            agent: "agent",
+            message_chars: MESSAGE_CHARS,
+            grace_ms: None,
+            texts: &Texts::ENGLISH,
+        }
+    }
+
+    /// Sets the channel with the messages.
+    pub const fn channel(self, channel: &'static str) -> Self {
+        Self { channel, ..self }
+    }
+
+    /// Sets the node whose model calls are streamed to clients.
+    pub const fn agent(self, agent: &'static str) -> Self {
+        Self { agent, ..self }
+    }
+
+    /// Sets the maximum number of characters of a message.
+    pub const fn message_chars(self, message_chars: usize) -> Self {
+        Self { message_chars, ..self }
+    }
+
+    /// Cancels a run if the last client of its stream disconnects, see
+    /// [`HandOff::cancel_on_disconnect`].
+    pub const fn cancel_on_disconnect(self, grace_ms: u64) -> Self {
+        Self { grace_ms: Some(grace_ms), ..self }
+    }
+
+    /// Sets the texts for users.
+    pub const fn texts(self, texts: &'static Texts) -> Self {
+        Self { texts, ..self }
+    }
+}
+
+/// Methods that do the work of endpoints.
+impl Chat {
+    /// Starts a run with the message of a [`ChatRequest`]. A retry starts a run without a new
+    /// message, because tools could act twice on a message that is sent twice.
+    ///
+    /// # Errors
+    ///
+    /// A failure with a status for a refused request, see [`Texts`].
+    pub fn send(&self, request: &Request) -> Result<RunRef, Failure> {
+        let malformed = |_| refuse(status::BAD_REQUEST, self.texts.malformed);
+        let body: ChatRequest = request.json().map_err(malformed)?;
+        let thread_id = body.thread_id.filter(|id| !id.is_empty());
+        if body.retry {
+            return self.retry(thread_id.as_deref());
+        }
+        let message = body.message.trim();
+        if message.is_empty() {
+            return Err(refuse(status::BAD_REQUEST, self.texts.empty));
+        }
+        if message.chars().count() > self.message_chars {
+            return Err(refuse(status::PAYLOAD_TOO_LARGE, self.texts.too_long));
+        }
+        let channel = self.channel;
+        let input = json!({ channel: [{ "role": "user", "content": message }] });
+        let mut start = Start::graph(self.graph).input(input);
+        if let Some(thread_id) = thread_id {
+            start = start.thread_id(thread_id);
+        }
+        self.start(start)
+    }
+
+    /// Sends a message as [`Chat::send`] does and hands the stream of the run off: as the host's
+    /// own events, or with `?format=ai-sdk` as a message of the AI SDK. The header `x-thread-id`
+    /// has the id of the thread.
+    pub fn stream(&self, request: &Request) -> Result<Response, Failure> {
+        let format = match request.query("format") {
+            None | Some("sse") => StreamFormat::Sse,
+            Some("ai-sdk") => StreamFormat::AiSdk,
+            Some(_) => return Err(refuse(status::BAD_REQUEST, self.texts.format)),
+        };
+        let run = self.send(request)?;
+        let thread_id = run.thread_id.clone();
+        Ok(self.hand_off(run, format).with_header(THREAD_HEADER, thread_id))
+    }
+
+    /// Returns a conversation with its messages. Those of the active run are omitted, because its
+    /// stream has them from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` with status 404 if the graph has no such thread.
+    pub fn show(&self, thread_id: &str) -> Result<ThreadDocument, Failure> {
+        let thread = self.find(thread_id)?;
+        let whole = thread.status != RUNNING;
+        let messages = ui::of_state(self.messages(&thread.state), whole, self.texts.unfinished);
+        Ok(ThreadDocument { thread_id: thread.thread_id, status: thread.status, messages })
+    }
+
+    /// Hands the stream of the active run off, from its beginning and as a message of the AI SDK.
+    /// Responds with 204 if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` with status 404 if the graph has no such thread.
+    pub fn join(&self, thread_id: &str) -> Result<Response, Failure> {
+        match active(self.find(thread_id)?) {
+            Some(run) => Ok(self.hand_off(run, StreamFormat::AiSdk)),
+            None => Ok(Response::empty(status::NO_CONTENT)),
+        }
+    }
+
+    /// Cancels the active run, waits for its end, and returns the conversation. Without an active
+    /// run nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` with status 404 if the graph has no such thread.
+    pub fn cancel(&self, thread_id: &str) -> Result<ThreadDocument, Failure> {
+        if let Some(run) = active(self.find(thread_id)?) {
+            runs::cancel(&run)?;
+            runs::wait(&run)?;
+        }
+        self.show(thread_id)
+    }
+
+    /// Starts a run without a new message.
+    fn retry(&self, thread_id: Option<&str>) -> Result<RunRef, Failure> {
+        let thread = self.find(thread_id.ok_or_else(|| self.missing())?)?;
+        if stored::has_reply(self.messages(&thread.state)) {
+            return Err(refuse(status::CONFLICT, self.texts.nothing_to_retry));
+        }
+        self.start(Start::graph(self.graph).thread_id(thread.thread_id))
+    }
+
+    fn start(&self, start: Start) -> Result<RunRef, Failure> {
+        start.start().map_err(|failure| {
+            log::debug!("start a run: {failure}");
+            let (status, text) = match failure.code.as_str() {
+                code::BUSY => (status::CONFLICT, self.texts.busy),
+                code::CONFLICT => (status::CONFLICT, self.texts.waiting),
+                code::NOT_FOUND => (status::NOT_FOUND, self.texts.missing),
+                code::INVALID => (status::BAD_REQUEST, self.texts.thread_id),
+                _ => return failure,
+            };
+            Failure::new(failure.code, text).with_status(status)
+        })
+    }
+
+    /// Returns the thread of a conversation. Threads of other graphs are not found.
+    fn find(&self, thread_id: &str) -> Result<Thread, Failure> {
+        match runs::thread(thread_id) {
+            Ok(Some(thread)) if thread.graph == self.graph => Ok(thread),
+            Ok(_) => Err(self.missing()),
+            // No thread can have the id.
+            Err(failure) if failure.code == code::INVALID => Err(self.missing()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn missing(&self) -> Failure {
+        refuse(status::NOT_FOUND, self.texts.missing)
+    }
+
+    fn messages<'a>(&self, state: &'a Value) -> &'a Value {
+        state.get(self.channel).unwrap_or(&Value::Null)
+    }
+
+    fn hand_off(&self, run: RunRef, format: StreamFormat) -> Response {
+        let hand_off = HandOff::run(run.thread_id, run.run_id, format).nodes(&[self.agent]);
+        Response::hand_off_from(match self.grace_ms {
+            Some(grace_ms) => hand_off.cancel_on_disconnect(grace_ms),
+            None => hand_off,
+        })
+    }
+}
+
+/// Returns the active run of a thread.
+fn active(thread: Thread) -> Option<RunRef> {
+    let run_id = thread.run_id.filter(|_| thread.status == RUNNING)?;
+    Some(RunRef { thread_id: thread.thread_id, run_id })
+}
+
+#[cfg(test)]
+mod tests;

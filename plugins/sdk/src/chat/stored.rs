@@ -73,3 +73,37 @@ pub(super) fn read(channel: &Value) -> Vec<Stored> {
     let all = channel.as_array().map(Vec::as_slice).unwrap_or_default();
     all.iter().filter_map(|message| Stored::deserialize(message).ok()).collect()
 }
+
+/// Returns true if the last message is an assistant message without tool calls. A conversation
+/// without a valid last message needs no reply, so the result is true as well.
+pub(super) fn has_reply(channel: &Value) -> bool {
+    let last = channel.as_array().and_then(|all| all.last());
+    match last.map(Stored::deserialize) {
+        Some(Ok(last)) => last.is_assistant() && last.tool_calls.is_empty(),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::has_reply;
+
+    #[test]
+    fn reply_is_a_last_message_of_the_model_without_tool_calls() {
+        let call = json!({"id": "c", "name": "save"});
+        let messages = [
+            json!({"role": "user", "content": "a taxi, 20"}),
+            json!({"role": "assistant", "content": "", "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": "c", "content": "{}"}),
+            json!({"role": "assistant", "content": "saved"}),
+            json!({"role": 2}),
+        ];
+        let replied = |channel: Value| has_reply(&channel);
+        let found: Vec<bool> =
+            (0..=messages.len()).map(|end| replied(json!(messages[..end]))).collect();
+        assert_eq!(found, [true, false, false, false, true, true]);
+        assert!(replied(json!(null)));
+    }
+}

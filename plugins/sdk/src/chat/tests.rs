@@ -1,0 +1,201 @@
+//! Tests of the work of endpoints.
+
+use serde_json::{Value, json};
+
+use super::{Chat, Texts};
+use crate::failure::{Failure, code};
+use crate::runs::{EndedRun, Outcome, RunRef, Thread};
+use crate::testing::FakeHost;
+use crate::web::{Body, HandOff, Request, Response, StreamFormat};
+
+const CHAT: Chat = Chat::graph("notes").message_chars(10);
+
+const TEXTS: Texts = Texts::ENGLISH;
+
+fn hi() -> Value {
+    json!({"id": "u", "role": "user", "content": "hi"})
+}
+
+fn hello() -> Value {
+    json!({"id": "a", "role": "assistant", "content": "hello"})
+}
+
+fn thread(id: &str, status: &str, messages: Value) -> Thread {
+    Thread::new(id, "notes", status, json!({ "messages": messages }))
+}
+
+/// A host with a conversation with a reply, two without, one with an active run, and a thread of
+/// another graph. Its runs are cancelled.
+fn host() -> FakeHost {
+    let mut running = thread("running", "running", json!([hi(), hello()]));
+    running.run_id = Some("run-7".to_owned());
+    let mut foreign = thread("foreign", "idle", json!([hi()]));
+    foreign.graph = "other".to_owned();
+    let host = FakeHost::new().run_ends(|run| EndedRun {
+        run: run.clone(),
+        outcome: Outcome::Cancelled,
+        state: json!({}),
+    });
+    [
+        thread("done", "idle", json!([hi(), hello()])),
+        thread("failed", "error", json!([hi()])),
+        thread("empty", "idle", json!(null)),
+        running,
+        foreign,
+    ]
+    .into_iter()
+    .fold(host, FakeHost::thread)
+}
+
+fn post(body: &Value) -> Request {
+    Request::new("POST", "/api/chat").with_body(body.to_string())
+}
+
+/// Returns status and text of a refusal.
+fn refused<T: std::fmt::Debug>(result: Result<T, Failure>) -> (Option<u16>, String) {
+    let failure = result.unwrap_err();
+    (failure.status(), failure.message)
+}
+
+fn handed_off(response: Response) -> HandOff {
+    match response.body {
+        Body::HandOff(hand_off) => hand_off,
+        other => panic!("no stream: {other:?}"),
+    }
+}
+
+#[test]
+fn requests_start_runs() {
+    let said = json!({"messages": [{"role": "user", "content": "hi"}]});
+    for (body, thread_id, input) in [
+        (json!({"message": " hi\n"}), None, &said),
+        (json!({"message": "hi", "threadId": ""}), None, &said),
+        (json!({"message": "hi", "threadId": "done"}), Some("done"), &said),
+        (json!({"threadId": "failed", "retry": true}), Some("failed"), &json!({})),
+    ] {
+        let host = host();
+        let run = host.run(|| CHAT.send(&post(&body))).unwrap();
+        let started = &host.started()[0];
+        assert_eq!((started.graph.as_str(), &started.input), ("notes", input), "{body}");
+        assert_eq!(started.thread_id.as_deref(), thread_id, "{body}");
+        assert_eq!(run.run_id, "run-1");
+    }
+}
+
+#[test]
+fn refused_requests_start_no_run() {
+    let retry = |thread: Value| json!({"threadId": thread, "retry": true});
+    for (body, status, text) in [
+        (json!("hi"), 400, TEXTS.malformed),
+        (json!({"message": 5}), 400, TEXTS.malformed),
+        (json!({}), 400, TEXTS.empty),
+        (json!({"message": " \n"}), 400, TEXTS.empty),
+        (json!({"message": "\u{957f}".repeat(11)}), 413, TEXTS.too_long),
+        (retry(json!("done")), 409, TEXTS.nothing_to_retry),
+        (retry(json!("empty")), 409, TEXTS.nothing_to_retry),
+        (retry(json!("foreign")), 404, TEXTS.missing),
+        (retry(json!("nobody")), 404, TEXTS.missing),
+        (retry(json!("")), 404, TEXTS.missing),
+        (retry(json!(null)), 404, TEXTS.missing),
+    ] {
+        let host = host();
+        let refusal = refused(host.run(|| CHAT.send(&post(&body))));
+        assert_eq!(refusal, (Some(status), text.to_owned()), "{body}");
+        assert!(host.started().is_empty(), "{body}");
+    }
+    let host = host();
+    let longest = post(&json!({"message": format!(" {} ", "\u{957f}".repeat(10))}));
+    assert!(host.run(|| CHAT.send(&longest)).is_ok());
+}
+
+#[test]
+fn failures_of_starts_have_texts() {
+    for (code, status, text) in [
+        (code::BUSY, Some(409), TEXTS.busy),
+        (code::CONFLICT, Some(409), TEXTS.waiting),
+        (code::NOT_FOUND, Some(404), TEXTS.missing),
+        (code::INVALID, Some(400), TEXTS.thread_id),
+        (code::LIMIT, None, "why"),
+    ] {
+        let host = host().starts(move |_| Err(Failure::new(code, "why")));
+        let failure = host.run(|| CHAT.send(&post(&json!({"message": "hi"})))).unwrap_err();
+        assert_eq!(failure.code, code);
+        assert_eq!((failure.status(), failure.message.as_str()), (status, text), "{code}");
+    }
+}
+
+#[test]
+fn stream_has_the_requested_format() {
+    let stream = |chat: Chat, format: Option<&str>| {
+        let request = post(&json!({"message": "hi"}));
+        let request =
+            format.into_iter().fold(request, |it, format| it.with_query("format", format));
+        let host = host();
+        (host.run(|| chat.stream(&request)), host.started().len())
+    };
+    for (format, expected) in [
+        (None, StreamFormat::Sse),
+        (Some("sse"), StreamFormat::Sse),
+        (Some("ai-sdk"), StreamFormat::AiSdk),
+    ] {
+        let response = stream(CHAT, format).0.unwrap();
+        assert_eq!(response.headers, [("x-thread-id".to_owned(), "thread-1".to_owned())]);
+        let hand_off = handed_off(response);
+        assert_eq!((hand_off.thread_id.as_str(), &hand_off.format), ("thread-1", &expected));
+        assert_eq!(hand_off.run_id.as_deref(), Some("run-1"));
+        assert_eq!(json!(hand_off.extra), json!({"nodes": ["agent"]}));
+    }
+    let (response, started) = stream(CHAT, Some("morse"));
+    assert_eq!((refused(response), started), ((Some(400), TEXTS.format.to_owned()), 0));
+    let chat = CHAT.agent("writer").cancel_on_disconnect(5_000);
+    let hand_off = handed_off(stream(chat, None).0.unwrap());
+    assert_eq!(
+        json!(hand_off.extra),
+        json!({"nodes": ["writer"], "on_disconnect": "cancel", "grace_ms": 5000})
+    );
+}
+
+#[test]
+fn conversations_are_shown_without_messages_of_the_active_run() {
+    for (id, status, count) in
+        [("done", "idle", 2), ("failed", "error", 1), ("running", "running", 1)]
+    {
+        let shown = json!(host().run(|| CHAT.show(id)).unwrap());
+        assert_eq!((&shown["threadId"], &shown["status"]), (&json!(id), &json!(status)));
+        assert_eq!(shown["messages"].as_array().unwrap().len(), count, "{shown}");
+    }
+    let shown = json!(host().run(|| CHAT.channel("other").show("done")).unwrap());
+    assert_eq!(shown["messages"], json!([]));
+}
+
+#[test]
+fn stream_of_the_active_run_is_joined() {
+    let hand_off = handed_off(host().run(|| CHAT.join("running")).unwrap());
+    assert_eq!((hand_off.run_id.as_deref(), hand_off.after), (Some("run-7"), None));
+    assert_eq!(hand_off.format, StreamFormat::AiSdk);
+    assert_eq!(json!(hand_off.extra), json!({"nodes": ["agent"]}));
+    assert_eq!(host().run(|| CHAT.join("done")).unwrap(), Response::empty(204));
+}
+
+#[test]
+fn only_an_active_run_is_cancelled() {
+    let host = host();
+    for id in ["running", "done"] {
+        let shown = json!(host.run(|| CHAT.cancel(id)).unwrap());
+        assert_eq!(shown["threadId"], id);
+    }
+    let run = RunRef { thread_id: "running".to_owned(), run_id: "run-7".to_owned() };
+    assert_eq!(host.cancelled(), [run]);
+}
+
+#[test]
+fn threads_of_other_graphs_are_not_found() {
+    let missing = (Some(404), TEXTS.missing.to_owned());
+    for id in ["nobody", "foreign", ""] {
+        host().run(|| {
+            assert_eq!(refused(CHAT.show(id)), missing, "{id}");
+            assert_eq!(refused(CHAT.join(id)), missing, "{id}");
+            assert_eq!(refused(CHAT.cancel(id)), missing, "{id}");
+        });
+    }
+}
