@@ -1,4 +1,4 @@
-//! Conversations as endpoints: messages and streams.
+//! Conversations as endpoints: messages, replies and streams.
 //!
 //! A conversation is a thread of a graph whose channel has the reducer `messages`, such as that of
 //! the nodes of the plugin `std`. It needs no tables. The app declares the endpoints, and [`Chat`]
@@ -41,13 +41,17 @@
 //! A refused request is a failure with the status of the response and one of the [`Texts`] as its
 //! message, which [`web::respond`](crate::web::respond()) reports in the form of the app.
 
+mod ended;
 mod stored;
+mod talk;
 pub mod ui;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::ended::{ChatError, Ended, Reply, Waiting};
+use self::talk::Talk;
 use self::ui::UiMessage;
 use crate::failure::{Failure, code};
 use crate::log;
@@ -116,6 +120,8 @@ pub struct Texts {
     pub nothing_to_retry: &'static str,
     /// The message is too long; status 413.
     pub too_long: &'static str,
+    /// The run was cancelled before its reply; status 409.
+    pub cancelled: &'static str,
     /// Error of a tool call without a result, in the messages of a conversation.
     pub unfinished: &'static str,
 }
@@ -132,6 +138,7 @@ impl Texts {
         waiting: "an operation of the conversation waits for an answer",
         nothing_to_retry: "the last message has a reply",
         too_long: "the message is too long; send it in several messages",
+        cancelled: "the run was cancelled",
         unfinished: "this step was not completed",
     };
 }
@@ -232,6 +239,31 @@ impl Chat {
         let run = self.send(request)?;
         let thread_id = run.thread_id.clone();
         Ok(self.hand_off(run, format).with_header(THREAD_HEADER, thread_id))
+    }
+
+    /// Waits until a run has ended or is interrupted, for a response without a stream.
+    ///
+    /// ```
+    /// use wattle_plugin::chat::{Chat, ChatError, ChatRequest, Reply, Waiting};
+    /// use wattle_plugin::prelude::*;
+    ///
+    /// const CHAT: Chat = Chat::graph("notes");
+    ///
+    /// /// Sends a message and waits for the reply.
+    /// #[handler(POST, "/api/chat", body = ChatRequest, returns = Reply, returns(202) = Waiting,
+    ///     error = ChatError)]
+    /// fn chat(request: &Request) -> Result<Response, Failure> {
+    ///     web::respond::<web::ErrorDocument>(request, || {
+    ///         let run = CHAT.send(request)?;
+    ///         let down = (web::status::BAD_GATEWAY, "the model is not available");
+    ///         CHAT.wait(&run)?.respond(|_| down)
+    ///     })
+    /// }
+    /// ```
+    pub fn wait(&self, run: &RunRef) -> Result<Ended, Failure> {
+        let ended = runs::wait(run)?;
+        let talk = Talk::read(self.messages(&ended.state));
+        Ok(Ended::new(ended, talk, self.texts.cancelled))
     }
 
     /// Returns a conversation with its messages. Those of the active run are omitted, because its

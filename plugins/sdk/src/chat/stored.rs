@@ -17,6 +17,8 @@ pub(super) struct Stored {
     #[serde(default)]
     pub(super) tool_call_id: String,
     #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
     pub(super) status: String,
     #[serde(default)]
     structured: Value,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Chat, Texts};
 use crate::failure::{Failure, code};
-use crate::runs::{EndedRun, Outcome, RunRef, Thread};
+use crate::runs::{EndedRun, Interrupt, Outcome, RunRef, Thread};
 use crate::testing::FakeHost;
 use crate::web::{Body, HandOff, Request, Response, StreamFormat};
 
@@ -31,11 +31,7 @@ fn host() -> FakeHost {
     running.run_id = Some("run-7".to_owned());
     let mut foreign = thread("foreign", "idle", json!([hi()]));
     foreign.graph = "other".to_owned();
-    let host = FakeHost::new().run_ends(|run| EndedRun {
-        run: run.clone(),
-        outcome: Outcome::Cancelled,
-        state: json!({}),
-    });
+    let host = FakeHost::new().run_ends(|run| ended(run, Outcome::Cancelled));
     [
         thread("done", "idle", json!([hi(), hello()])),
         thread("failed", "error", json!([hi()])),
@@ -45,6 +41,10 @@ fn host() -> FakeHost {
     ]
     .into_iter()
     .fold(host, FakeHost::thread)
+}
+
+fn ended(run: &RunRef, outcome: Outcome) -> EndedRun {
+    EndedRun { run: run.clone(), outcome, state: json!({"messages": [hi(), hello()]}) }
 }
 
 fn post(body: &Value) -> Request {
@@ -121,6 +121,38 @@ fn failures_of_starts_have_texts() {
         let failure = host.run(|| CHAT.send(&post(&json!({"message": "hi"})))).unwrap_err();
         assert_eq!(failure.code, code);
         assert_eq!((failure.status(), failure.message.as_str()), (status, text), "{code}");
+    }
+}
+
+#[test]
+fn outcomes_have_responses() {
+    let steps = json!([{"type": "model", "content": "hello", "toolCalls": []}]);
+    let question = Interrupt::new("q", "tools", json!({"kind": "tool_approval"}));
+    let questions = json!([{"id": "q", "payload": {"kind": "tool_approval"}}]);
+    let error = |text: &str| json!({"threadId": "thread-1", "error": text, "steps": steps});
+    for (outcome, status, body) in [
+        (
+            Outcome::Completed,
+            200,
+            json!({"threadId": "thread-1", "reply": "hello", "steps": steps}),
+        ),
+        (
+            Outcome::Interrupted(vec![question]),
+            202,
+            json!({"threadId": "thread-1", "reply": "hello", "questions": questions,
+                "steps": steps}),
+        ),
+        (Outcome::Failed(Failure::timeout("late")), 502, error("timeout")),
+        (Outcome::Cancelled, 409, error(TEXTS.cancelled)),
+        (Outcome::Other("lost".to_owned()), 409, error(TEXTS.cancelled)),
+    ] {
+        let host = host().run_ends(move |run| ended(run, outcome.clone()));
+        let response = host.run(|| {
+            let run = CHAT.send(&post(&json!({"message": "hi"})))?;
+            CHAT.wait(&run)?.respond(|failure| (502, failure.code.clone()))
+        });
+        let response = response.unwrap();
+        assert_eq!((response.status, response.json_body().unwrap()), (status, body));
     }
 }
 
