@@ -5,16 +5,12 @@
 //!
 //! # Layout
 //!
-//! * `web`: the endpoints, one path per file, and the code that they share.
-//! * `talk`: the reply to the last user message, and the steps that led to it.
-//! * `shown`: the conversation as messages of the AI SDK.
+//! * `web`: the endpoints, one path per file, and the texts of the conversation.
 //! * `book`: the bookings of a month, with sums.
 
 mod book;
 #[cfg(test)]
 mod prompt;
-mod shown;
-mod talk;
 mod web;
 
 wattle_plugin::export! {
@@ -26,9 +22,3 @@ wattle_plugin::export! {
         web::thread::thread,
     ],
 }
-
-/// Name of the graph in `graph.toml`.
-const GRAPH: &str = "expense";
-
-/// Channel with the conversation.
-const MESSAGES: &str = "messages";
