@@ -15,11 +15,17 @@
 //! let text = json!({"type": "text", "text": "hello", "state": "done"});
 //! assert_eq!(messages[1]["parts"], json!([{"type": "step-start"}, text]));
 //! ```
+//!
+//! [`Part`] reads a part of a message that a client sends, and [`to_stored`] converts the message
+//! to those of the state.
+
+mod client;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::client::{Part, ToolPart, to_stored};
 use crate::chat::stored::{self, Call, Stored};
 
 /// A message of the AI SDK.
