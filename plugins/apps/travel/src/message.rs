@@ -3,16 +3,15 @@
 mod assistant;
 mod lean;
 mod model;
-mod part;
 mod read;
 mod table;
 
+use wattle_plugin::chat::ui::Part;
 use wattle_plugin::prelude::{Deserialize, Extra, JsonSchema, Serialize, Value};
 
 pub(crate) use self::assistant::said;
 pub(crate) use self::lean::lean;
 pub(crate) use self::model::for_model;
-use self::part::Part;
 pub(crate) use self::read::read;
 pub(crate) use self::table::{StoredMessage, keep, list, put, replace_those_of_runs};
 

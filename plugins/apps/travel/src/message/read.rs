@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use wattle_plugin::chat::ui::Part;
 use wattle_plugin::prelude::{Deserialize, Value, json};
 
-use crate::message::part::{Answer, Part};
 use crate::message::{Role, UiMessage};
 use crate::session::stored;
 use crate::youtube;
@@ -92,7 +92,7 @@ fn kept(part: Value) -> Option<Value> {
         Part::Other => None,
         Part::File(name) => Some(json!({ "type": "file", "filename": name,
             "mediaType": part["mediaType"].as_str().unwrap_or("application/octet-stream") })),
-        Part::Tool(tool) if tool.answer == Answer::None && tool.name.is_empty() => None,
+        Part::Tool(tool) if tool.result.is_none() && tool.name.is_empty() => None,
         Part::Tool(_) => Some(short(part)),
         _ => Some(part),
     }
