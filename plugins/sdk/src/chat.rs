@@ -58,9 +58,6 @@ use crate::log;
 use crate::runs::{self, RunRef, Start, Thread};
 use crate::web::{HandOff, Request, Response, StreamFormat, refuse, status};
 
-/// Status of a thread with an active run.
-const RUNNING: &str = "running";
-
 /// Header with the thread id, with which the next message can continue the conversation.
 const THREAD_HEADER: &str = "x-thread-id";
 
@@ -274,7 +271,7 @@ impl Chat {
     /// `not-found` with status 404 if the graph has no such thread.
     pub fn show(&self, thread_id: &str) -> Result<ThreadDocument, Failure> {
         let thread = self.find(thread_id)?;
-        let whole = thread.status != RUNNING;
+        let whole = !thread.is_running();
         let messages = ui::of_state(self.messages(&thread.state), whole, self.texts.unfinished);
         Ok(ThreadDocument { thread_id: thread.thread_id, status: thread.status, messages })
     }
@@ -286,7 +283,7 @@ impl Chat {
     ///
     /// `not-found` with status 404 if the graph has no such thread.
     pub fn join(&self, thread_id: &str) -> Result<Response, Failure> {
-        match active(self.find(thread_id)?) {
+        match self.find(thread_id)?.active_run() {
             Some(run) => Ok(self.hand_off(run, StreamFormat::AiSdk)),
             None => Ok(Response::empty(status::NO_CONTENT)),
         }
@@ -299,9 +296,8 @@ impl Chat {
     ///
     /// `not-found` with status 404 if the graph has no such thread.
     pub fn cancel(&self, thread_id: &str) -> Result<ThreadDocument, Failure> {
-        if let Some(run) = active(self.find(thread_id)?) {
-            runs::cancel(&run)?;
-            runs::wait(&run)?;
+        if let Some(run) = self.find(thread_id)?.active_run() {
+            runs::cancel_and_wait(&run)?;
         }
         self.show(thread_id)
     }
@@ -331,13 +327,7 @@ impl Chat {
 
     /// Returns the thread of a conversation. Threads of other graphs are not found.
     fn find(&self, thread_id: &str) -> Result<Thread, Failure> {
-        match runs::thread(thread_id) {
-            Ok(Some(thread)) if thread.graph == self.graph => Ok(thread),
-            Ok(_) => Err(self.missing()),
-            // No thread can have the id.
-            Err(failure) if failure.code == code::INVALID => Err(self.missing()),
-            Err(failure) => Err(failure),
-        }
+        runs::find(self.graph, thread_id)?.ok_or_else(|| self.missing())
     }
 
     fn missing(&self) -> Failure {
@@ -355,12 +345,6 @@ impl Chat {
             None => hand_off,
         })
     }
-}
-
-/// Returns the active run of a thread.
-fn active(thread: Thread) -> Option<RunRef> {
-    let run_id = thread.run_id.filter(|_| thread.status == RUNNING)?;
-    Some(RunRef { thread_id: thread.thread_id, run_id })
 }
 
 #[cfg(test)]

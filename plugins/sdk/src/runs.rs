@@ -35,7 +35,7 @@ pub use self::event::{
 pub use self::request::{OnFailure, Resume, Start};
 pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
 pub use self::run_ref::RunRef;
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::host;
 
 /// Starts a run. Returns without waiting for its end.
@@ -65,14 +65,58 @@ pub fn cancel(run: &RunRef) -> Result<(), Failure> {
     host::runs::cancel(run)
 }
 
+/// Cancels a run and waits until it has ended.
+pub fn cancel_and_wait(run: &RunRef) -> Result<EndedRun, Failure> {
+    cancel(run)?;
+    wait(run)
+}
+
 /// Returns a thread, or `None` if it does not exist or has expired.
 pub fn thread(thread_id: &str) -> Result<Option<Thread>, Failure> {
     host::runs::thread(thread_id)
 }
 
+/// Returns a thread of a graph, or `None` if the graph has no such thread. A text that cannot be
+/// the id of a thread is no failure, because the ids of requests come from clients.
+///
+/// ```
+/// use wattle_plugin::prelude::*;
+/// use wattle_plugin::runs::Thread;
+/// use wattle_plugin::testing::FakeHost;
+///
+/// let mut thread = Thread::new("thread-1", "notes", "running", json!({}));
+/// thread.run_id = Some("run-7".to_owned());
+/// let host = FakeHost::new().thread(thread);
+/// host.run(|| {
+///     let thread = runs::find("notes", "thread-1")?.ok_or_else(|| Failure::not_found("gone"))?;
+///     let run = thread.active_run().map(|run| run.run_id);
+///     assert_eq!(run.as_deref(), Some("run-7"));
+///     assert_eq!(runs::find("orders", "thread-1")?, None);
+///     Ok::<_, Failure>(())
+/// })?;
+/// # Ok::<_, Failure>(())
+/// ```
+pub fn find(graph: &str, thread_id: &str) -> Result<Option<Thread>, Failure> {
+    match thread(thread_id) {
+        Err(failure) if matches!(failure.code.as_str(), code::NOT_FOUND | code::INVALID) => {
+            Ok(None)
+        }
+        found => Ok(found?.filter(|thread| thread.graph == graph)),
+    }
+}
+
 /// Deletes a thread and all its data.
 pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
     host::runs::delete_thread(thread_id)
+}
+
+/// Deletes a thread and all its data, if it exists. A record of the app, such as a session, has no
+/// thread before its first run.
+pub fn delete_thread_if_any(thread_id: &str) -> Result<(), Failure> {
+    match delete_thread(thread_id) {
+        Err(failure) if failure.code == code::NOT_FOUND => Ok(()),
+        deleted => deleted,
+    }
 }
 
 /// Maximum number of events that one call of [`events`] returns.
@@ -84,3 +128,6 @@ pub const PAGE_EVENTS: u32 = 256;
 pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     host::runs::events(thread_id, after, limit)
 }
+
+#[cfg(test)]
+mod tests;

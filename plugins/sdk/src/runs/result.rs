@@ -7,6 +7,9 @@ use crate::failure::{Failure, code};
 use crate::json::{self, Extra};
 use crate::runs::RunRef;
 
+/// Status of a thread with an active run.
+const RUNNING: &str = "running";
+
 /// A pending interrupt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interrupt {
@@ -152,6 +155,17 @@ impl Thread {
             metadata: Value::Object(Map::new()),
             extra: Extra::new(),
         }
+    }
+
+    /// Returns true if a run of the thread is active.
+    pub fn is_running(&self) -> bool {
+        self.status == RUNNING
+    }
+
+    /// Returns the active run.
+    pub fn active_run(&self) -> Option<RunRef> {
+        let run_id = self.run_id.clone().filter(|_| self.is_running())?;
+        Some(RunRef { thread_id: self.thread_id.clone(), run_id })
     }
 
     /// Returns a channel of the state as a type, or `None` if it is missing or null.
