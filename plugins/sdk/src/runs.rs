@@ -22,6 +22,7 @@
 //! ```
 
 mod event;
+mod log;
 mod request;
 mod result;
 mod run_ref;
@@ -32,6 +33,7 @@ pub use self::event::{
     CallKind, CallStarted, Called, Custom, Delta, Event, EventKind, RunEnded, RunStarted, Streamed,
     TaskFinished, Write,
 };
+pub use self::log::{RunLog, all_events, by_run};
 pub use self::request::{OnFailure, Resume, Start};
 pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
 pub use self::run_ref::RunRef;
@@ -124,7 +126,7 @@ pub const PAGE_EVENTS: u32 = 256;
 
 /// Returns at most `limit` events of a thread after a sequence number, as JSON, and never more than
 /// [`PAGE_EVENTS`]. Fewer are returned if they are large; only an empty list is the end of the log.
-/// [`Event::read`] converts them.
+/// [`Event::read`] converts them, and [`all_events`] reads all pages.
 pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     host::runs::events(thread_id, after, limit)
 }
