@@ -23,6 +23,7 @@
 
 mod event;
 mod log;
+mod once;
 mod request;
 mod result;
 mod run_ref;
@@ -34,6 +35,7 @@ pub use self::event::{
     TaskFinished, Write,
 };
 pub use self::log::{RunLog, all_events, by_run};
+pub use self::once::Once;
 pub use self::request::{OnFailure, Resume, Start};
 pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
 pub use self::run_ref::RunRef;

@@ -10,6 +10,9 @@ use crate::runs::RunRef;
 /// Status of a thread with an active run.
 const RUNNING: &str = "running";
 
+/// Status of a thread with pending interrupts, or at a breakpoint.
+const INTERRUPTED: &str = "interrupted";
+
 /// A pending interrupt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interrupt {
@@ -160,6 +163,11 @@ impl Thread {
     /// Returns true if a run of the thread is active.
     pub fn is_running(&self) -> bool {
         self.status == RUNNING
+    }
+
+    /// Returns true if the thread has pending interrupts, or is at a breakpoint.
+    pub fn is_interrupted(&self) -> bool {
+        self.status == INTERRUPTED
     }
 
     /// Returns the active run.

@@ -34,6 +34,7 @@ fn only_a_running_thread_has_an_active_run() {
     ] {
         let thread = thread(status, run_id);
         assert_eq!(thread.is_running(), status == "running", "{status}");
+        assert_eq!(thread.is_interrupted(), status == "interrupted", "{status}");
         let expected =
             active.map(|run_id| RunRef { thread_id: "t".to_owned(), run_id: run_id.to_owned() });
         assert_eq!(thread.active_run(), expected, "{status}");
