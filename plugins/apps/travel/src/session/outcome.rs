@@ -35,7 +35,7 @@ impl View {
     /// Creates the view of a run; `None` for a run without events.
     pub(crate) fn of(run: &Run, steps: Vec<Step>) -> Option<Self> {
         let first = run.events.first()?;
-        let ended = run.ended().map(|(seq, at_ms, ended)| (seq, at_ms, ended.clone()));
+        let ended = run.ended().map(|(event, ended)| (event.seq, event.at_ms, ended.clone()));
         let (seq, started_ms) = (first.seq, first.at_ms);
         Some(Self { run: run.id.clone(), first: seq, started_ms, steps, ended })
     }

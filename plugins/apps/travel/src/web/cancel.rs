@@ -19,8 +19,7 @@ pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
 /// Stops the run of a session and waits for its end.
 pub(super) fn stop(session: Session) -> Result<Session, Failure> {
     let Some(run) = running(&session) else { return Ok(session) };
-    runs::cancel(&run)?;
-    runs::wait(&run)?;
+    runs::cancel_and_wait(&run)?;
     session::sync(session)
 }
 

@@ -1,7 +1,7 @@
 //! `/api/sessions/{id}`: shows, renames and deletes a session.
 
 use wattle_plugin::prelude::{
-    Failure, JsonSchema, Request, Response, Serialize, Value, code, handler, json, runs,
+    Failure, JsonSchema, Request, Response, Serialize, Value, handler, json, runs,
 };
 use wattle_plugin::web::{refuse, respond, status};
 
@@ -98,10 +98,7 @@ pub(crate) fn rename(request: &Request) -> Result<Response, Failure> {
 pub(crate) fn delete(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorDocument>(request, || {
         let session = stop(find(request)?)?;
-        match runs::delete_thread(&session.id) {
-            Err(failure) if failure.code != code::NOT_FOUND => return Err(failure),
-            _ => {}
-        }
+        runs::delete_thread_if_any(&session.id)?;
         session::delete(&session.id)?;
         Ok(Response::empty(status::NO_CONTENT))
     })
