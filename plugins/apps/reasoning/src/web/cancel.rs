@@ -1,7 +1,6 @@
 //! `POST /api/v1/reasoning/sessions/{session_id}/cancel`: cancels a session and its run.
 
 use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, handler, runs};
-use wattle_plugin::runs::RunRef;
 
 use crate::session::{self, Status, status};
 use crate::web::{Envelope, ErrorEnvelope, find, respond};
@@ -21,11 +20,8 @@ pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
     respond(request, || {
         let tenant = request.tenant.as_deref();
         let (mut session, thread) = session::sync(tenant, find(request)?)?;
-        let running = thread.filter(|thread| thread.status == "running");
-        if let Some(run_id) = running.and_then(|thread| thread.run_id) {
-            let run = RunRef { thread_id: session.id.clone(), run_id };
-            runs::cancel(&run)?;
-            runs::wait(&run)?;
+        if let Some(run) = thread.and_then(|thread| thread.active_run()) {
+            runs::cancel_and_wait(&run)?;
             session = session::sync(tenant, session)?.0;
         }
         let turn = session::newest_turn(&session.id)?;

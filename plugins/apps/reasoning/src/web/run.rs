@@ -27,7 +27,7 @@ pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
         let body = if request.body.is_empty() { RunRequest::default() } else { request.json()? };
         let tenant = request.tenant.as_deref();
         let (session, thread) = session::sync(tenant, find(request)?)?;
-        if thread.is_some_and(|thread| thread.status == "running") {
+        if thread.is_some_and(|thread| thread.is_running()) {
             return Err(refuse(CONFLICT, BUSY));
         }
         let newest = session::newest_turn(&session.id)?;
