@@ -7,21 +7,10 @@ pub(crate) mod portfolios;
 pub(crate) mod resume;
 pub(crate) mod threads;
 
-use wattle_plugin::prelude::{Failure, Value, code, runs};
-use wattle_plugin::runs::Thread;
+use wattle_plugin::prelude::{Failure, Value};
 use wattle_plugin::web::{refuse, status};
 
 use crate::confirm;
-
-/// Returns the thread, or `None` if it does not exist. A text that cannot be an id names no thread.
-fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
-    match runs::thread(thread_id) {
-        Err(failure) if matches!(failure.code.as_str(), code::NOT_FOUND | code::INVALID) => {
-            Ok(None)
-        }
-        found => found,
-    }
-}
 
 /// Returns the failure for a body that is not JSON of the expected form.
 fn not_understood() -> Failure {

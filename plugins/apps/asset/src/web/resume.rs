@@ -2,19 +2,15 @@
 //! a table that could not be stored can be corrected and sent again.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, Request, Response, Serialize, Value, code, handler, log, runs,
+    Deserialize, Failure, JsonSchema, Request, Response, Serialize, Value, handler,
 };
-use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, RunRef};
+use wattle_plugin::runs::{EndedRun, OnFailure, Once, Outcome, Resume, Thread};
 use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
-use crate::confirm;
 use crate::state::{StoreResult, TaskType};
 use crate::web::document::ReviewRow;
-use crate::web::{detail, expired, find, not_understood, reason};
-
-/// Maximum attempts. Each attempt may wait for a run of another request, which can fail and leave
-/// the thread to this request.
-const ATTEMPTS: u32 = 5;
+use crate::web::{detail, expired, not_understood, reason};
+use crate::{GRAPH, confirm};
 
 /// The answer to a review.
 #[derive(Deserialize, JsonSchema)]
@@ -61,13 +57,17 @@ struct InvalidFields<'a> {
 pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorDocument>(request, || {
         let body: Confirmation = request.json().map_err(|_| not_understood())?;
-        for _ in 0..ATTEMPTS {
-            match step(&body)? {
-                Step::Answered(response) => return Ok(response),
-                Step::Again => {}
-            }
+        let resume = Resume::thread(&body.thread_id)
+            .answer(body.confirmed_data.clone())
+            .on_failure(OnFailure::Reopen);
+        match resume.resume_once(GRAPH, |thread| without_run(thread, &body.confirmed_data))? {
+            Once::Done(response) => Ok(response),
+            Once::Ended(run) => written(&run),
+            Once::Refused(failure) => refusal(&failure),
+            // The run may have failed before it raised an interrupt: there is nothing to confirm.
+            Once::NotInterrupted => Err(expired()),
+            Once::Busy => Err(unwritten("该记录正在被处理，请稍后重试")),
         }
-        Err(unwritten("该记录正在被处理，请稍后重试"))
     })
 }
 
@@ -76,68 +76,23 @@ fn unwritten(why: &str) -> Failure {
     refuse(status::INTERNAL_SERVER_ERROR, format!("数据写入失败: {why}"))
 }
 
-enum Step {
-    Answered(Response),
-    /// Another request had a run on the thread; read the thread again.
-    Again,
-}
-
-fn step(body: &Confirmation) -> Result<Step, Failure> {
-    let thread = find(&body.thread_id)?.ok_or_else(expired)?;
+/// Returns the response if the table is already stored, or cannot be stored.
+fn without_run(thread: &Thread, confirmed: &Value) -> Result<Option<Response>, Failure> {
     if let Some(stored) = thread.channel::<StoreResult>("storeResult")? {
-        return stored_answer(&stored).map(Step::Answered);
+        return stored_response(&stored).map(Some);
     }
-    match (thread.status.as_str(), thread.run_id) {
-        ("running", Some(run_id)) => Ok(wait_for(&thread.thread_id, run_id)),
-        ("interrupted", _) => store(body),
-        // The run failed before it raised an interrupt, so there is nothing to confirm.
-        _ => Err(expired()),
+    let fields = confirm::misshapen(confirmed);
+    if fields.is_empty() || !thread.is_interrupted() {
+        return Ok(None);
     }
-}
-
-fn store(body: &Confirmation) -> Result<Step, Failure> {
-    let fields = confirm::misshapen(&body.confirmed_data);
-    if !fields.is_empty() {
-        return refusal(&confirm::wrong(&fields)).map(Step::Answered);
-    }
-    let resume = runs::Resume::thread(&body.thread_id)
-        .answer(body.confirmed_data.clone())
-        .on_failure(OnFailure::Reopen);
-    match resume.resume() {
-        Ok(run) => written(&runs::wait(&run)?).map(Step::Answered),
-        Err(failure) => match failure.code.as_str() {
-            code::BUSY => Ok(busy(&body.thread_id, &failure)),
-            // Another request answered the interrupt meanwhile.
-            code::CONFLICT => Ok(Step::Again),
-            code::NOT_FOUND | code::EXPIRED => Err(expired()),
-            code::INVALID => refusal(&failure).map(Step::Answered),
-            _ => Err(failure),
-        },
-    }
-}
-
-/// Waits for the active run, which the failure names.
-fn busy(thread_id: &str, failure: &Failure) -> Step {
-    match detail(failure, "run_id").and_then(Value::as_str) {
-        Some(run_id) => wait_for(thread_id, run_id.to_owned()),
-        None => Step::Again,
-    }
-}
-
-/// Waits for the run of another request. Its outcome does not matter, not even if the run was
-/// rejected and never existed: the thread determines the next step.
-fn wait_for(thread_id: &str, run_id: String) -> Step {
-    if let Err(failure) = runs::wait(&RunRef { thread_id: thread_id.to_owned(), run_id }) {
-        log::debug!("wait for the other run of thread `{thread_id}`: {failure}");
-    }
-    Step::Again
+    refusal(&confirm::wrong(&fields)).map(Some)
 }
 
 fn written(ended: &EndedRun) -> Result<Response, Failure> {
     match &ended.outcome {
         Outcome::Completed => {
             let stored = ended.channel::<StoreResult>("storeResult")?;
-            stored_answer(&stored.ok_or_else(|| {
+            stored_response(&stored.ok_or_else(|| {
                 Failure::internal("the run ended without a `storeResult`; check `graph.toml`")
             })?)
         }
@@ -147,7 +102,7 @@ fn written(ended: &EndedRun) -> Result<Response, Failure> {
     }
 }
 
-fn stored_answer(stored: &StoreResult) -> Result<Response, Failure> {
+fn stored_response(stored: &StoreResult) -> Result<Response, Failure> {
     Response::json(200, &Resumed { store_result: stored })
 }
 
@@ -159,9 +114,6 @@ fn refusal(failure: &Failure) -> Result<Response, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
     use wattle_plugin::prelude::{Failure, Request, Value, json};
     use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, Thread};
     use wattle_plugin::testing::FakeHost;
@@ -253,33 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn run_of_another_request_is_awaited() {
-        let waited = Rc::new(RefCell::new(Vec::new()));
-        let seen = Rc::clone(&waited);
-        let mut is_first = true;
-        let host = FakeHost::new()
-            .thread(thread("interrupted", json!({})))
-            .resumes(move |_| {
-                if !std::mem::take(&mut is_first) {
-                    return Ok(());
-                }
-                Err(Failure::new("busy", "at work").with_details(json!({"run_id": "other"})))
-            })
-            .run_ends(move |run| {
-                seen.borrow_mut().push(run.run_id.clone());
-                EndedRun { run: run.clone(), outcome: Outcome::Completed, state: stored() }
-            });
-        assert_eq!(post(&host, &body()), (200, stored()));
-        assert_eq!(*waited.borrow(), ["other", "run-1"]);
-    }
-
-    #[test]
     fn thread_that_stays_busy_is_an_error() {
         let host = ends(Outcome::Completed).resumes(|_| Err(Failure::new("busy", "at work")));
         let (status, answer) = post(&host, &body());
         assert_eq!(status, 500);
         assert!(answer["error"].as_str().unwrap().starts_with("数据写入失败: "));
-        let running = FakeHost::new().thread(thread("running", json!({})));
-        assert_eq!(post(&running, &body()).0, 500);
     }
 }

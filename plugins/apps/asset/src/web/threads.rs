@@ -4,12 +4,12 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, handler, runs,
 };
-use wattle_plugin::runs::RunRef;
 use wattle_plugin::web::{ErrorDocument, respond};
 
+use crate::GRAPH;
 use crate::state::StoreResult;
 use crate::web::document::Review;
-use crate::web::{expired, find};
+use crate::web::expired;
 
 /// A thread with its pending review, or with the result of the write.
 #[derive(Serialize, JsonSchema)]
@@ -32,11 +32,11 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
 }
 
 fn view(thread_id: &str) -> Result<Response, Failure> {
-    let mut thread = find(thread_id)?.ok_or_else(expired)?;
-    if let ("running", Some(run_id)) = (thread.status.as_str(), thread.run_id.clone()) {
+    let mut thread = runs::find(GRAPH, thread_id)?.ok_or_else(expired)?;
+    if let Some(run) = thread.active_run() {
         // A page that is reloaded during the run gets the result of the run.
-        runs::wait(&RunRef { thread_id: thread_id.to_owned(), run_id })?;
-        thread = find(thread_id)?.ok_or_else(expired)?;
+        runs::wait(&run)?;
+        thread = runs::find(GRAPH, thread_id)?.ok_or_else(expired)?;
     }
     if let Some(stored) = thread.channel::<StoreResult>("storeResult")? {
         let store_result = Some(&stored);
