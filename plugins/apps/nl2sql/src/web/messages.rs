@@ -8,11 +8,8 @@ use wattle_plugin::web::{refuse, respond, status};
 use crate::state::Row;
 use crate::store::history::{AnswerRows, Message};
 use crate::store::{downloads, history, workflow_log};
-use crate::web::sessions::{delete_thread, owned};
+use crate::web::sessions::owned;
 use crate::web::{Deleted, Envelope, ErrorEnvelope, ok, page};
-
-/// Status of a thread with an active run.
-const RUNNING: &str = "running";
 
 /// A page of messages, the oldest first.
 #[derive(Serialize, JsonSchema)]
@@ -87,7 +84,7 @@ pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
 /// page that was loaded in the middle of a question learns from it whether to wait.
 fn pending(session_id: &str) -> Result<Option<Pending>, Failure> {
     let thread = runs::thread(session_id)?;
-    if thread.is_some_and(|thread| thread.status == RUNNING) {
+    if thread.is_some_and(|thread| thread.is_running()) {
         return Ok(Some(Pending::Running));
     }
     if !history::is_unanswered(session_id)? {
@@ -103,7 +100,7 @@ fn pending(session_id: &str) -> Result<Option<Pending>, Failure> {
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorEnvelope>(request, || {
         let session_id = owned(request)?;
-        delete_thread(&session_id)?;
+        runs::delete_thread_if_any(&session_id)?;
         history::delete(&session_id)?;
         downloads::delete(&session_id)?;
         ok(&Deleted { session_id, deleted: true })

@@ -1,8 +1,6 @@
 //! `/api/chat/sessions`: an admin's sessions.
 
-use wattle_plugin::prelude::{
-    Failure, JsonSchema, Request, Response, Serialize, code, handler, runs,
-};
+use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, handler, runs};
 use wattle_plugin::web::respond;
 
 use crate::owner::Owner;
@@ -36,7 +34,8 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
 pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorEnvelope>(request, || {
         let session_id = owned(request)?;
-        delete_thread(&session_id)?;
+        // A session whose first question never started has no thread.
+        runs::delete_thread_if_any(&session_id)?;
         sessions::delete(&session_id)?;
         ok(&Deleted { session_id, deleted: true })
     })
@@ -49,12 +48,4 @@ pub(super) fn owned(request: &Request) -> Result<String, Failure> {
     check_session(&session_id)?;
     sessions::require(&session_id, &owner)?;
     Ok(session_id)
-}
-
-/// Deletes the thread of a session. A session whose first question never started has no thread.
-pub(super) fn delete_thread(session_id: &str) -> Result<(), Failure> {
-    match runs::delete_thread(session_id) {
-        Err(failure) if failure.code == code::NOT_FOUND => Ok(()),
-        deleted => deleted,
-    }
 }
