@@ -28,6 +28,7 @@ pub mod memory;
 pub mod message;
 pub mod node;
 pub mod prelude;
+pub mod projection;
 pub mod prompt;
 pub mod random;
 pub mod redact;

@@ -54,8 +54,11 @@ pub(crate) fn delete_thread(thread_id: &str) -> Result<(), Failure> {
 
 pub(crate) fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     with(|state| {
-        let own = state.events.iter().filter(|(thread, _)| thread == thread_id);
+        let mut own = state.events.iter().filter(|(thread, _)| thread == thread_id).peekable();
+        if own.peek().is_none() && !state.threads.contains_key(thread_id) {
+            return Err(Failure::not_found(format!("there is no thread `{thread_id}`")));
+        }
         let limit = limit.min(PAGE_EVENTS) as usize;
-        own.map(|(_, event)| event.clone()).skip(after as usize).take(limit).collect()
-    })
+        Ok(own.map(|(_, event)| event.clone()).skip(after as usize).take(limit).collect())
+    })?
 }
