@@ -70,6 +70,8 @@
 //! that was read. Each event is therefore applied once, however many requests read the row at the
 //! same time, and a crash between a run and the tables loses nothing.
 
+pub mod calls;
+
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -114,8 +116,8 @@ pub trait Projection {
         self.cursor()
     }
 
-    /// Converts an event from JSON. All events of a fold are in memory at once, so a function of the
-    /// app can omit what the fold does not need. The default keeps the whole content.
+    /// Converts an event from JSON. All events of a fold are in memory at once, so an app can omit
+    /// what the fold does not need. The default keeps the whole content.
     fn read(&self, event: &Value) -> Result<Event, Failure> {
         Event::read(event)
     }
