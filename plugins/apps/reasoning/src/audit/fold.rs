@@ -6,7 +6,8 @@
 //! form pairs.
 
 use wattle_plugin::prelude::{Failure, Value, json};
-use wattle_plugin::runs::{CallKind, CallStarted, Called, Custom, Event, EventKind};
+use wattle_plugin::projection::calls::{Item, pairs};
+use wattle_plugin::runs::{CallStarted, Called, Custom, Event, EventKind};
 
 use crate::audit::Row;
 use crate::audit::payload;
@@ -30,119 +31,51 @@ pub(crate) struct RunEnd {
     pub(crate) failure: Option<Failure>,
 }
 
-/// Outcome of a started call.
-enum Fate<'a> {
-    Answered(&'a Called),
-    /// The call can have no result since this event.
-    Lost(&'a Event),
-    UnderWay,
-}
-
 /// Folds consecutive events.
-///
-/// # Errors
-///
-/// `invalid` if a document is not an event.
-pub(crate) fn fold(events: &[Value]) -> Result<Folded, Failure> {
-    let events: Vec<Event> = events.iter().map(Event::read).collect::<Result<_, _>>()?;
-    let mut folded = Folded::default();
-    for (index, event) in events.iter().enumerate() {
-        if let EventKind::CallStarted(call) = &event.kind {
-            match fate(call, &events[index + 1..]) {
-                Fate::UnderWay if is_audited(&call.kind) => break,
-                fate => begin(&mut folded, event, call, &fate),
-            }
-        } else {
-            if let EventKind::Called(called) = &event.kind {
-                begin_late(&mut folded, event, called, &events[..index]);
-            }
-            add(&mut folded, event);
-        }
-        folded.cursor = event.seq;
-    }
-    Ok(folded)
-}
-
-fn is_audited(call: &CallKind) -> bool {
-    call.is_model() || call.is_tool()
-}
-
-fn fate<'a>(call: &CallStarted, later: &'a [Event]) -> Fate<'a> {
-    let is_same = |task: &str, scope: &[u32], number: u32| {
-        task == call.task && scope == call.scope && number == call.call
-    };
-    for event in later {
-        match &event.kind {
-            EventKind::Called(called) if is_same(&called.task, &called.scope, called.call) => {
-                return Fate::Answered(called);
-            }
-            EventKind::CallStarted(again) if is_same(&again.task, &again.scope, again.call) => {
-                return Fate::Lost(event);
-            }
-            EventKind::RunEnded(_) | EventKind::RunStarted(_) => return Fate::Lost(event),
-            _ => {}
+pub(crate) fn fold(events: &[Event]) -> Folded {
+    let pairs = pairs(events, |call| call.is_model() || call.is_tool());
+    let mut folded = Folded { cursor: pairs.last, ..Folded::default() };
+    for item in pairs.items {
+        match item {
+            Item::Started { event, called } => folded.rows.push(start(event, called)),
+            Item::Ended { event, called } => folded.rows.push(result(event, called)),
+            Item::Lost { event, call, end } => folded.rows.extend(lost(event, call, end)),
+            Item::Other(event) => add(&mut folded, event),
         }
     }
-    Fate::UnderWay
+    folded
 }
 
-/// Adds the first row of a call, or both rows if it was lost.
-fn begin(folded: &mut Folded, event: &Event, call: &CallStarted, fate: &Fate<'_>) {
-    if !is_audited(&call.kind) {
-        return;
-    }
+/// Returns the first row of a call.
+fn start(event: &Event, called: &Called) -> Row {
+    let is_model = called.kind.is_model();
+    let payload = if is_model { payload::prompt(called) } else { payload::tool_request(called) };
+    row(event, step_of_call(is_model, &called.summary), types(is_model).0, payload)
+}
+
+/// Returns the second row of a call.
+fn result(event: &Event, called: &Called) -> Row {
+    let is_model = called.kind.is_model();
+    let payload = if is_model { payload::response(called) } else { payload::tool_answer(called) };
+    row(event, step_of_call(is_model, &called.summary), types(is_model).1, payload)
+}
+
+/// Returns both rows of a call that can no longer get a result.
+fn lost(event: &Event, call: &CallStarted, end: &Event) -> [Row; 2] {
     let is_model = call.kind.is_model();
     let (start_type, result_type) = types(is_model);
     let step = step_of_call(is_model, &call.summary);
-    match fate {
-        Fate::Answered(called) => {
-            let payload =
-                if is_model { payload::prompt(called) } else { payload::tool_request(called) };
-            folded.rows.push(row(event, step, start_type, payload));
-        }
-        Fate::Lost(end) => {
-            let name = if is_model { "purpose" } else { "method" };
-            let id = format!("{}:{}", call.task, call.call);
-            let payload = json!({ "call_id": id, name: call.summary });
-            folded.rows.push(row(event, step, start_type, payload.clone()));
-            let mut lost = payload;
-            lost["error"] = json!({ "code": "lost", "message": "the run ended before the answer" });
-            folded.rows.push(Row { at_ms: end.at_ms, ..row(event, step, result_type, lost) });
-        }
-        Fate::UnderWay => {}
-    }
-}
-
-/// Adds the first row of a call that has a result and no start, such as a denied call.
-fn begin_late(folded: &mut Folded, event: &Event, called: &Called, before: &[Event]) {
-    let has_begun = |earlier: &Event| match &earlier.kind {
-        EventKind::CallStarted(call) => {
-            (&call.task, &call.scope, call.call) == (&called.task, &called.scope, called.call)
-        }
-        _ => false,
-    };
-    if before.iter().any(has_begun) {
-        return;
-    }
-    let call = CallStarted {
-        task: called.task.clone(),
-        scope: called.scope.clone(),
-        call: called.call,
-        kind: called.kind.clone(),
-        summary: called.summary.clone(),
-    };
-    begin(folded, event, &call, &Fate::Answered(called));
+    let name = if is_model { "purpose" } else { "method" };
+    let id = format!("{}:{}", call.task, call.call);
+    let payload = json!({ "call_id": id, name: call.summary });
+    let mut lost = payload.clone();
+    lost["error"] = json!({ "code": "lost", "message": "the run ended before the answer" });
+    let second = Row { at_ms: end.at_ms, ..row(event, step, result_type, lost) };
+    [row(event, step, start_type, payload), second]
 }
 
 fn add(folded: &mut Folded, event: &Event) {
     match &event.kind {
-        EventKind::Called(called) if is_audited(&called.kind) => {
-            let is_model = called.kind.is_model();
-            let step = step_of_call(is_model, &called.summary);
-            let payload =
-                if is_model { payload::response(called) } else { payload::tool_answer(called) };
-            folded.rows.push(row(event, step, types(is_model).1, payload));
-        }
         EventKind::Custom(Custom { node, name, data }) => {
             let payload = json!({ "node": node, "data": data });
             folded.rows.push(row(event, step_of(name), name, payload));

@@ -9,6 +9,8 @@ const SELECT: &str = "SELECT id, status, metadata_json, event_cursor, created_at
 
 const SET_STATUS: &str = "UPDATE reasoning_session SET status = $1, updated_at = $2 WHERE id = $3";
 
+const TOUCH: &str = "UPDATE reasoning_session SET updated_at = $1 WHERE id = $2";
+
 /// Tenant of requests that name none.
 pub(super) const DEFAULT_TENANT: &str = "default";
 
@@ -77,4 +79,9 @@ pub(crate) fn set_status(
     status: &str,
 ) -> Result<(), Failure> {
     transaction.execute(SET_STATUS, params![status, time::now(), session_id]).map(|_| ())
+}
+
+/// Sets the time of the last change of a session.
+pub(super) fn touch(transaction: &sql::Transaction, session_id: &str) -> Result<(), Failure> {
+    transaction.execute(TOUCH, params![time::now(), session_id]).map(|_| ())
 }

@@ -1,13 +1,12 @@
 //! Synchronizes the tables with the runs, from the event log of the session's thread.
 //!
-//! A request that reads a session applies the new events first. The same transaction moves the
-//! cursor of the session, and only from the position that was read. Of several concurrent requests,
-//! therefore, one applies the events.
+//! A request that reads a session applies the new events first.
 
 use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{Failure, Value, json, params, runs, sql};
-use wattle_plugin::runs::Thread;
+use wattle_plugin::projection::{Cursor, Projection};
+use wattle_plugin::runs::{Event, Thread};
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::{self, Folded, RunEnd, Turns, fold};
@@ -17,17 +16,8 @@ use crate::session::turn::{self, TurnRow};
 use crate::state::{self, Turn};
 use crate::{DATABASE, task, time};
 
-/// Number of events per read: as many as the host returns at once.
-const PAGE: u32 = runs::PAGE_EVENTS;
-
-/// Maximum attempts to apply new events. A concurrent request can be faster each time; the session
-/// is then recent enough.
-const ATTEMPTS: u32 = 5;
-
-const MOVE_CURSOR: &str = "UPDATE reasoning_session SET event_cursor = $1, updated_at = $2 \
-    WHERE id = $3 AND event_cursor = $4";
-
-const FORGET: &str = "UPDATE reasoning_session SET event_cursor = 0, updated_at = $1 WHERE id = $2";
+const SESSIONS: Cursor =
+    Cursor { database: DATABASE, table: "reasoning_session", id: "id", column: "event_cursor" };
 
 const INSERT_CONTEXT: &str = "INSERT INTO reasoning_context \
     (id, session_id, turn_id, input, created_at, updated_at) \
@@ -39,43 +29,90 @@ const SELECT_CONTEXTS: &str =
 const SET_CONTEXT: &str =
     "UPDATE reasoning_context SET context_json = $1, updated_at = $2 WHERE id = $3";
 
+/// A session, and its thread as it was before the log was read.
+struct Synced<'a> {
+    tenant: Option<&'a str>,
+    session: Session,
+    thread: Option<Thread>,
+}
+
+/// What new events change: rows of the audit trail, and the turn whose run ended.
+struct Change {
+    folded: Folded,
+    turns: Turns,
+    /// The thread after the end of a run.
+    thread: Option<Thread>,
+}
+
 /// Applies new events to a session. Returns the session and its thread, if it has one.
 pub(crate) fn sync(
     tenant: Option<&str>,
-    mut session: Session,
+    session: Session,
 ) -> Result<(Session, Option<Thread>), Failure> {
-    for _ in 0..ATTEMPTS {
-        let Some(thread) = runs::thread(&session.id)? else {
-            return Ok((forget(session)?, None));
-        };
-        let known = contexts(&session.id)?;
-        adopt_newest(&session, &thread, &known)?;
-        let folded = fold(&events(&session)?)?;
-        if folded.cursor <= session.event_cursor {
-            return Ok((session, Some(thread)));
-        }
-        let is_applied = apply(&session, &folded)?;
-        session = record::find(tenant, &session.id)?
-            .ok_or_else(|| Failure::not_found("the session is gone"))?;
-        if is_applied && folded.run_end.is_some() {
-            let thread = runs::thread(&session.id)?;
-            return Ok((session, thread));
-        }
-    }
-    let thread = runs::thread(&session.id)?;
-    Ok((session, thread))
+    let thread = thread(&session.id)?;
+    let mut synced = Synced { tenant, session, thread };
+    SESSIONS.follow(&mut synced)?;
+    Ok((synced.session, synced.thread))
 }
 
-/// Resets the cursor of a session whose thread an operator deleted. The session can start a new
-/// thread, whose events count from 1.
-fn forget(session: Session) -> Result<Session, Failure> {
-    if session.event_cursor == 0 {
-        return Ok(session);
+impl Projection for Synced<'_> {
+    type Change = Change;
+
+    fn thread_id(&self) -> &str {
+        &self.session.id
     }
-    let transaction = sql::database(DATABASE).begin()?;
-    transaction.execute(FORGET, params![time::now(), &session.id])?;
-    transaction.commit()?;
-    Ok(Session { event_cursor: 0, ..session })
+
+    fn cursor(&self) -> u64 {
+        self.session.event_cursor
+    }
+
+    fn fold(&self, events: Vec<Event>) -> Result<Option<(Change, u64)>, Failure> {
+        let folded = fold(&events);
+        let cursor = folded.cursor;
+        if cursor <= self.cursor() {
+            return Ok(None);
+        }
+        let by_run = contexts(&self.session.id)?;
+        let newest = Some(turn::newest_turn(&self.session.id)?.id);
+        let thread = match &folded.run_end {
+            Some(_) => runs::thread(&self.session.id)?,
+            None => None,
+        };
+        Ok(Some((Change { folded, turns: Turns { by_run, newest }, thread }, cursor)))
+    }
+
+    fn write(&self, transaction: &Transaction, change: Change) -> Result<(), Failure> {
+        let (session_id, Change { folded, turns, thread }) = (&self.session.id, change);
+        record::touch(transaction, session_id)?;
+        audit::append(transaction, session_id, &folded.rows, &turns)?;
+        if let (Some(run_end), Some(thread)) = (&folded.run_end, thread)
+            && let Some(turn_id) = turns.by_run.get(&run_end.run).or(turns.newest.as_ref())
+        {
+            settle(transaction, session_id, turn_id, run_end, &thread)?;
+        }
+        Ok(())
+    }
+
+    /// The session can start a new thread.
+    fn forget(&self, transaction: &Transaction) -> Result<(), Failure> {
+        record::touch(transaction, &self.session.id)
+    }
+
+    fn reload(&mut self) -> Result<bool, Failure> {
+        self.session = record::find(self.tenant, &self.session.id)?
+            .ok_or_else(|| Failure::not_found("the session is gone"))?;
+        self.thread = thread(&self.session.id)?;
+        Ok(true)
+    }
+}
+
+/// Returns the thread of a session, with its newest run recorded.
+fn thread(session_id: &str) -> Result<Option<Thread>, Failure> {
+    let thread = runs::thread(session_id)?;
+    if let Some(thread) = &thread {
+        adopt_newest(session_id, thread)?;
+    }
+    Ok(thread)
 }
 
 /// Records that a run belongs to a turn. Both may already be recorded.
@@ -91,68 +128,21 @@ pub(crate) fn adopt(session_id: &str, run_id: &str, turn: &TurnRow) -> Result<()
 }
 
 /// Records a run whose request could not record it. The state of the thread has its turn.
-fn adopt_newest(
-    session: &Session,
-    thread: &Thread,
-    known: &BTreeMap<String, String>,
-) -> Result<(), Failure> {
+fn adopt_newest(session_id: &str, thread: &Thread) -> Result<(), Failure> {
+    let known = contexts(session_id)?;
     let Some(run_id) = thread.run_id.as_ref().filter(|run| !known.contains_key(*run)) else {
         return Ok(());
     };
     let Some(turn) = thread.channel::<Turn>("turn")? else { return Ok(()) };
     let input = thread.channel::<String>("query")?.unwrap_or_default();
     let turn = TurnRow::known(turn.turn_id, turn.turn_no, &input);
-    adopt(&session.id, run_id, &turn)
+    adopt(session_id, run_id, &turn)
 }
 
 /// Returns the turn of each run.
 fn contexts(session_id: &str) -> Result<BTreeMap<String, String>, Failure> {
     let rows = sql::database(DATABASE).query(SELECT_CONTEXTS, params![session_id])?;
     rows.iter().map(|row| Ok((row.get("id")?, row.get("turn_id")?))).collect()
-}
-
-/// Returns all events after the cursor.
-fn events(session: &Session) -> Result<Vec<Value>, Failure> {
-    let mut events: Vec<Value> = Vec::new();
-    loop {
-        let after = session.event_cursor + events.len() as u64;
-        let page = runs::events(&session.id, after, PAGE)?;
-        if page.is_empty() {
-            return Ok(events);
-        }
-        events.extend(page);
-    }
-}
-
-/// Writes the folded rows. Returns false if a concurrent request was faster.
-fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
-    let by_run = contexts(&session.id)?;
-    let newest = Some(turn::newest_turn(&session.id)?.id);
-    let turns = Turns { by_run, newest };
-    // The thread is read before the transaction, which blocks other writers.
-    let thread = match &folded.run_end {
-        Some(_) => runs::thread(&session.id)?,
-        None => None,
-    };
-    let transaction = sql::database(DATABASE).begin()?;
-    let cursor = params![
-        folded.cursor.cast_signed(),
-        time::now(),
-        &session.id,
-        session.event_cursor.cast_signed(),
-    ];
-    if transaction.execute(MOVE_CURSOR, cursor)?.rows_affected == 0 {
-        transaction.rollback()?;
-        return Ok(false);
-    }
-    audit::append(&transaction, &session.id, &folded.rows, &turns)?;
-    if let (Some(run_end), Some(thread)) = (&folded.run_end, thread)
-        && let Some(turn_id) = turns.by_run.get(&run_end.run).or(turns.newest.as_ref())
-    {
-        settle(&transaction, &session.id, turn_id, run_end, &thread)?;
-    }
-    transaction.commit()?;
-    Ok(true)
 }
 
 /// Stores the end of a run: a result, a clarification, a cancel or an error.
