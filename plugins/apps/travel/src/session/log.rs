@@ -1,6 +1,6 @@
 //! The events of a thread that a session uses.
 
-use wattle_plugin::prelude::{Failure, Value, runs};
+use wattle_plugin::prelude::{Failure, Value};
 use wattle_plugin::runs::{CallStarted, Called, Event, EventKind, Streamed};
 pub(crate) use wattle_plugin::runs::{RunLog as Run, by_run as runs_of};
 
@@ -46,11 +46,6 @@ pub(crate) fn ends_turn(called: &Called) -> bool {
 /// Returns true if deltas are part of the conversation.
 pub(crate) fn is_talk(pieces: &Streamed) -> bool {
     pieces.scope.is_empty() && pieces.node == AGENT
-}
-
-/// Returns all events of a thread after a sequence number; `None` if there is no such thread.
-pub(crate) fn events(thread_id: &str, after: u64) -> Result<Option<Vec<Event>>, Failure> {
-    runs::all_events(thread_id, after, read)
 }
 
 /// Parses an event, without the parts that are not used here: writes of tasks and results of calls

@@ -1,97 +1,101 @@
 //! Synchronizes the tables with the event log of the session's thread.
 //!
-//! A request that reads a session folds the new events first. The same transaction advances the
-//! cursor of the session, and only from the value that was read. Of two concurrent requests only
-//! one therefore writes, and an event such as a new version of the page is counted once.
+//! A request that reads a session applies the new events first, once for all requests: an event
+//! such as a new version of the page is counted once.
 
-use wattle_plugin::prelude::{Failure, clock, params, sql};
+use wattle_plugin::prelude::{Failure, Value};
+use wattle_plugin::projection::{Cursor, Projection};
+use wattle_plugin::runs::Event;
 use wattle_plugin::sql::Transaction;
 
 use crate::preview::Preview;
-use crate::session::log::{Run, events, matters, runs_of};
+use crate::session::log::{self, Run, runs_of};
 use crate::session::outcome::View;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
 use crate::session::{Session, step_table, table};
 use crate::{DATABASE, message};
 
-/// Maximum number of attempts if other requests are faster. After them, the stored session is
-/// returned.
-const ATTEMPTS: u32 = 5;
+const SESSIONS: Cursor =
+    Cursor { database: DATABASE, table: "sessions", id: "id", column: "event_cursor" };
 
 /// The tool whose output has the title of the video.
 const CRAWL_TOOL: &str = "crawl_youtube_videos";
 
-/// Resets a session whose thread was deleted: it has no active run. A session that has changed
-/// since it was read is not reset, because it may have a new thread.
-const FORGET: &str = "UPDATE sessions SET event_cursor = 0, run_cursor = 0, updated_ms = $1, \
-    status = CASE WHEN status = 'RUNNING' THEN 'CANCELLED' ELSE status END, current_step = NULL \
-    WHERE id = $2 AND event_cursor = $3";
+/// What new events change: the session, and what its runs made.
+pub(crate) struct Change {
+    after: Session,
+    runs: Vec<Run>,
+    views: Vec<View>,
+}
 
 /// Applies the new events of a session's thread.
 pub(crate) fn sync(mut session: Session) -> Result<Session, Failure> {
-    for _ in 0..ATTEMPTS {
-        let Some(fresh) = events(&session.id, session.event_cursor)? else {
-            return forget(session);
-        };
-        if !fresh.iter().any(matters) {
-            return Ok(session);
-        }
-        let all = if session.run_cursor < session.event_cursor {
-            events(&session.id, session.run_cursor)?.unwrap_or_default()
-        } else {
-            fresh
-        };
-        if let Some(last) = apply(&session, &runs_of(all))? {
-            return Ok(last);
-        }
-        let tenant = session.tenant.clone();
-        session = table::find(Some(&tenant), &session.id)?
-            .ok_or_else(|| Failure::not_found("the session is gone"))?;
-    }
+    SESSIONS.follow(&mut session)?;
     Ok(session)
 }
 
-/// Resets a session whose thread an operator deleted. Events of a new thread count from 1.
-fn forget(session: Session) -> Result<Session, Failure> {
-    if session.event_cursor == 0 {
-        return Ok(session);
-    }
-    let row = params![clock::now_ms(), &session.id, session.event_cursor.cast_signed()];
-    sql::database(DATABASE).execute(FORGET, row)?;
-    let found = table::find(Some(&session.tenant), &session.id)?;
-    Ok(found.unwrap_or(session))
-}
+impl Projection for Session {
+    type Change = Change;
 
-/// Writes the new events of runs. Returns `None` if another request was faster.
-fn apply(session: &Session, runs: &[Run]) -> Result<Option<Session>, Failure> {
-    let cursor = session.event_cursor;
-    let views: Vec<View> =
-        runs.iter().filter_map(|run| View::of(run, steps(&run.events))).collect();
-    let mut after = session.clone();
-    for view in &views {
-        view.apply(&mut after, cursor);
+    fn thread_id(&self) -> &str {
+        &self.id
     }
-    let last = runs.iter().rev().find_map(|run| run.events.last());
-    after.event_cursor = last.map_or(cursor, |event| event.seq);
-    let under_way = views.last().filter(|view| view.ended.is_none());
-    after.run_cursor = under_way.map_or(after.event_cursor, |view| view.first - 1);
 
-    let transaction = sql::database(DATABASE).begin()?;
-    if !table::advance(&transaction, &after, cursor)? {
-        transaction.rollback()?;
-        return Ok(None);
+    fn cursor(&self) -> u64 {
+        self.event_cursor
     }
-    for (run, view) in runs.iter().zip(&views) {
-        keep_steps(&transaction, &after, view, cursor)?;
-        if view.ended.as_ref().is_some_and(|(seq, ..)| *seq > cursor)
-            && let Some(said) = message::said(run, &view.steps)
-        {
-            message::put(&transaction, &after, &said)?;
+
+    fn fold_after(&self) -> u64 {
+        self.run_cursor
+    }
+
+    fn read(&self, event: &Value) -> Result<Event, Failure> {
+        log::read(event)
+    }
+
+    fn matters(&self, event: &Event) -> bool {
+        log::matters(event)
+    }
+
+    fn fold(&self, events: Vec<Event>) -> Result<Option<(Change, u64)>, Failure> {
+        let Some(last) = events.last().map(|event| event.seq) else { return Ok(None) };
+        let runs = runs_of(events);
+        let views: Vec<View> =
+            runs.iter().filter_map(|run| View::of(run, steps(&run.events))).collect();
+        let mut after = self.clone();
+        for view in &views {
+            view.apply(&mut after, self.event_cursor);
         }
+        let under_way = views.last().filter(|view| view.ended.is_none());
+        after.run_cursor = under_way.map_or(last, |view| view.first - 1);
+        Ok(Some((Change { after, runs, views }, last)))
     }
-    transaction.commit()?;
-    table::find(Some(&after.tenant), &after.id).map(|found| found.or(Some(after)))
+
+    fn write(&self, transaction: &Transaction, change: Change) -> Result<(), Failure> {
+        let (cursor, Change { after, runs, views }) = (self.event_cursor, change);
+        table::set_status(transaction, &after)?;
+        for (run, view) in runs.iter().zip(&views) {
+            keep_steps(transaction, &after, view, cursor)?;
+            if view.ended.as_ref().is_some_and(|(seq, ..)| *seq > cursor)
+                && let Some(said) = message::said(run, &view.steps)
+            {
+                message::put(transaction, &after, &said)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&self, transaction: &Transaction) -> Result<(), Failure> {
+        table::forget(transaction, &self.id)
+    }
+
+    /// A session that was deleted meanwhile remains as it was read.
+    fn reload(&mut self) -> Result<bool, Failure> {
+        let Some(found) = table::find(Some(&self.tenant), &self.id)? else { return Ok(false) };
+        *self = found;
+        Ok(true)
+    }
 }
 
 /// Writes the steps that have changed, and their results. A failed step may have a result for the

@@ -22,9 +22,14 @@ const SET_TITLE: &str =
 const NAME: &str = "UPDATE sessions SET title = $1, title_source = 'video' \
     WHERE id = $2 AND title_source <> 'user'";
 
-const MOVE: &str = "UPDATE sessions SET status = $1, current_step = $2, failed_step = $3, \
-    last_error = $4, run_id = $5, run_cursor = $6, event_cursor = $7, started_ms = $8, \
-    completed_ms = $9, cancelled_ms = $10, updated_ms = $11 WHERE id = $12 AND event_cursor = $13";
+const SET_STATUS: &str = "UPDATE sessions SET status = $1, current_step = $2, failed_step = $3, \
+    last_error = $4, run_id = $5, run_cursor = $6, started_ms = $7, completed_ms = $8, \
+    cancelled_ms = $9, updated_ms = $10 WHERE id = $11";
+
+/// A session whose thread was deleted has no active run.
+const FORGET: &str = "UPDATE sessions SET run_cursor = 0, updated_ms = $1, \
+    status = CASE WHEN status = 'RUNNING' THEN 'CANCELLED' ELSE status END, current_step = NULL \
+    WHERE id = $2";
 
 /// Tables whose rows belong to a session, and then its own row.
 const DELETE: [&str; 4] = [
@@ -114,12 +119,8 @@ pub(super) fn name(
     transaction.execute(NAME, params![title, session_id]).map(|_| ())
 }
 
-/// Writes the status of a session. Returns false if another request was faster.
-pub(super) fn advance(
-    transaction: &Transaction,
-    session: &Session,
-    from_cursor: u64,
-) -> Result<bool, Failure> {
+/// Writes the status of a session.
+pub(super) fn set_status(transaction: &Transaction, session: &Session) -> Result<(), Failure> {
     let row = params![
         session.status.name(),
         session.current_step.as_ref(),
@@ -127,15 +128,18 @@ pub(super) fn advance(
         session.last_error.as_deref().map(plain),
         session.run_id.as_ref(),
         session.run_cursor.cast_signed(),
-        session.event_cursor.cast_signed(),
         session.started_ms,
         session.completed_ms,
         session.cancelled_ms,
         clock::now_ms(),
         &session.id,
-        from_cursor.cast_signed(),
     ];
-    Ok(transaction.execute(MOVE, row)?.rows_affected > 0)
+    transaction.execute(SET_STATUS, row).map(|_| ())
+}
+
+/// Resets a session whose thread was deleted.
+pub(super) fn forget(transaction: &Transaction, session_id: &str) -> Result<(), Failure> {
+    transaction.execute(FORGET, params![clock::now_ms(), session_id]).map(|_| ())
 }
 
 /// Deletes a session with all its rows.

@@ -4,15 +4,15 @@ use wattle_plugin::prelude::{Failure, json};
 use wattle_plugin::sql::{Rows, Value};
 use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
 
-use super::{forget, sync};
+use super::sync;
 use crate::session::testing::{Log, good};
 use crate::session::{Session, Status};
 
-/// Returns a host with a database whose cursor can be advanced, or was advanced by another request.
-fn host(log: &Log, is_moved: bool) -> FakeHost {
-    let answer = move |statement: &Statement| -> Result<SqlAnswer, Failure> {
-        if statement.text.starts_with("UPDATE sessions SET status = $1") {
-            return Ok(SqlAnswer::affected(u64::from(is_moved)));
+/// Returns a host with a database whose cursor can be advanced.
+fn host(log: &Log) -> FakeHost {
+    let answer = |statement: &Statement| -> Result<SqlAnswer, Failure> {
+        if statement.text.starts_with("UPDATE sessions SET event_cursor") {
+            return Ok(SqlAnswer::affected(1));
         }
         if statement.text.contains("FROM sessions") {
             return Err(Failure::not_found("looked again"));
@@ -47,13 +47,13 @@ fn writes(host: &FakeHost, table: &str) -> Vec<Statement> {
 fn new_events_are_written_in_one_transaction_with_the_cursor() {
     let mut log = log();
     log.ends("completed");
-    let host = host(&log, true);
+    let host = host(&log);
     let looked = host.run(|| sync(session(0, 0))).unwrap_err();
     assert_eq!(looked.message, "looked again", "at what stands now");
     let statements = host.statements();
     assert!(statements.iter().all(|it| it.in_transaction || it.text.starts_with("SELECT")));
-    assert_eq!(statements[1].parameters[0], Value::Text("COMPLETED".to_owned()));
-    assert_eq!(statements[1].parameters[6], Value::Integer(7), "the last event");
+    assert_eq!(statements[1].parameters[0], Value::Integer(7), "the last event");
+    assert_eq!(statements[2].parameters[0], Value::Text("COMPLETED".to_owned()));
     assert_eq!(writes(&host, "session_steps").len(), 1);
     assert_eq!(writes(&host, "session_state").len(), 1);
     let said = writes(&host, "chat_messages").remove(0);
@@ -66,7 +66,7 @@ fn new_events_are_written_in_one_transaction_with_the_cursor() {
 fn s3_51_written_events_are_not_written_again() {
     let mut log = log();
     log.ends("completed");
-    let host = host(&log, true);
+    let host = host(&log);
     // The step ended with the sixth event, the run began with the first.
     host.run(|| sync(session(6, 0))).unwrap_err();
     assert!(writes(&host, "session_steps").is_empty());
@@ -75,31 +75,23 @@ fn s3_51_written_events_are_not_written_again() {
 }
 
 #[test]
-fn one_of_two_concurrent_requests_writes() {
-    let host = host(&log(), false);
-    host.run(|| sync(session(0, 0))).unwrap_err();
-    assert!(writes(&host, "session_steps").is_empty());
-    assert!(host.statements().iter().any(|it| it.text == "ROLLBACK"));
-}
-
-#[test]
 fn text_deltas_cause_no_write() {
     let mut log = Log::of_run("r");
     log.says("Hel");
     log.says("lo");
-    let host = host(&log, true);
+    let host = host(&log);
     let known = Session { status: Status::Running, ..session(1, 0) };
     assert_eq!(host.run(|| sync(known.clone())).unwrap(), known);
     assert!(host.statements().is_empty());
 }
 
 #[test]
-fn deleted_thread_resets_only_an_unchanged_session() {
-    let host = host(&Log::default(), true);
-    host.run(|| forget(session(7, 0))).unwrap_err();
-    let forgot = host.statements().remove(0);
-    assert!(forgot.text.ends_with("AND event_cursor = $3"), "{forgot:?}");
-    assert_eq!(forgot.parameters[2], Value::Integer(7));
+fn deleted_thread_ends_the_run_of_its_session() {
+    let host = host(&Log::default());
+    host.run(|| sync(session(7, 0))).unwrap_err();
+    let forgot = host.statements().remove(2);
+    assert!(forgot.text.contains("run_cursor = 0"), "{forgot:?}");
+    assert!(forgot.text.contains("'RUNNING' THEN 'CANCELLED'"), "{forgot:?}");
 }
 
 #[test]
@@ -107,7 +99,7 @@ fn stored_text_has_no_nul_character() {
     let mut log = Log::of_run("r");
     log.answers("", &[("c\0", "search_image", json!({}))]);
     log.calls("search_image", 0);
-    let host = host(&log, true);
+    let host = host(&log);
     host.run(|| sync(session(0, 0))).unwrap_err();
     assert_eq!(writes(&host, "session_steps")[0].parameters[5], Value::Text("c".to_owned()));
 }
