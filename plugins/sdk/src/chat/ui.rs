@@ -16,16 +16,20 @@
 //! assert_eq!(messages[1]["parts"], json!([{"type": "step-start"}, text]));
 //! ```
 //!
-//! [`Part`] reads a part of a message that a client sends, and [`to_stored`] converts the message
-//! to those of the state.
+//! For an app whose page sends the whole conversation, [`read()`] checks the messages, [`Part`]
+//! parses a part, and [`to_stored`] converts a message to those of the state.
 
 mod client;
+mod raw;
+mod read;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 pub use self::client::{Part, ToolPart, to_stored};
+pub use self::raw::{RawMessage, Role};
+pub use self::read::{Limits, read};
 use crate::chat::stored::{self, Call, Stored};
 
 /// A message of the AI SDK.

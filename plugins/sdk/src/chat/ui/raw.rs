@@ -1,0 +1,63 @@
+//! Messages of the AI SDK with their parts as JSON.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::chat::ui::client::Part;
+
+/// The sender of a message.
+// The schema of each app that names this type has the line above as its description, and those of
+// the variants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The service.
+    System,
+    /// The person.
+    User,
+    /// The model, with the tools it called.
+    Assistant,
+}
+
+impl Role {
+    /// Returns the name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// A message of the AI SDK with its parts as JSON, for an app that stores messages.
+///
+/// ```
+/// use serde_json::json;
+/// use wattle_plugin::chat::ui::{RawMessage, Role};
+///
+/// let parts = vec![json!({"type": "step-start"}), json!({"type": "text", "text": "hello"})];
+/// let message = RawMessage { id: "m".to_owned(), role: Role::Assistant, parts };
+/// assert_eq!(message.text(), "hello");
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RawMessage {
+    /// Unique in its conversation.
+    pub id: String,
+    /// The sender.
+    pub role: Role,
+    /// Text, reasoning, files and tool calls, in order. [`Part::of`] parses each.
+    pub parts: Vec<Value>,
+}
+
+impl RawMessage {
+    /// Returns the text parts, one a line.
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match Part::of(part) {
+            Part::Text(text) => Some(text),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
