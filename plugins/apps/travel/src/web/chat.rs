@@ -1,12 +1,13 @@
 //! `POST /api/chat`: answers the last message of a conversation with a stream.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, Request, Response, Value, code, handler, json, runs, sql,
+    Deserialize, Extra, Failure, JsonSchema, Request, Response, Value, code, handler, json, runs,
+    sql,
 };
 use wattle_plugin::runs::RunRef;
 use wattle_plugin::web::{refuse, respond, status};
 
-use crate::message::{self, UiMessage};
+use crate::message::{self, Role, UiMessage};
 use crate::session::{self, Session, snapshot};
 use crate::web::{BUSY, ErrorDocument, found, stream_of};
 use crate::{DATABASE, GRAPH, channel};
@@ -29,12 +30,24 @@ struct ChatRequest {
     #[schemars(!default, with = "String")]
     session_id: Value,
     #[serde(default)]
-    #[schemars(!default, with = "Vec<UiMessage>")]
+    #[schemars(!default, with = "Vec<Message>")]
     messages: Value,
     /// `regenerate-message` requests another answer to the last message.
     #[serde(default)]
     #[schemars(!default, with = "Option<String>")]
     trigger: Value,
+}
+
+/// A message.
+#[derive(JsonSchema)]
+#[schemars(rename = "UiMessage")]
+#[expect(dead_code, reason = "only its schema is used: the SDK reads the message")]
+struct Message {
+    /// Unique in its session.
+    id: String,
+    role: Role,
+    /// Text, reasoning, files and tool calls, in order.
+    parts: Vec<Extra>,
 }
 
 /// Stores the messages, starts a run on the session and hands its stream off.
@@ -49,8 +62,7 @@ pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
         let id = body.session_id.as_str().filter(|id| !id.is_empty());
         let id = id.ok_or_else(|| refuse(status::BAD_REQUEST, "`sessionId` is missing"))?;
         let session = found(request, id)?;
-        let mut messages =
-            message::read(&body.messages).map_err(|why| refuse(status::BAD_REQUEST, why))?;
+        let mut messages = message::read(&body.messages)?;
         check_size(&messages)?;
         if session.is_running() {
             return Err(Failure::new(code::BUSY, BUSY));
