@@ -40,17 +40,26 @@
 //!
 //! A refused request is a failure with the status of the response and one of the [`Texts`] as its
 //! message, which [`web::respond`](crate::web::respond()) reports in the form of the app.
+//!
+//! An app that stores conversations in tables of its own reads them from the log of the thread with
+//! an [`Agent`].
 
+mod agent;
 mod ended;
+mod steps;
 mod stored;
 mod talk;
+#[cfg(test)]
+mod testing;
 pub mod ui;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::agent::Agent;
 pub use self::ended::{ChatError, Ended, Reply, Waiting};
+pub use self::steps::{Step, StepStatus};
 use self::talk::Talk;
 use self::ui::UiMessage;
 use crate::failure::{Failure, code};

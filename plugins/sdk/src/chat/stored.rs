@@ -51,13 +51,7 @@ impl Stored {
 
     /// Returns the text of the message, whose content may be a list of parts.
     pub(super) fn text(&self) -> String {
-        match &self.content {
-            Value::String(text) => text.clone(),
-            Value::Array(parts) => {
-                parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect()
-            }
-            _ => String::new(),
-        }
+        text_of(&self.content)
     }
 
     /// Returns the result of a tool: its structured output, or its text without one.
@@ -67,6 +61,25 @@ impl Stored {
             structured => structured.clone(),
         }
     }
+}
+
+/// Returns the text of a content, which may be a list of parts.
+pub(super) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns the tool calls that a message requests. Missing fields are empty.
+pub(super) fn calls(message: &Value) -> impl Iterator<Item = Call> {
+    message["tool_calls"].as_array().into_iter().flatten().map(|call| {
+        let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
+        Call { id: text("id"), name: text("name"), arguments: call["arguments"].clone() }
+    })
 }
 
 /// Reads the messages of a channel. Invalid messages are skipped, so that they do not suppress the
