@@ -46,6 +46,7 @@
 
 mod agent;
 mod ended;
+mod said;
 mod steps;
 mod stored;
 mod talk;

@@ -3,13 +3,14 @@
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::runs::{CallStarted, Called, Event, EventKind, TaskFinished};
+use crate::runs::{CallStarted, Called, Event, EventKind, Streamed, TaskFinished};
 
 /// The nodes of an agent and the channel with its conversation, by which its events are found in
 /// the log of a thread.
 ///
-/// [`Agent::steps`] is for an app that stores conversations in tables. It is pure: the same events
-/// give the same steps, so an app can apply a log again after a crash.
+/// [`Agent::steps`] and [`Agent::said`] are for an app that stores conversations in tables. They
+/// are pure: the same events give the same results, so an app can apply a log again after a crash.
+/// The log has more than the channel, such as the text of a model call that was cancelled.
 ///
 /// ```
 /// use wattle_plugin::chat::{Agent, StepStatus};
@@ -20,6 +21,8 @@ use crate::runs::{CallStarted, Called, Event, EventKind, TaskFinished};
 ///
 /// // A run that is cancelled during a tool call.
 /// let log = [
+///     json!({"type": "streamed", "task": "t1", "node": "agent", "call": 0,
+///         "deltas": [{"kind": "text", "text": "Let me add them."}]}),
 ///     json!({"type": "call_started", "task": "t2", "call": 0, "function": "tools.call",
 ///         "summary": "notes/add"}),
 ///     json!({"type": "run_ended", "status": "cancelled"}),
@@ -31,6 +34,9 @@ use crate::runs::{CallStarted, Called, Event, EventKind, TaskFinished};
 /// }
 /// let steps = AGENT.steps(&events);
 /// assert_eq!((steps[0].tool.as_str(), steps[0].status), ("add", StepStatus::Cancelled));
+/// let said = AGENT.said(&events, &steps, Value::clone);
+/// let message = said.ok_or_else(|| Failure::not_found("the run has no output"))?;
+/// assert_eq!((message.id.as_str(), message.text()), ("msg_run-7", "Let me add them.".to_owned()));
 /// # Ok::<_, Failure>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +51,8 @@ pub struct Agent {
 
 impl Agent {
     /// Reads an event and drops what an agent does not need: writes to other channels, and outputs
-    /// of other calls, which can be long documents. [`Agent::steps`] returns the same for events with
-    /// and without it.
+    /// of other calls, which can be long documents. [`Agent::steps`] and [`Agent::said`] return the
+    /// same for events with and without it.
     ///
     /// # Errors
     ///
@@ -87,9 +93,19 @@ impl Agent {
         called.scope.is_empty() && called.node == self.tool_node && called.kind.is_tool()
     }
 
+    /// Returns true if a node calls a model.
+    pub(super) fn begins_turn(&self, call: &CallStarted) -> bool {
+        call.scope.is_empty() && call.kind.is_model()
+    }
+
     /// Returns true if a model call of the conversation has ended.
     pub(super) fn ends_turn(&self, called: &Called) -> bool {
         called.scope.is_empty() && called.node == self.model_node && called.kind.is_model()
+    }
+
+    /// Returns true if deltas are part of the conversation.
+    pub(super) fn is_talk(&self, streamed: &Streamed) -> bool {
+        streamed.scope.is_empty() && streamed.node == self.model_node
     }
 
     /// Returns the messages that a task has written.

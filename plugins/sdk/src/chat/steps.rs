@@ -11,7 +11,7 @@ use crate::chat::stored::{Call, calls, text_of};
 use crate::runs::{CallStarted, Called, Event, EventKind, RunEnded, Write};
 
 /// Error of a step that was cancelled.
-const CANCELLED: &str = "the step was cancelled";
+pub(super) const CANCELLED: &str = "the step was cancelled";
 
 /// Error of a step whose run failed.
 const LOST: &str = "the run ended before the step was finished";

@@ -18,6 +18,23 @@ pub(super) fn run(events: &[Value]) -> Vec<Event> {
     (1..).zip(events).map(read).collect()
 }
 
+/// Deltas of reasoning and text.
+pub(super) fn deltas(turn: u32, text: &str) -> Value {
+    json!({"type": "streamed", "task": format!("a{turn}"), "node": "agent", "call": 1,
+        "deltas": [{"kind": "reasoning", "text": "hm"}, {"kind": "text", "text": text}]})
+}
+
+/// The end of a model call.
+pub(super) fn completed(turn: u32, result: Value) -> Value {
+    json!({"type": "called", "task": format!("a{turn}"), "node": "agent", "call": 1,
+        "function": "llm.complete", "request": {}, "result": result, "duration_us": 1})
+}
+
+/// The result of a model call with reasoning and text.
+pub(super) fn completion(text: &str) -> Value {
+    json!({"Ok": {"parts": [{"reasoning": "hm"}, {"text": text}]}})
+}
+
 /// The end of a model turn that requests tool calls: ids, names and arguments.
 pub(super) fn requested(turn: u32, calls: &[(&str, &str, Value)]) -> Value {
     let calls: Vec<Value> = calls
