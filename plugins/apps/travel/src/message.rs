@@ -1,6 +1,5 @@
 //! Messages of the chat page: `UIMessage` of the AI SDK.
 
-mod assistant;
 mod model;
 mod table;
 
@@ -8,9 +7,10 @@ use wattle_plugin::chat::ui::{self, Limits, Part};
 pub(crate) use wattle_plugin::chat::ui::{RawMessage as UiMessage, Role};
 use wattle_plugin::prelude::{Failure, Value, json};
 
-pub(crate) use self::assistant::said;
 pub(crate) use self::model::for_model;
 pub(crate) use self::table::{StoredMessage, keep, list, put, replace_those_of_runs};
+use crate::session::log::{AGENT, Run};
+use crate::session::step::Step;
 use crate::session::stored;
 use crate::youtube;
 
@@ -49,6 +49,11 @@ pub(crate) fn lean(mut messages: Vec<UiMessage>) -> Vec<UiMessage> {
     let parts = messages.iter_mut().flat_map(|message| &mut message.parts);
     parts.filter_map(|part| part.get_mut("output")).for_each(stored::drop_page);
     messages
+}
+
+/// Returns the message of a run; `None` if the run has no output.
+pub(crate) fn said(run: &Run, steps: &[Step]) -> Option<UiMessage> {
+    AGENT.said(&run.events, steps, stored::of_message)
 }
 
 #[cfg(test)]

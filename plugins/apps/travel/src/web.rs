@@ -71,7 +71,7 @@ fn stream_of(run: &RunRef) -> Result<Response, Failure> {
     let grace_ms = settings::get(GRACE)?.unwrap_or(DEFAULT_GRACE_MS);
     let hand_off = HandOff::run(&run.thread_id, &run.run_id, StreamFormat::AiSdk)
         .cancel_on_disconnect(grace_ms)
-        .nodes(&[AGENT]);
+        .nodes(&[AGENT.model_node]);
     Ok(Response::hand_off_from(hand_off))
 }
 

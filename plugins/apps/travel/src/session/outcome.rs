@@ -132,6 +132,7 @@ mod tests {
             tool: tool.to_owned(),
             call_id: None,
             status,
+            is_refused: false,
             input: None,
             output: None,
             error,

@@ -9,7 +9,7 @@ use wattle_plugin::runs::Event;
 use wattle_plugin::sql::Transaction;
 
 use crate::preview::Preview;
-use crate::session::log::{self, Run, runs_of};
+use crate::session::log::{AGENT, Run, runs_of};
 use crate::session::outcome::View;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
@@ -51,11 +51,11 @@ impl Projection for Session {
     }
 
     fn read(&self, event: &Value) -> Result<Event, Failure> {
-        log::read(event)
+        AGENT.read(event)
     }
 
     fn matters(&self, event: &Event) -> bool {
-        log::matters(event)
+        AGENT.is_progress(event)
     }
 
     fn fold(&self, events: Vec<Event>) -> Result<Option<(Change, u64)>, Failure> {

@@ -2,7 +2,7 @@
 
 use wattle_plugin::prelude::{Value, json};
 
-use crate::session::log::{Run, read, runs_of};
+use crate::session::log::{AGENT, Run, runs_of};
 
 /// An event log that grows.
 #[derive(Debug, Default)]
@@ -80,13 +80,6 @@ impl Log {
             "summary": format!("travel/{tool}")}));
     }
 
-    /// Writes the results into the conversation.
-    pub(crate) fn writes(&mut self, messages: Value) {
-        let task = self.tools();
-        self.add(json!({"type": "task_finished", "task": task, "node": "tools", "base": "b",
-            "writes": [{"channel": "messages", "value": messages}], "duration_us": 1}));
-    }
-
     /// Ends the run.
     pub(crate) fn ends(&mut self, status: &str) {
         self.add(json!({"type": "run_ended", "status": status}));
@@ -94,7 +87,7 @@ impl Log {
 
     /// Returns the runs so far.
     pub(crate) fn runs(&self) -> Vec<Run> {
-        runs_of(self.events.iter().map(|event| read(event).unwrap()).collect())
+        runs_of(self.events.iter().map(|event| AGENT.read(event).unwrap()).collect())
     }
 
     /// Returns the only run.
