@@ -17,8 +17,16 @@
 //!         let name: Option<String> = row.get("name")?;
 //!         assert_eq!((id, name.as_deref()), (7, Some("lamp")));
 //!     }
+//!     // Or as a type whose fields have the names of the columns.
+//!     let items: Vec<Item> = rows.read_all()?;
+//!     assert_eq!(items[0].name, "lamp");
 //!     Ok::<_, Failure>(())
 //! })?;
+//!
+//! #[derive(Deserialize)]
+//! struct Item {
+//!     name: String,
+//! }
 //! # Ok::<_, Failure>(())
 //! ```
 
@@ -29,5 +37,5 @@ mod value;
 
 pub use self::database::{Database, Dialect, Transaction, database};
 pub use self::from_value::FromValue;
-pub use self::rows::{Column, Executed, Row, Rows};
+pub use self::rows::{Column, Executed, Row, Rows, json};
 pub use self::value::Value;

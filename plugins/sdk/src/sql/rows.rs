@@ -1,7 +1,10 @@
 //! Results of statements: rows and their columns.
 
+mod read;
+
 use serde_json::Map;
 
+pub use self::read::json;
 use crate::failure::Failure;
 use crate::sql::{FromValue, Value};
 
