@@ -1,11 +1,13 @@
 //! Results of statements: rows and their columns.
 
+mod newest;
 mod read;
 
 use serde_json::Map;
 
+pub use self::newest::Newest;
 pub use self::read::json;
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::sql::{FromValue, Value};
 
 /// A column of a result.
@@ -73,6 +75,27 @@ impl Rows {
     /// `not-found` if there are no rows.
     pub fn one(&self) -> Result<Row<'_>, Failure> {
         self.first().ok_or_else(|| Failure::not_found("the query found no row"))
+    }
+
+    /// Returns the rows if none is missing, for lists that a program takes for the whole.
+    ///
+    /// ```
+    /// use wattle_plugin::sql::Rows;
+    ///
+    /// assert!(Rows::default().whole().is_ok());
+    /// let cut = Rows { truncated: true, ..Rows::default() };
+    /// assert_eq!(cut.whole().unwrap_err().code, "limit");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `limit` if the result is truncated.
+    pub fn whole(self) -> Result<Self, Failure> {
+        if self.truncated {
+            let message = "the result exceeds the limit on rows or size; query fewer rows";
+            return Err(Failure::new(code::LIMIT, message));
+        }
+        Ok(self)
     }
 
     /// Iterates over the rows.

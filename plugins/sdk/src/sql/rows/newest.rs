@@ -1,0 +1,89 @@
+//! The newest rows of a list, limited to the size of a response.
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::json;
+use crate::sql::Rows;
+
+/// The newest rows of a list as JSON.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Newest {
+    /// The rows in order, the newest last.
+    pub items: Vec<serde_json::Value>,
+    /// True if older rows are left out.
+    pub is_cut: bool,
+}
+
+impl Rows {
+    /// Returns the rows, the newest first in the result of the query, while their JSON fits into
+    /// `room` bytes. Several lists of one response share the room.
+    ///
+    /// ```
+    /// use wattle_plugin::prelude::*;
+    ///
+    /// #[derive(Deserialize, Serialize)]
+    /// struct Entry {
+    ///     n: i64,
+    /// }
+    ///
+    /// let rows = sql::Rows::new(["n"], vec![params![3], params![2], params![1]]);
+    /// let mut room = 20;
+    /// let newest = rows.newest::<Entry>(&mut room)?;
+    /// assert_eq!(newest.items, [json!({"n": 2}), json!({"n": 3})]);
+    /// assert!(newest.is_cut && room == 4);
+    /// # Ok::<_, Failure>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if a row does not fit the type.
+    pub fn newest<'a, T: Deserialize<'a> + Serialize>(
+        &'a self,
+        room: &mut usize,
+    ) -> Result<Newest, Failure> {
+        let mut newest = Newest { items: Vec::new(), is_cut: self.truncated };
+        for row in self.iter() {
+            let item = json::to_value("a row", row.read::<T>()?)?;
+            // Includes the comma after the item.
+            let Some(rest) = room.checked_sub(item.to_string().len() + 1) else {
+                newest.is_cut = true;
+                break;
+            };
+            *room = rest;
+            newest.items.push(item);
+        }
+        newest.items.reverse();
+        Ok(newest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+
+    use crate::params;
+    use crate::sql::Rows;
+
+    #[derive(Deserialize, Serialize)]
+    struct Entry {
+        n: i64,
+    }
+
+    #[test]
+    fn newest_rows_are_in_order_within_the_room() {
+        // An item takes seven bytes, and its comma one.
+        for (count, truncated, mut room, expected, is_cut, left) in [
+            (3, false, 100, json!([{"n": 1}, {"n": 2}, {"n": 3}]), false, 76),
+            (3, false, 17, json!([{"n": 2}, {"n": 3}]), true, 1),
+            (3, false, 7, json!([]), true, 7),
+            (1, true, 100, json!([{"n": 1}]), true, 92),
+        ] {
+            let values = (1..=count).rev().map(|n| params![n]).collect();
+            let rows = Rows { truncated, ..Rows::new(["n"], values) };
+            let newest = rows.newest::<Entry>(&mut room).unwrap();
+            assert_eq!((json!(newest.items), newest.is_cut, room), (expected, is_cut, left));
+        }
+    }
+}
