@@ -256,6 +256,32 @@ impl ToolOutput {
         })?;
         json::from_value("the output of the tool", value)
     }
+
+    /// Returns the structured output, or else the text of the output as JSON: servers of the Model
+    /// Context Protocol may return a document only as text, also cut into several parts.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use wattle_plugin::tool::ToolOutput;
+    ///
+    /// assert_eq!(ToolOutput::json(&json!([1]))?.document()?, json!([1]));
+    /// assert_eq!(ToolOutput::text("[1]").document()?, json!([1]));
+    /// assert!(ToolOutput::text("one").document().is_err());
+    /// # Ok::<_, wattle_plugin::Failure>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of the JSON parser, which `?` converts to a failure.
+    pub fn document(&self) -> Result<Value, serde_json::Error> {
+        if let Some(document) = &self.structured {
+            return Ok(document.clone());
+        }
+        // Parts without line breaks between them come second: a server may cut within a string.
+        serde_json::from_str(&self.text_content()).or_else(|error| {
+            serde_json::from_str(&texts_of(&self.content).collect::<String>()).map_err(|_| error)
+        })
+    }
 }
 
 /// Arguments of a tool that also accepts arguments that violate its schema.
@@ -339,5 +365,26 @@ impl<T: DeserializeOwned + JsonSchema> ToolArguments for Unchecked<T> {
 
     fn read(context: &ToolContext, text: &str) -> Result<Self, Failure> {
         Ok(Self::new(json::read("the arguments", text)?, context.violations.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ToolOutput;
+
+    #[test]
+    fn documents_are_structured_or_text_of_one_or_several_parts() {
+        for (output, expected) in [
+            (ToolOutput::json(&json!({"a": 1})).unwrap(), json!({"a": 1})),
+            (ToolOutput { structured: Some(json!(1)), ..ToolOutput::text("one") }, json!(1)),
+            (ToolOutput::text("[1,").with_part("2]"), json!([1, 2])),
+            (ToolOutput::text("[\"a").with_part("b\"]"), json!(["ab"])),
+        ] {
+            assert_eq!(output.document().unwrap(), expected, "{output:?}");
+        }
+        let error = ToolOutput::text("<html>").with_part("<body>").document().unwrap_err();
+        assert_eq!(error.to_string(), "expected value at line 1 column 1");
     }
 }
