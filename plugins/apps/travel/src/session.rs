@@ -5,7 +5,6 @@
 //! crash.
 
 pub(crate) mod log;
-mod newest;
 mod outcome;
 pub(crate) mod snapshot;
 pub(crate) mod step;
@@ -16,10 +15,10 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, clock};
+use serde::Deserializer;
+use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, clock};
 use wattle_plugin::sql::Rows;
 
-pub(crate) use self::newest::Newest;
 pub(crate) use self::snapshot::{Snapshot, StateView};
 pub(crate) use self::step_table::{StepView, list as steps};
 pub(crate) use self::sync::sync;
@@ -36,7 +35,7 @@ pub(crate) const TITLE_CHARS: usize = 200;
 const DEFAULT_TENANT: &str = "default";
 
 /// The status of a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum Status {
     /// No run has started.
@@ -53,9 +52,6 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    const ALL: [Self; 5] =
-        [Self::Idle, Self::Running, Self::Completed, Self::Error, Self::Cancelled];
-
     /// Returns the name in the database and in responses.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -66,14 +62,10 @@ impl Status {
             Self::Cancelled => "CANCELLED",
         }
     }
-
-    fn of(name: &str) -> Self {
-        Self::ALL.into_iter().find(|status| status.name() == name).unwrap_or_default()
-    }
 }
 
-/// A session.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// A session, as its row.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(crate) struct Session {
     /// Also the id of its thread.
     pub(crate) id: String,
@@ -192,12 +184,21 @@ pub(crate) fn plain(text: &str) -> String {
 /// Returns rows that are complete. Truncated rows are an error, because they would be taken for the
 /// whole result.
 pub(crate) fn whole(rows: Rows) -> Result<Rows, Failure> {
-    if rows.truncated {
+    rows.whole().map_err(|_| {
         let message =
             "the database has more than it gives at once; begin a new session, or ask for fewer";
-        return Err(Failure::internal(message));
-    }
-    Ok(rows)
+        Failure::internal(message)
+    })
+}
+
+/// Deserializes a time in milliseconds since 1970 as the text that the endpoints show.
+pub(crate) fn utc<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    i64::deserialize(deserializer).map(clock::utc)
+}
+
+/// Deserializes a time that may be absent, as [`utc`].
+fn utc_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<i64>::deserialize(deserializer)?.map(clock::utc))
 }
 
 #[cfg(test)]

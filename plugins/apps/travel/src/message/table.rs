@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{
-    Extra, Failure, JsonSchema, Serialize, Value, clock, json, params, sql,
+    Deserialize, Extra, Failure, JsonSchema, Serialize, Value, clock, json, params, sql,
 };
-use wattle_plugin::sql::Transaction;
+use wattle_plugin::sql::{Newest, Transaction};
 
 use crate::DATABASE;
 use crate::message::{Role, UiMessage};
-use crate::session::{Newest, Session, plain, whole};
+use crate::session::{Session, plain, utc, whole};
 
 const PUT: &str = "INSERT INTO chat_messages (session_id, external_id, tenant, role, parts, text, \
     seq, source, created_ms, updated_ms) VALUES ($1, $2, $3, $4, $5, $6, \
@@ -21,8 +21,8 @@ const PUT: &str = "INSERT INTO chat_messages (session_id, external_id, tenant, r
     parts = excluded.parts, text = excluded.text, source = excluded.source, \
     updated_ms = excluded.updated_ms";
 
-const SELECT: &str = "SELECT external_id, role, parts, created_ms FROM chat_messages \
-    WHERE session_id = $1 ORDER BY seq DESC";
+const SELECT: &str = "SELECT external_id AS id, role, parts, created_ms AS created_at \
+    FROM chat_messages WHERE session_id = $1 ORDER BY seq DESC";
 
 const SELECT_SAID: &str = "SELECT external_id, parts, seq FROM chat_messages \
     WHERE session_id = $1 AND source = 'run' AND seq > $2 ORDER BY seq";
@@ -32,16 +32,18 @@ const SELECT_IDS: &str = "SELECT external_id, source FROM chat_messages WHERE se
 const DELETE: &str = "DELETE FROM chat_messages WHERE session_id = $1 AND external_id = $2";
 
 /// A message as the endpoints show it.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all(serialize = "camelCase"))]
 pub(crate) struct StoredMessage {
     /// Unique in its session.
     id: String,
     #[schemars(with = "Role")]
     role: String,
     /// Text, reasoning, files and tool calls, in order.
+    #[serde(deserialize_with = "sql::json")]
     #[schemars(with = "Vec<Extra>")]
     parts: Value,
+    #[serde(deserialize_with = "utc")]
     created_at: String,
 }
 
@@ -123,13 +125,5 @@ fn write(
 
 /// Returns the newest messages of a session as the endpoints show them, in order.
 pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
-    Newest::of(&rows, room, |row| {
-        Ok(json!(StoredMessage {
-            id: row.get("external_id")?,
-            role: row.get("role")?,
-            parts: row.get("parts")?,
-            created_at: clock::utc(row.get("created_ms")?),
-        }))
-    })
+    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<StoredMessage>(room)
 }

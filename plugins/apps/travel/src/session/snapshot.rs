@@ -6,7 +6,9 @@
 mod patch;
 mod table;
 
-use wattle_plugin::prelude::{Extra, JsonSchema, Serialize, Value, clock, json, log};
+use wattle_plugin::prelude::{
+    Deserialize, Extra, JsonSchema, Serialize, Value, clock, json, log, sql,
+};
 
 pub(crate) use self::patch::{Refused, patch};
 pub(crate) use self::table::{read, write};
@@ -27,20 +29,25 @@ const HTML_TOOL: &str = "generate_handbook_html";
 const BEFORE_HTML: [&str; 3] = ["resolve_spot_coordinates", "search_image", "generate_image"];
 
 /// The results of a session. Documents that were never written are `null`.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(crate) struct Snapshot {
     /// `video`, `videos`, `images`, `imageMode` and `imagePlan`, which the editor does not change.
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) context: Value,
     /// All blocks.
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) blocks: Value,
     /// The blocks that are spots.
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) spot_blocks: Value,
     /// The last output of every tool, without the page.
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) tool_outputs: Value,
     /// The page.
     pub(crate) html: Option<String>,
     /// `videoUrl` and `thumbnailUrl` of the page, because another video may have been crawled
     /// since.
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) page_video: Value,
     /// Number of pages that the tool has made.
     pub(crate) version: i64,

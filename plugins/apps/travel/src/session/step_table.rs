@@ -1,11 +1,11 @@
 //! The table of steps.
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, clock, json, params, sql};
-use wattle_plugin::sql::{Row, Transaction};
+use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, Value, params, sql};
+use wattle_plugin::sql::{Newest, Transaction};
 
 use crate::DATABASE;
 use crate::session::step::{Step, StepStatus};
-use crate::session::{Newest, Session, plain, stored};
+use crate::session::{Session, plain, stored, utc, utc_or_none};
 
 const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, tool_name, \
     tool_call_id, status, input, output, error_message, duration_ms, seq, started_ms, \
@@ -16,12 +16,12 @@ const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, to
     duration_ms = excluded.duration_ms, completed_ms = excluded.completed_ms";
 
 const SELECT: &str = "SELECT id, run_id, tool_name, tool_call_id, status, input, output, \
-    error_message, duration_ms, started_ms, completed_ms FROM session_steps \
-    WHERE session_id = $1 ORDER BY seq DESC";
+    error_message, duration_ms, started_ms AS started_at, completed_ms AS completed_at \
+    FROM session_steps WHERE session_id = $1 ORDER BY seq DESC";
 
 /// A step as the endpoints show it.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all(serialize = "camelCase"))]
 pub(crate) struct StepView {
     id: String,
     run_id: String,
@@ -31,12 +31,16 @@ pub(crate) struct StepView {
     #[schemars(with = "StepStatus")]
     status: String,
     /// Arguments of the call.
+    #[serde(deserialize_with = "sql::json")]
     input: Option<Value>,
     /// Output of the tool, in which long texts are shortened.
+    #[serde(deserialize_with = "sql::json")]
     output: Option<Value>,
     error_message: Option<String>,
     duration_ms: Option<i64>,
+    #[serde(deserialize_with = "utc")]
     started_at: String,
+    #[serde(deserialize_with = "utc_or_none")]
     completed_at: Option<String>,
 }
 
@@ -68,22 +72,5 @@ pub(super) fn put(
 
 /// Returns the newest steps of a session as the endpoints show them, in order.
 pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
-    Newest::of(&rows, room, view)
-}
-
-fn view(row: Row<'_>) -> Result<Value, Failure> {
-    Ok(json!(StepView {
-        id: row.get("id")?,
-        run_id: row.get("run_id")?,
-        tool_name: row.get("tool_name")?,
-        tool_call_id: row.get("tool_call_id")?,
-        status: row.get("status")?,
-        input: row.get("input")?,
-        output: row.get("output")?,
-        error_message: row.get("error_message")?,
-        duration_ms: row.get("duration_ms")?,
-        started_at: clock::utc(row.get("started_ms")?),
-        completed_at: row.get::<Option<i64>>("completed_ms")?.map(clock::utc),
-    }))
+    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<StepView>(room)
 }

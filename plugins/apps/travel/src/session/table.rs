@@ -1,11 +1,11 @@
 //! The table of sessions.
 
 use wattle_plugin::prelude::{Failure, clock, params, random, sql};
-use wattle_plugin::sql::{Row, Transaction};
+use wattle_plugin::prompt::head;
+use wattle_plugin::sql::Transaction;
 
 use crate::DATABASE;
-use crate::session::{Session, Status, TITLE_CHARS, UNTITLED, owner, plain, whole};
-use crate::text::head;
+use crate::session::{Session, TITLE_CHARS, UNTITLED, owner, plain, whole};
 
 const INSERT: &str = "INSERT INTO sessions \
     (id, tenant, title, title_source, status, created_ms, updated_ms) \
@@ -59,8 +59,7 @@ pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Sess
         return Ok(None);
     }
     let select = format!("SELECT {COLUMNS} FROM sessions WHERE id = $1 AND tenant = $2");
-    let rows = sql::database(DATABASE).query(&select, params![session_id, owner(tenant)])?;
-    rows.first().map(read).transpose()
+    sql::database(DATABASE).query(&select, params![session_id, owner(tenant)])?.read_first()
 }
 
 /// Returns a tenant's sessions, the newest first.
@@ -70,28 +69,7 @@ pub(crate) fn list(tenant: Option<&str>, limit: u32, offset: u32) -> Result<Vec<
          ORDER BY created_ms DESC, id LIMIT $2 OFFSET $3"
     );
     let parameters = params![owner(tenant), limit, offset];
-    let rows = whole(sql::database(DATABASE).query(&select, parameters)?)?;
-    rows.iter().map(read).collect()
-}
-
-fn read(row: Row<'_>) -> Result<Session, Failure> {
-    Ok(Session {
-        id: row.get("id")?,
-        tenant: row.get("tenant")?,
-        title: row.get("title")?,
-        status: Status::of(&row.get::<String>("status")?),
-        current_step: row.get("current_step")?,
-        failed_step: row.get("failed_step")?,
-        last_error: row.get("last_error")?,
-        run_id: row.get("run_id")?,
-        run_cursor: row.get("run_cursor")?,
-        event_cursor: row.get("event_cursor")?,
-        started_ms: row.get("started_ms")?,
-        completed_ms: row.get("completed_ms")?,
-        cancelled_ms: row.get("cancelled_ms")?,
-        created_ms: row.get("created_ms")?,
-        updated_ms: row.get("updated_ms")?,
-    })
+    whole(sql::database(DATABASE).query(&select, parameters)?)?.read_all()
 }
 
 /// Locks a session until the transaction ends.

@@ -57,8 +57,8 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
         let view = WholeSession {
             session: session.view(),
             state,
-            messages: messages.shown,
-            steps: steps.shown,
+            messages: messages.items,
+            steps: steps.items,
             truncated: is_shortened || messages.is_cut || steps.is_cut,
         };
         Response::json(200, &view)

@@ -87,9 +87,9 @@ fn page() -> SqlAnswer {
         "blocks",
         "spot_blocks",
         "tool_outputs",
-        "handbook_html",
-        "handbook_video",
-        "handbook_version",
+        "html",
+        "page_video",
+        "version",
         "preview_path",
         "updated_ms",
     ];

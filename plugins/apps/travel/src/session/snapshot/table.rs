@@ -7,8 +7,9 @@ use crate::DATABASE;
 use crate::session::snapshot::Snapshot;
 use crate::session::{Session, plain, whole};
 
-const SELECT: &str = "SELECT context, blocks, spot_blocks, tool_outputs, handbook_html, \
-    handbook_video, handbook_version, preview_path, updated_ms FROM session_state WHERE session_id = $1";
+const SELECT: &str = "SELECT context, blocks, spot_blocks, tool_outputs, \
+    handbook_html AS html, handbook_video AS page_video, handbook_version AS version, \
+    preview_path, updated_ms FROM session_state WHERE session_id = $1";
 
 const PUT: &str = "INSERT INTO session_state (session_id, tenant, context, blocks, spot_blocks, \
     tool_outputs, handbook_html, handbook_video, handbook_version, preview_path, updated_ms) \
@@ -31,19 +32,7 @@ pub(crate) fn read(
         Some(transaction) => transaction.query(SELECT, parameters)?,
         None => sql::database(DATABASE).query(SELECT, parameters)?,
     })?;
-    let Some(row) = rows.first() else { return Ok(Snapshot::default()) };
-    let document = |column| row.get::<Option<Value>>(column).map(Option::unwrap_or_default);
-    Ok(Snapshot {
-        context: document("context")?,
-        blocks: document("blocks")?,
-        spot_blocks: document("spot_blocks")?,
-        tool_outputs: document("tool_outputs")?,
-        html: row.get("handbook_html")?,
-        page_video: document("handbook_video")?,
-        version: row.get("handbook_version")?,
-        preview_path: row.get("preview_path")?,
-        updated_ms: row.get("updated_ms")?,
-    })
+    Ok(rows.read_first()?.unwrap_or_default())
 }
 
 /// Writes the snapshot of a session, which was read in this transaction.
