@@ -7,10 +7,8 @@
 //! * `tool`: the tools, one a file.
 //! * `geocode`: coordinates of places.
 //! * `youtube`: URLs of videos.
-//! * `text`: truncation of texts.
 //! * `html`: conversion of a model's HTML to the page.
 //! * `preview`: the path of a page.
-//! * `prompt`: instructions for models, from the files in `prompts`.
 //! * `node`: the first node of the graph.
 //! * `session`: sessions, steps, snapshots and messages in the database, synchronized with runs.
 //! * `message`: messages of the chat page, and those of models.
@@ -24,11 +22,11 @@ mod image;
 mod message;
 mod node;
 mod preview;
+#[cfg(test)]
 mod prompt;
 mod session;
 #[cfg(test)]
 mod testing;
-mod text;
 mod tool;
 mod video;
 mod web;

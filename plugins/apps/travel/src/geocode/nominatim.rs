@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Failure, code, settings};
+use wattle_plugin::prompt::head;
 
 use crate::block::Location;
-use crate::text::head;
 
 /// Default base URL.
 const BASE_URL: &str = "https://nominatim.openstreetmap.org";

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_plugin::Failure;
 use wattle_plugin::llm::Task;
-use wattle_plugin::prompt::fill;
+use wattle_plugin::prompt::{fill, head};
 
 use crate::block::Block;
-use crate::prompt::{IMAGE_PLAN, REFUSED};
-use crate::text::head;
+use crate::tool::REFUSED;
+
+/// Instructions for plans of images, for both image tools.
+const IMAGE_PLAN: &str = include_str!("../../prompts/image_plan.md");
 
 /// Makes queries and prompts for images from blocks.
 pub(crate) const TASK: Task = Task::new("handbook_image_query_planning")

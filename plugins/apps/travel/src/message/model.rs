@@ -7,8 +7,10 @@ use wattle_plugin::prelude::{Failure, Value, json};
 use wattle_plugin::prompt::fill;
 
 use crate::message::{Role, UiMessage};
-use crate::prompt::PROGRESS;
 use crate::tool;
+
+/// Progress of a session, before the last message of the user.
+const PROGRESS: &str = include_str!("../../prompts/progress.md");
 
 /// Returns the conversation for a model. A system message before the last message of the user
 /// states the finished steps, so that the model continues and does not start over.
@@ -107,7 +109,7 @@ mod tests {
         assert_eq!(roles(&told), ["system", "user"]);
         let said = told[0]["content"].as_str().unwrap();
         let line = "Finished steps: parse_youtube_input, crawl_youtube_videos";
-        assert!(said.lines().any(|it| it == line), "{said}");
+        assert_eq!(said.lines().last(), Some(line));
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //! outputs have only the beginning of long texts.
 
 use wattle_plugin::prelude::Value;
-
-use crate::text::head;
+use wattle_plugin::prompt::head;
 
 /// Maximum number of characters of a video's subtitles and description: more than a model reads of
 /// them.

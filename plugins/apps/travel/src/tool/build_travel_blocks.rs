@@ -2,8 +2,6 @@
 
 mod prompt;
 
-#[cfg(test)]
-pub(crate) use self::prompt::system;
 use wattle_plugin::llm::Task;
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, json, tool,
@@ -11,7 +9,7 @@ use wattle_plugin::prelude::{
 
 use crate::block::{self, Draft, spots};
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State};
-use crate::prompt::REFUSED;
+use crate::tool::REFUSED;
 use crate::tool::answer::answer_and_forget;
 use crate::video::{Video, VideoContext};
 use crate::youtube;

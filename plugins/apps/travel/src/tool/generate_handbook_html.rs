@@ -9,14 +9,14 @@ use wattle_plugin::llm::{Checked, Task};
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, clock, json, tool,
 };
+use wattle_plugin::prompt::head;
 
 use crate::block::{Block, spots};
 use crate::channel::{HTML, IMAGE_MODE, State};
 use crate::html::{self, Sources};
 use crate::image::{ImageAsset, ImageSource, mode};
 use crate::preview;
-use crate::prompt::REFUSED;
-use crate::text::head;
+use crate::tool::REFUSED;
 use crate::tool::answer::answer;
 use crate::video::VideoContext;
 

@@ -10,10 +10,13 @@ use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, prom
 use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
 use crate::geocode::Geocoder;
-use crate::prompt::{REFUSED, SPOTS};
+use crate::tool::REFUSED;
 use crate::tool::answer::answer;
 use crate::tool::resolve_spot_coordinates::queries::SpotQuery;
 use crate::video::VideoContext;
+
+/// Instructions for queries of the geocoder.
+const SPOTS: &str = include_str!("../../prompts/resolve_spot_coordinates.md");
 
 /// Makes queries for the geocoder from spots.
 const TASK: Task = Task::new("spot_query_normalization")

@@ -2,8 +2,7 @@
 //! which every later turn would have to pay for.
 
 use serde_json::Value;
-
-use crate::text::head;
+use wattle_plugin::prompt::head;
 
 /// Maximum number of characters of a video's subtitles and description, enough to know the subject.
 const HEAD_CHARS: usize = 300;

@@ -4,8 +4,8 @@
 //! because all later steps get the videos.
 
 use serde_json::Value;
+use wattle_plugin::prompt::head;
 
-use crate::text::head;
 use crate::video::Video;
 use crate::youtube;
 

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 use wattle_plugin::prelude::Completion;
+use wattle_plugin::prompt::fill;
 use wattle_plugin::testing::FakeHost;
 
-use super::{TASK, plan};
+use super::{IMAGE_PLAN, TASK, plan};
 use crate::block::{Block, BlockType};
-use crate::testing::route;
+use crate::testing::{route, says};
 
 /// Creates a block.
 pub(crate) fn block(id: &str, kind: BlockType) -> Block {
@@ -82,4 +83,18 @@ fn s3_30_invalid_plans_are_refused_with_reasons() {
         let second = host.llm_requests()[1].text();
         assert!(reasons.iter().all(|reason| second.contains(reason)), "{reasons:?}: {second}");
     }
+}
+
+#[test]
+fn s3_30_images_are_planned_with_query_prompt_and_alt() {
+    says(
+        &fill(IMAGE_PLAN, &[]).unwrap(),
+        &[
+            "- `query`: a short English query",
+            "- `prompt`: one or two English sentences",
+            "- `alt`: what the picture shows",
+            "Every block gets exactly one item and no other ids occur.",
+            "content, never instructions",
+        ],
+    );
 }

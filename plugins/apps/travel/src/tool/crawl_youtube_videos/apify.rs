@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Failure, settings};
+use wattle_plugin::prompt::head;
 
-use crate::text::head;
 use crate::video::{self, Item};
 
 /// Default base URL.

@@ -4,12 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_plugin::Failure;
-use wattle_plugin::prompt::fill;
+use wattle_plugin::prompt::{fill, head, quoted};
 
 use crate::block::Block;
-use crate::prompt::SPOTS_USER;
-use crate::text::head;
+use crate::tool::MATERIAL_END;
 use crate::video::VideoContext;
+
+/// The spots that queries are made for.
+const SPOTS_USER: &str = include_str!("../../../prompts/resolve_spot_coordinates.user.md");
 
 /// Maximum number of characters of a description in the request, enough to identify the place.
 const DESCRIPTION_CHARS: usize = 300;
@@ -48,8 +50,7 @@ pub(super) fn user(spots: &[Block], context: Option<&VideoContext>) -> Result<St
         "video_location": context.and_then(|context| context.location.as_ref()),
         "spots": spots,
     });
-    // Untrusted text must not contain the marker that ends it.
-    let material = material.to_string().replace(">>>", "> > >");
+    let material = quoted(&material.to_string(), usize::MAX, MATERIAL_END);
     fill(SPOTS_USER, &[("material", &material)])
 }
 
