@@ -1,7 +1,9 @@
 //! `chat_history`: the messages of a session.
 
-use wattle_plugin::prelude::{BlobRef, Failure, JsonSchema, Serialize, Value, params};
-use wattle_plugin::sql::{Row, Transaction};
+use wattle_plugin::prelude::{
+    BlobRef, Deserialize, Failure, JsonSchema, Serialize, Value, params, sql,
+};
+use wattle_plugin::sql::Transaction;
 
 use crate::setting;
 use crate::state::ResultReturnResult;
@@ -28,13 +30,14 @@ const COUNT: &str = "SELECT COUNT(*) AS total FROM chat_history WHERE session_id
 const DELETE: &str = "DELETE FROM chat_history WHERE session_id = $1";
 
 /// A message in a list.
-#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct Message {
     id: i64,
     #[schemars(extend("enum" = ["user", "assistant"]))]
     role: String,
     content: String,
     /// The answer with its first rows; `null` for a message of the user.
+    #[serde(deserialize_with = "sql::json")]
     #[schemars(with = "Option<ResultReturnResult>")]
     result: Value,
     created_at: String,
@@ -93,7 +96,7 @@ pub(crate) fn rows(session_id: &str, message: i64) -> Result<Option<AnswerRows>,
     if let Some(blob) = row.get::<Option<String>>("result_rows")? {
         return Ok(Some(AnswerRows::Kept(BlobRef(blob))));
     }
-    let result = document(row)?;
+    let result: Value = row.get::<Option<_>>("result")?.unwrap_or_default();
     let shown = result.pointer("/sql_validate_result/result").and_then(Value::as_array);
     Ok(Some(AnswerRows::Shown(shown.cloned().unwrap_or_default())))
 }
@@ -118,8 +121,7 @@ pub(crate) fn list(
     offset: u32,
     limit: u32,
 ) -> Result<(Vec<Message>, i64), Failure> {
-    let rows = database().query(LIST, params![session_id, limit, offset])?;
-    let messages = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let messages = database().query(LIST, params![session_id, limit, offset])?.read_all()?;
     let count = database().query(COUNT, params![session_id])?;
     Ok((messages, count.one()?.get("total")?))
 }
@@ -127,20 +129,4 @@ pub(crate) fn list(
 /// Deletes the messages of a session.
 pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
     database().execute(DELETE, params![session_id]).map(|_| ())
-}
-
-fn read(row: Row<'_>) -> Result<Message, Failure> {
-    Ok(Message {
-        id: row.get("id")?,
-        role: row.get("role")?,
-        content: row.get("content")?,
-        result: document(row)?,
-        created_at: row.get("created_at")?,
-    })
-}
-
-/// Returns the `ResultReturnResult` of a row; `null` for a message of the user.
-fn document(row: Row<'_>) -> Result<Value, Failure> {
-    let text: Option<String> = row.get("result")?;
-    Ok(text.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! `chat_session`: owners and titles of sessions.
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, params};
-use wattle_plugin::sql::{Row, Transaction};
+use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, params};
+use wattle_plugin::sql::Transaction;
 
 use crate::owner::Owner;
 use crate::setting;
@@ -32,7 +32,7 @@ const COUNT: &str =
 const DELETE: &str = "DELETE FROM chat_session WHERE session_id = $1";
 
 /// A session in a list.
-#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct Session {
     session_id: String,
     title: String,
@@ -82,8 +82,8 @@ pub(crate) fn touch(
 
 /// Returns an owner's sessions, the last used first, and the number of all sessions.
 pub(crate) fn list(owner: &Owner, offset: u32, limit: u32) -> Result<(Vec<Session>, i64), Failure> {
-    let rows = database().query(LIST, params![&owner.tenant, owner.admin_id, limit, offset])?;
-    let sessions = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let parameters = params![&owner.tenant, owner.admin_id, limit, offset];
+    let sessions = database().query(LIST, parameters)?.read_all()?;
     let count = database().query(COUNT, params![&owner.tenant, owner.admin_id])?;
     Ok((sessions, count.one()?.get("total")?))
 }
@@ -91,16 +91,6 @@ pub(crate) fn list(owner: &Owner, offset: u32, limit: u32) -> Result<(Vec<Sessio
 /// Deletes a session with its history and downloads.
 pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
     database().execute(DELETE, params![session_id]).map(|_| ())
-}
-
-fn read(row: Row<'_>) -> Result<Session, Failure> {
-    Ok(Session {
-        session_id: row.get("session_id")?,
-        title: row.get("title")?,
-        created_at: row.get("created_at")?,
-        updated_at: row.get("updated_at")?,
-        message_count: row.get("message_count")?,
-    })
 }
 
 fn title(message: &str) -> String {
