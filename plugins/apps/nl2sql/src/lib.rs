@@ -3,9 +3,8 @@
 //! # Layout
 //!
 //! * `state`: the types of the state channels.
-//! * `node`: one node of the graph a file.
+//! * `node`: one node of the graph a file, with its prompt from the folder `prompts`.
 //! * `ask`: a model request that is repeated if the completion violates its schema.
-//! * `prompt`: the prompts, which are files in `prompts`.
 //! * `step`: runs the step of a node; `running_step`: the node-I/O record of a step.
 //! * `knowledge`: the tables and fields of the business database, with their descriptions.
 //! * `statement`: the checks of a generated statement, on its syntax tree.
@@ -24,7 +23,6 @@ mod mapping;
 mod node;
 mod owner;
 mod probe;
-mod prompt;
 mod reply;
 mod rows;
 mod running_step;

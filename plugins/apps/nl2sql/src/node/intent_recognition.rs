@@ -10,7 +10,10 @@ use crate::running_step::Step;
 use crate::state::{Intent, IntentResult};
 use crate::step::{self, Done};
 use crate::store::{history, sessions};
-use crate::{DATABASE, ask, prompt, setting};
+use crate::{DATABASE, ask, setting};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/intent_recognition.md");
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -65,7 +68,7 @@ fn recognize(input: &Input) -> Result<IntentResult, Failure> {
     });
     let today = setting::now()?.civil.date();
     let request = setting::ask("intent", &input.model_name)?
-        .system(fill(prompt::INTENT_RECOGNITION, &[("today", &today)])?)
+        .system(fill(PROMPT, &[("today", &today)])?)
         .user(question.to_string())
         .schema::<Answer>("IntentSchema");
     let (answer, _) = ask::document(&request)?;
@@ -94,8 +97,8 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::intent_recognition;
-    use crate::testing::host;
+    use super::{PROMPT, intent_recognition};
+    use crate::testing::{host, insist};
 
     fn run(host: &FakeHost) -> Result<Value, Failure> {
         let input = json!({"message": "有多少订单", "history_user_messages": [],
@@ -147,5 +150,25 @@ mod tests {
         let (name, record) = &host.emitted()[0];
         assert_eq!((name.as_str(), &record["status"]), ("node_io", &json!("failed")));
         assert_eq!(record["output"], Value::Null);
+    }
+
+    #[test]
+    fn s4_05_s4_14_the_intent_prompt_names_fields_and_labels() {
+        insist(
+            PROMPT,
+            &[
+                "message",
+                "history_user_messages",
+                "intent",
+                "business_query",
+                "chat",
+                "is_followup",
+                "confidence：你对 intent 的把握，0 到 1",
+                "merged_query",
+                "rewritten_query",
+                "不添加用户没有说过的条件",
+                "今天是 {{today}}",
+            ],
+        );
     }
 }

@@ -15,7 +15,10 @@ use crate::state::{
 use crate::step::{self, Done};
 use crate::store::downloads::Download;
 use crate::store::{downloads, history, sessions, workflow_log};
-use crate::{DATABASE, csv, prompt, reply, setting};
+use crate::{DATABASE, csv, reply, setting};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/result_return.md");
 
 /// Path of downloads, before the file name.
 const DOWNLOADS: &str = "/api/chat/downloads/";
@@ -161,7 +164,7 @@ fn ask(
         "rows": rows.iter().take(SHOWN_ROWS).collect::<Vec<_>>(),
     });
     let summary: Summary = setting::ask("summary", &setting::default_model()?)?
-        .system(fill(prompt::RESULT_RETURN, &[])?)
+        .system(fill(PROMPT, &[])?)
         .user(facts.to_string())
         .schema::<Summary>("SummarySchema")
         .complete()?
@@ -218,8 +221,8 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::result_return;
-    use crate::testing::{host, intent, task};
+    use super::{PROMPT, result_return};
+    use crate::testing::{host, insist, intent, task};
 
     fn input(validated: Value) -> Value {
         json!({
@@ -330,5 +333,23 @@ mod tests {
         let mut input = input(json!(null));
         input["intent_result"] = json!(null);
         assert!(run(&host(), &input).is_err());
+    }
+
+    #[test]
+    fn s4_42_the_summary_prompt_asks_for_exact_figures() {
+        insist(
+            PROMPT,
+            &[
+                "message",
+                "final_status",
+                "reason_code",
+                "row_count",
+                "rows",
+                "summary",
+                "数字照抄，不推测",
+                "不提 SQL",
+                "闲聊",
+            ],
+        );
     }
 }

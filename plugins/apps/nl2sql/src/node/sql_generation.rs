@@ -14,7 +14,10 @@ use crate::state::{
     SqlGenerationResult, SqlGenerationSuccess, SqlValidateResult,
 };
 use crate::step::{self, Done};
-use crate::{BUSINESS, mapping, prompt, setting, statement};
+use crate::{BUSINESS, mapping, setting, statement};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/sql_generation.md");
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -110,7 +113,7 @@ fn ask(
         "hidden_context_result": input.hidden_context_result,
     });
     setting::ask("sql", model)?
-        .system(fill(prompt::SQL_GENERATION, &facts)?)
+        .system(fill(PROMPT, &facts)?)
         .user(question.to_string())
         .schema::<Answer>("SqlSchema")
         .complete()?
@@ -122,8 +125,8 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::sql_generation;
-    use crate::testing::{host, intent, task};
+    use super::{PROMPT, sql_generation};
+    use crate::testing::{host, insist, intent, task};
 
     const GOOD: &str = "WITH x AS (SELECT orders.id AS id FROM orders) SELECT COUNT(id) FROM x";
 
@@ -233,5 +236,33 @@ mod tests {
         );
         assert_eq!(result["sql_fields"], json!(["orders.total_amount"]));
         assert_eq!(result["entity_mappings"][0]["field"], "orders.total_amount");
+    }
+
+    #[test]
+    fn s4_08_s4_31_the_sql_prompt_has_the_rules_that_the_checks_enforce() {
+        insist(
+            PROMPT,
+            &[
+                "只读",
+                "以 WITH 开头",
+                "只用白名单里的表和字段",
+                "只写一条语句",
+                "is_deleted = 0",
+                "半开区间",
+                "LIMIT",
+                "entity_mappings：parse_result.entities 里的每个实体一条",
+                "真的出现在 SQL 里",
+                "hidden_context_result",
+                "failed_sql",
+                "field_candidates",
+                "probe_samples",
+                "hints",
+                "今天是 {{today}}",
+                "数据库方言：{{dialect}}",
+                "白名单：\n{{schema}}",
+            ],
+        );
+        // Words by which a metric of 0 is detected (S4-33).
+        insist(PROMPT, &["count、total、avg"]);
     }
 }

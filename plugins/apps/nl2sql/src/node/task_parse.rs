@@ -8,7 +8,13 @@ use wattle_plugin::prompt::fill;
 use crate::knowledge::{self, Knowledge};
 use crate::state::{IntentResult, ParseResult};
 use crate::step::{self, Done};
-use crate::{ask, prompt, setting};
+use crate::{ask, setting};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/task_parse.md");
+
+/// Message that names the fields of a task that are not in the allowlist.
+const REPAIR: &str = include_str!("../../prompts/task_parse_repair.md");
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -46,7 +52,7 @@ fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
         return Ok(task);
     }
     let fields = unknown.join("、");
-    let complaint = fill(prompt::TASK_PARSE_REPAIR, &[("fields", &fields)])?;
+    let complaint = fill(REPAIR, &[("fields", &fields)])?;
     let (mut task, _) = ask(&request.assistant(document).user(complaint))?;
     let unknown = resolve(&mut task, knowledge);
     if unknown.is_empty() {
@@ -61,7 +67,7 @@ fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> 
     let today = setting::now()?.civil.date();
     let facts = [("today", today.as_str()), ("schema", &knowledge.prompt())];
     Ok(request
-        .system(fill(prompt::TASK_PARSE, &facts)?)
+        .system(fill(PROMPT, &facts)?)
         .user(json!({ "rewritten_query": query }).to_string())
         .schema::<ParseResult>("ParseSchema"))
 }
@@ -89,8 +95,8 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::task_parse;
-    use crate::testing::{host, intent, task};
+    use super::{PROMPT, REPAIR, task_parse};
+    use crate::testing::{host, insist, intent, task};
 
     fn run(host: &FakeHost) -> Result<Value, Failure> {
         let input = json!({ "intent_result": intent() });
@@ -130,5 +136,27 @@ mod tests {
         let host = filtering(&["customers.town", "customers.place"]);
         assert!(run(&host).unwrap_err().message.contains("customers.place"));
         assert_eq!(host.emitted()[0].1["output"], Value::Null);
+    }
+
+    #[test]
+    fn s4_06_s4_07_the_task_prompt_names_fields_operators_and_the_white_list() {
+        insist(
+            PROMPT,
+            &[
+                "entities",
+                "dimensions",
+                "metrics",
+                "filters",
+                "time_range",
+                "YYYY-MM-DD",
+                "confidence",
+                "= != > < >= <= like in not in between",
+                "detail 明细，aggregate 汇总，ranking 排名，trend 按时间的趋势",
+                "field 必须是下面白名单里的“表.字段”",
+                "今天是 {{today}}",
+                "白名单：\n{{schema}}",
+            ],
+        );
+        insist(REPAIR, &["{{fields}}", "白名单", "完整的任务"]);
     }
 }
