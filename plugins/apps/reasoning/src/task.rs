@@ -1,6 +1,8 @@
 //! The table of executed tasks. Runs write it themselves.
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, params, random, sql};
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, Serialize, Value, params, random, sql,
+};
 
 use crate::state::{Brief, SelectedTask, Turn};
 use crate::{DATABASE, time};
@@ -15,8 +17,8 @@ const UPDATE: &str = "UPDATE reasoning_task SET status = $1, executor = $2, resu
 const ABANDON: &str = "UPDATE reasoning_task SET status = 'failed', error = $1, updated_at = $2 \
     WHERE session_id = $3 AND turn_id = $4 AND status = 'running'";
 
-const SELECT: &str = "SELECT id, task_type, ontology_code, resource_code, resource_name, status, \
-    executor, error, created_at, updated_at FROM reasoning_task \
+const SELECT: &str = "SELECT id AS task_id, task_type, ontology_code, resource_code AS code, \
+    resource_name AS name, status, executor, error, created_at, updated_at FROM reasoning_task \
     WHERE session_id = $1 AND turn_id = $2 ORDER BY created_at, id";
 
 /// Kind of resource that a task executes.
@@ -111,7 +113,7 @@ pub(crate) fn abandon(
 }
 
 /// A task as the endpoints show it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct TaskView {
     task_id: String,
     task_type: String,
@@ -127,21 +129,5 @@ pub(crate) struct TaskView {
 
 /// Returns the tasks of a turn, oldest first.
 pub(crate) fn of_turn(session_id: &str, turn_id: &str) -> Result<Vec<TaskView>, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id, turn_id])?;
-    rows.iter()
-        .map(|row| {
-            Ok(TaskView {
-                task_id: row.get("id")?,
-                task_type: row.get("task_type")?,
-                ontology_code: row.get("ontology_code")?,
-                code: row.get("resource_code")?,
-                name: row.get("resource_name")?,
-                status: row.get("status")?,
-                executor: row.get("executor")?,
-                error: row.get("error")?,
-                created_at: row.get("created_at")?,
-                updated_at: row.get("updated_at")?,
-            })
-        })
-        .collect()
+    sql::database(DATABASE).query(SELECT, params![session_id, turn_id])?.read_all()
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::prelude::{Extra, Failure, JsonSchema, Serialize, Value, clock, params, sql};
+use wattle_plugin::prelude::{
+    Deserialize, Extra, Failure, JsonSchema, Serialize, Value, clock, params, sql,
+};
 use wattle_plugin::redact;
 use wattle_plugin::sql::Transaction;
 
@@ -16,8 +18,9 @@ const INSERT: &str = "INSERT INTO reasoning_trace_event \
     (session_id, seq, turn_id, step, event_type, payload_json, created_at) \
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
-const SELECT: &str = "SELECT id, seq, turn_id, step, event_type, payload_json, created_at \
-    FROM reasoning_trace_event WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const SELECT: &str = "SELECT id, seq, turn_id, step, event_type, payload_json AS payload, \
+    created_at FROM reasoning_trace_event \
+    WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
 /// Turn of each run, and turn of the rows without a run.
 #[derive(Debug, Default)]
@@ -51,13 +54,14 @@ pub(crate) fn append(
 }
 
 /// A row as the endpoint returns it. Rows never change.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct TraceEvent {
     id: i64,
     pub(crate) seq: i64,
     turn_id: Option<String>,
     step: String,
     event_type: String,
+    #[serde(deserialize_with = "sql::json")]
     #[schemars(with = "TracePayload")]
     payload: Value,
     created_at: String,
@@ -93,18 +97,5 @@ struct TraceError {
 
 /// Returns up to `limit` rows with numbers greater than `after`, in ascending order.
 pub(crate) fn list(session_id: &str, after: i64, limit: i64) -> Result<Vec<TraceEvent>, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?;
-    rows.iter()
-        .map(|row| {
-            Ok(TraceEvent {
-                id: row.get("id")?,
-                seq: row.get("seq")?,
-                turn_id: row.get("turn_id")?,
-                step: row.get("step")?,
-                event_type: row.get("event_type")?,
-                payload: row.get("payload_json")?,
-                created_at: row.get("created_at")?,
-            })
-        })
-        .collect()
+    sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?.read_all()
 }

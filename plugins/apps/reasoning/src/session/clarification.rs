@@ -1,7 +1,7 @@
 //! Clarifications: questions to the user, and their answers.
 
 use wattle_plugin::prelude::{
-    Failure, JsonSchema, Serialize, Value, clock, json, params, random, sql,
+    Deserialize, Failure, JsonSchema, Serialize, Value, clock, json, params, random, sql,
 };
 use wattle_plugin::sql::Transaction;
 
@@ -17,8 +17,9 @@ const INSERT: &str = "INSERT INTO reasoning_clarification \
 const SELECT: &str = "SELECT id, turn_id, reason, question, status FROM reasoning_clarification \
     WHERE session_id = $1 AND status = 'pending'";
 
-const SELECT_ALL: &str = "SELECT id, turn_id, reason, question, status, answer_json \
-    FROM reasoning_clarification WHERE session_id = $1 ORDER BY created_at, id";
+const SELECT_ALL: &str = "SELECT id AS clarification_id, turn_id, reason, question, status, \
+    answer_json AS answer FROM reasoning_clarification \
+    WHERE session_id = $1 ORDER BY created_at, id";
 
 const ANSWER: &str = "UPDATE reasoning_clarification \
     SET status = 'answered', answer_json = $1, answered_at = $2 \
@@ -28,7 +29,7 @@ const CANCEL: &str = "UPDATE reasoning_clarification SET status = 'cancelled' \
     WHERE session_id = $1 AND status = 'pending'";
 
 /// A clarification.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Clarification {
     pub(crate) id: String,
     pub(crate) turn_id: String,
@@ -50,7 +51,7 @@ pub(crate) struct PendingClarification {
 }
 
 /// A clarification with its answer.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct ClarificationView {
     clarification_id: String,
     turn_id: String,
@@ -61,6 +62,7 @@ pub(crate) struct ClarificationView {
     #[schemars(extend("enum" = ["pending", "answered", "cancelled"]))]
     status: String,
     /// The answer as the client sent it.
+    #[serde(deserialize_with = "sql::json")]
     answer: Option<Value>,
 }
 
@@ -81,32 +83,12 @@ pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failur
     if session.status != status::WAITING {
         return Ok(None);
     }
-    let rows = sql::database(DATABASE).query(SELECT, params![&session.id])?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some(Clarification {
-        id: row.get("id")?,
-        turn_id: row.get("turn_id")?,
-        reason: row.get("reason")?,
-        question: row.get("question")?,
-        status: row.get("status")?,
-    }))
+    sql::database(DATABASE).query(SELECT, params![&session.id])?.read_first()
 }
 
 /// Returns all clarifications of a session with their answers, oldest first.
 pub(crate) fn asked(session_id: &str) -> Result<Vec<ClarificationView>, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT_ALL, params![session_id])?;
-    rows.iter()
-        .map(|row| {
-            Ok(ClarificationView {
-                clarification_id: row.get("id")?,
-                turn_id: row.get("turn_id")?,
-                reason: row.get("reason")?,
-                question: row.get("question")?,
-                status: row.get("status")?,
-                answer: row.get("answer_json")?,
-            })
-        })
-        .collect()
+    sql::database(DATABASE).query(SELECT_ALL, params![session_id])?.read_all()
 }
 
 /// Stores the clarification with which a run ended.

@@ -1,11 +1,11 @@
 //! The rows of sessions, and the status of sessions and turns.
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Value, params, sql};
+use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Value, params, sql};
 
 use crate::{DATABASE, time};
 
-const SELECT: &str = "SELECT id, status, metadata_json, event_cursor, created_at, updated_at \
-    FROM reasoning_session WHERE id = $1 AND tenant = $2";
+const SELECT: &str = "SELECT id, status, metadata_json AS metadata, event_cursor, created_at, \
+    updated_at FROM reasoning_session WHERE id = $1 AND tenant = $2";
 
 const SET_STATUS: &str = "UPDATE reasoning_session SET status = $1, updated_at = $2 WHERE id = $3";
 
@@ -37,11 +37,12 @@ pub(crate) enum Status {
     Cancelled,
 }
 
-/// A session.
-#[derive(Debug, Clone)]
+/// A session, as its row.
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) status: String,
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) metadata: Value,
     /// Sequence number of the last event that was applied to the tables.
     pub(crate) event_cursor: u64,
@@ -60,16 +61,7 @@ impl Session {
 /// Returns the session with this id, if it belongs to the tenant.
 pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Session>, Failure> {
     let tenant = tenant.unwrap_or(DEFAULT_TENANT);
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id, tenant])?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some(Session {
-        id: row.get("id")?,
-        status: row.get("status")?,
-        metadata: row.get("metadata_json")?,
-        event_cursor: row.get("event_cursor")?,
-        created_at: row.get("created_at")?,
-        updated_at: row.get("updated_at")?,
-    }))
+    sql::database(DATABASE).query(SELECT, params![session_id, tenant])?.read_first()
 }
 
 /// Sets the status of a session.

@@ -1,7 +1,9 @@
 //! Turns: messages of the user, with their results.
 
-use wattle_plugin::prelude::{Failure, JsonSchema, Serialize, Value, params, random, sql};
-use wattle_plugin::sql::{Row, Transaction};
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, Serialize, Value, params, random, sql,
+};
+use wattle_plugin::sql::Transaction;
 
 use crate::result::ModelOutput;
 use crate::session::record::{Status, status};
@@ -12,8 +14,8 @@ const INSERT: &str = "INSERT INTO reasoning_turn \
     (id, session_id, turn_no, status, user_input, created_at, updated_at) \
     VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT DO NOTHING";
 
-const SELECT: &str = "SELECT id, turn_no, status, user_input, result_json, error_json \
-    FROM reasoning_turn WHERE session_id = $1 ORDER BY turn_no";
+const SELECT: &str = "SELECT id, turn_no, status, user_input, result_json AS result, \
+    error_json AS error FROM reasoning_turn WHERE session_id = $1 ORDER BY turn_no";
 
 const SET_STATUS: &str = "UPDATE reasoning_turn SET status = $1, updated_at = $2 WHERE id = $3";
 
@@ -24,13 +26,15 @@ const MERGE: &str = "UPDATE reasoning_turn SET user_input = $1, status = $2, upd
     WHERE id = $4";
 
 /// A turn.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct TurnRow {
     pub(crate) id: String,
     pub(crate) turn_no: i64,
     pub(crate) status: String,
     pub(crate) user_input: String,
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) result: Option<Value>,
+    #[serde(deserialize_with = "sql::json")]
     pub(crate) error: Option<Value>,
 }
 
@@ -77,17 +81,6 @@ impl TurnRow {
         Self { id, turn_no, status, user_input, result: None, error: None }
     }
 
-    fn read(row: Row<'_>) -> Result<Self, Failure> {
-        Ok(Self {
-            id: row.get("id")?,
-            turn_no: row.get("turn_no")?,
-            status: row.get("status")?,
-            user_input: row.get("user_input")?,
-            result: row.get("result_json")?,
-            error: row.get("error_json")?,
-        })
-    }
-
     pub(crate) fn insert(
         &self,
         transaction: &Transaction,
@@ -116,8 +109,7 @@ impl TurnRow {
 
 /// Returns the turns of a session in order.
 pub(crate) fn turns(session_id: &str) -> Result<Vec<TurnRow>, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
-    rows.iter().map(TurnRow::read).collect()
+    sql::database(DATABASE).query(SELECT, params![session_id])?.read_all()
 }
 
 /// Returns the newest turn of a session. Every session has a turn.
