@@ -144,3 +144,26 @@ fn read_ontology(code: &str) -> Result<Option<Ontology>, Failure> {
     let found = mcp::items(mcp::ONTOLOGY_DETAILS, json!({ "ontologyCodes": [code] }))?;
     Ok(found.into_iter().find(|ontology: &Ontology| ontology.code == code))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{capability, object_property};
+    use crate::testing::insist;
+
+    #[test]
+    fn s1_47_s1_48_plan_prompts_require_explicit_values() {
+        for prompt in [capability::PROMPT, object_property::PROMPT] {
+            insist(prompt, &["mode", "query", "group-analysis", "group_by", "metrics"]);
+            insist(prompt, &["page_size", "sort_field", "sort_order", "field_name", "operators"]);
+            insist(prompt, &["明确取值", "手机号", "必须写入 filters", "原样照抄", "不要遗漏"]);
+            insist(
+                prompt,
+                &["correction", "除了……以外", "不能写成 eq 或 in", "today", "上个月", "2024-12"],
+            );
+            for op in ["eq", "ne", "in", "not_in", "like", "gt", "gte", "lt", "lte"] {
+                insist(prompt, &[op]);
+            }
+        }
+        insist(object_property::PROMPT, &["target_ontology_code", "targets"]);
+    }
+}

@@ -7,7 +7,6 @@
 //! * `executor`: gets the data of a chosen capability or object property.
 //! * `plan`, `catalog`: conversion of a model's plan into arguments of the data service.
 //! * `ontology`: ontologies, as the graph service describes them.
-//! * `prompt`: instructions of the model calls, from the folder `prompts`.
 //! * `model`, `mcp`: calls of the model and of tools, with the failures that clients expect.
 //! * `task`: the table of executed tasks.
 //! * `result`: the result of a turn.
@@ -24,7 +23,6 @@ mod model;
 mod node;
 mod ontology;
 mod plan;
-mod prompt;
 mod result;
 mod session;
 mod state;

@@ -2,7 +2,6 @@
 
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
-use wattle_plugin::message::Part;
 use wattle_plugin::prelude::{Failure, ToolOutput, Value, json, tools};
 
 use crate::plan::Mode;
@@ -52,27 +51,12 @@ fn call(tool: &str, arguments: Value) -> Result<Value, Failure> {
 /// text.
 fn document(tool: &str, answer: Result<ToolOutput, Failure>) -> Result<Value, Failure> {
     let output = answer.map_err(|failure| failed(tool, &failure.message, &failure.code))?;
-    let text = output.text_content();
     if output.is_error {
-        return Err(failed(tool, &text, "tool-error"));
+        return Err(failed(tool, &output.text_content(), "tool-error"));
     }
-    match output.structured {
-        Some(document) => Ok(document),
-        None => parsed(&text, &output.content)
-            .map_err(|error| failed(tool, &format!("its answer is no JSON: {error}"), "invalid")),
-    }
-}
-
-/// Parses a text as JSON. If that fails, parses its parts without the line breaks between them,
-/// because a server can split a document within a string.
-fn parsed(text: &str, parts: &[Part]) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| {
-        let texts = parts.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        serde_json::from_str(&texts.collect::<String>()).map_err(|_| error)
-    })
+    output
+        .document()
+        .map_err(|error| failed(tool, &format!("its answer is no JSON: {error}"), "invalid"))
 }
 
 /// Returns the list in a document, which is the document itself or its field `items`.
@@ -105,10 +89,6 @@ mod tests {
     fn outputs_are_structured_or_text() {
         assert_eq!(check(ToolOutput::json(&json!({"items": [1]}))), Ok(vec![json!(1)]));
         assert_eq!(check(Ok(ToolOutput::text("[1, 2]"))).map(|items| items.len()), Ok(2));
-        let parts = ToolOutput::text("[1,").with_part("2]");
-        assert_eq!(check(Ok(parts)), Ok(vec![json!(1), json!(2)]));
-        let parts = ToolOutput::text("[\"a").with_part("b\"]");
-        assert_eq!(check(Ok(parts)), Ok(vec![json!("ab")]), "cut within a string");
     }
 
     #[test]

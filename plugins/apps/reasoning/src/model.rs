@@ -1,5 +1,9 @@
 //! Calls of the model, for a decision or a summary.
 //!
+//! The instructions of a call are a file of the folder `prompts`, which the module that makes the
+//! call includes. They are constant. Data that differs from call to call is in the facts, a JSON
+//! document in the user message, so text of a user or of a service never becomes an instruction.
+//!
 //! The host performs retries, fallbacks and the repair of an invalid completion. A failure that
 //! arrives here is final, so the node is not retried and the user gets the failure immediately.
 

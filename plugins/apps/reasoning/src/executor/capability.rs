@@ -3,8 +3,11 @@
 use wattle_plugin::prelude::{Failure, json};
 
 use crate::executor::{CapabilityExecutor, Execution, Order, catalog, checked};
+use crate::model;
 use crate::plan::{Wanted, normalize};
-use crate::{model, prompt};
+
+/// Instructions for the model.
+pub(super) const PROMPT: &str = include_str!("../../prompts/plan_capability.md");
 
 const NAME: &str = "LLMCapabilityExecutor";
 
@@ -17,12 +20,9 @@ impl CapabilityExecutor for LlmCapabilityExecutor {
         let operators = (order.services.operators)()?;
         let mut facts = order.facts(&operators)?;
         facts["attributes"] = json!(catalog.document()?);
-        let wanted = model::choose(
-            "reasoning_plan",
-            prompt::PLAN_CAPABILITY,
-            &facts,
-            |wanted: Wanted, attempt| checked(wanted, &catalog, attempt),
-        )?;
+        let wanted = model::choose("reasoning_plan", PROMPT, &facts, |wanted: Wanted, attempt| {
+            checked(wanted, &catalog, attempt)
+        })?;
         let plan = normalize(&wanted.unwrap_or_default(), &catalog, &operators)?;
         order.carry_out(NAME, order.ontology, plan)
     }

@@ -7,7 +7,10 @@ use crate::catalog::Catalog;
 use crate::executor::{Execution, NO_TARGET, ObjectPropertyExecutor, Order, catalog, checked};
 use crate::ontology::{Ontology, reachable};
 use crate::plan::{Wanted, normalize};
-use crate::{model, prompt, state};
+use crate::{model, state};
+
+/// Instructions for the model.
+pub(super) const PROMPT: &str = include_str!("../../prompts/plan_object_property.md");
 
 const NAME: &str = "LLMObjectPropertyExecutor";
 
@@ -31,7 +34,7 @@ impl ObjectPropertyExecutor for LlmObjectPropertyExecutor {
         facts["targets"] = targets.iter().map(document).collect();
         let chosen = model::choose(
             "reasoning_target_plan",
-            prompt::PLAN_OBJECT_PROPERTY,
+            PROMPT,
             &facts,
             |wanted: WantedThere, attempt| {
                 let target = target(&targets, &wanted.target_ontology_code)?;

@@ -8,7 +8,10 @@ use crate::ontology::Ontology;
 use crate::plan::Mode;
 use crate::result::{LlmRoute, ModelOutput, Planning};
 use crate::state::{Candidate, Intent, PlanState, SelectedTask};
-use crate::{ROUTE, model, prompt, time};
+use crate::{ROUTE, model, time};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/finalize.md");
 
 /// Maximum rows in the request for the summary, which bounds its cost.
 const SUMMARIZED_ITEMS: usize = 20;
@@ -39,8 +42,7 @@ struct Summary {
 /// Writes the summary and the structured result.
 #[node]
 pub(crate) fn finalize(_context: &Context, input: Input) -> Result<Update, Failure> {
-    let Summary { summary } =
-        model::summarize("reasoning_summary", prompt::SUMMARIZE, &facts(&input)?)?;
+    let Summary { summary } = model::summarize("reasoning_summary", PROMPT, &facts(&input)?)?;
     let route = llm::route(ROUTE)?;
     let completed = json!({ "summary": summary });
     let model_output = ModelOutput {
@@ -81,8 +83,8 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Value, json};
     use wattle_plugin::testing::run_node;
 
-    use super::finalize;
-    use crate::testing::host;
+    use super::{PROMPT, finalize};
+    use crate::testing::{host, insist};
 
     #[test]
     fn result_has_all_rows_and_the_prompt_the_first_ones() {
@@ -112,5 +114,10 @@ mod tests {
         assert_eq!(output["data_execution"]["items"].as_array().map(Vec::len), Some(30));
         let asked = host.llm_requests()[0].text();
         assert!(asked.contains("row-19") && !asked.contains("row-20"), "{asked}");
+    }
+
+    #[test]
+    fn s1_54_summary_prompt_permits_only_the_data() {
+        insist(PROMPT, &["summary", "不要编造数字", "没有查到", "plan.ignored", "items", "total"]);
     }
 }

@@ -8,7 +8,10 @@ use wattle_plugin::prelude::{
 use crate::node::clarify;
 use crate::ontology::Ontology;
 use crate::state::{self, Action, Brief, Clarification, ExecutionDecision, Intent, PlanState};
-use crate::{mcp, model, prompt};
+use crate::{mcp, model};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/inspect_ontology.md");
 
 const NOTHING_TO_EXECUTE: &str =
     "找到了相关的业务对象，但它没有可执行的能力或关系，请换一种问法或补充业务对象。";
@@ -61,11 +64,10 @@ pub(crate) fn inspect_ontology(_context: &Context, input: Input) -> Result<Updat
         return Ok(Update { clarification, ..Update::default() });
     };
     let facts = facts(&input, &ontology);
-    let chosen =
-        model::choose("reasoning_inspect", prompt::INSPECT, &facts, |choice: Choice, _| {
-            let (action, resource) = settle(&choice, &ontology)?;
-            Ok((action, resource, choice.reason))
-        })?;
+    let chosen = model::choose("reasoning_inspect", PROMPT, &facts, |choice: Choice, _| {
+        let (action, resource) = settle(&choice, &ontology)?;
+        Ok((action, resource, choice.reason))
+    })?;
     let Some((action, resource, reason)) = chosen else {
         let clarification = Some(clarify("execution_target_missing", &question(&ontology))?);
         return Ok(Update { clarification, ..Update::default() });
@@ -185,9 +187,9 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, ToolOutput, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::inspect_ontology;
+    use super::{PROMPT, inspect_ontology};
     use crate::mcp;
-    use crate::testing::lists;
+    use crate::testing::{insist, lists};
 
     fn run(choice: Value) -> (Decision, FakeHost) {
         let host = FakeHost::new().llm(move |_| Ok(Completion::of_json(choice.clone())));
@@ -289,5 +291,12 @@ mod tests {
             host.run(|| run_node::<inspect_ontology>(&Context::default(), &input)).unwrap();
         assert_eq!(decision.update("clarification").unwrap()["reason"], "no_executable_resource");
         assert!(host.llm_requests().is_empty());
+    }
+
+    #[test]
+    fn s1_34_s1_36_inspection_prompt_requests_one_resource_and_no_plan() {
+        insist(PROMPT, &["execute_capability", "capability_code", "二选一"]);
+        insist(PROMPT, &["execute_object_property", "object_property_code", "reason"]);
+        insist(PROMPT, &["只能使用输入中出现的 code", "不规划执行细节", "correction"]);
     }
 }

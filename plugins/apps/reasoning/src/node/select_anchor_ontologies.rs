@@ -4,9 +4,12 @@ use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, emit, json, node,
 };
 
+use crate::model;
 use crate::node::clarify;
 use crate::state::{self, Candidate, Clarification, Intent, PlanState, Turn};
-use crate::{model, prompt};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/select_anchor_ontologies.md");
 
 const NO_ANCHOR: &str = "无法确定从哪个业务对象入手，请说明您要查的是哪一类对象。";
 
@@ -50,8 +53,7 @@ pub(crate) fn select_anchor_ontologies(
 ) -> Result<Update, Failure> {
     let candidates = &input.candidate_ontologies;
     let facts = json!({ "query": input.query, "intent": input.intent, "candidates": candidates });
-    let chosen =
-        model::choose("reasoning_anchor", prompt::SELECT, &facts, |it, _| settle(it, candidates))?;
+    let chosen = model::choose("reasoning_anchor", PROMPT, &facts, |it, _| settle(it, candidates))?;
     let mut plan_state = chosen.unwrap_or_default();
     if plan_state.input_ontology_codes.is_empty()
         && let Some(preferred) = preferred(&input.turn.unwrap_or_default(), candidates)
@@ -122,7 +124,8 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::select_anchor_ontologies;
+    use super::{PROMPT, select_anchor_ontologies};
+    use crate::testing::insist;
 
     fn run(answer: Value, candidates: Value, turn: Value) -> Decision {
         let host = FakeHost::new().llm(move |_| Ok(Completion::of_json(answer.clone())));
@@ -173,5 +176,12 @@ mod tests {
             assert_eq!(clarification["reason"], "anchor_ontology_missing");
             assert!(clarification["question"].as_str().unwrap().contains("订单"));
         }
+    }
+
+    #[test]
+    fn s1_31_s1_33_selection_prompt_permits_only_candidates_or_none() {
+        insist(PROMPT, &["input_ontology_codes", "target_ontology_codes", "selection_reason"]);
+        insist(PROMPT, &["可以多个", "可以为空", "只能使用 candidates 中出现的 code"]);
+        insist(PROMPT, &["请用户补充", "不要随意选一个", "correction"]);
     }
 }

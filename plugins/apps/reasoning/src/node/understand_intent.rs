@@ -8,7 +8,10 @@ use wattle_plugin::prelude::{
 use crate::node::clarify;
 use crate::plan::Mode;
 use crate::state::{Candidate, Clarification, Intent};
-use crate::{model, prompt, time};
+use crate::{model, time};
+
+/// Instructions for the model.
+const PROMPT: &str = include_str!("../../prompts/understand_intent.md");
 
 const UNCLEAR: &str = "没有理解您的问题，请说明想了解的业务对象和内容，例如“查询某个客户的订单”。";
 
@@ -43,7 +46,7 @@ pub(crate) fn understand_intent(
     input: Input,
 ) -> Result<Outcome<Update>, Failure> {
     let question = json!({ "query": input.query, "today": time::today()? });
-    let intent: Intent = model::decide("reasoning_intent", prompt::UNDERSTAND, &question)?;
+    let intent: Intent = model::decide("reasoning_intent", PROMPT, &question)?;
     emit::custom("intent_parsed", serde_json::to_value(&intent)?)?;
     let is_empty = intent.keywords.is_empty() && intent.business_elements.is_empty();
     let clarification = is_empty.then(|| clarify("intent_unclear", UNCLEAR)).transpose()?;
@@ -76,8 +79,8 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::understand_intent;
-    use crate::testing::host;
+    use super::{PROMPT, understand_intent};
+    use crate::testing::{host, insist};
 
     fn run(answer: Value) -> (Decision, FakeHost) {
         let host = host().llm(move |_| Ok(Completion::of_json(answer.clone())));
@@ -113,5 +116,14 @@ mod tests {
         let (decision, host) = run(json!({}));
         assert_eq!(decision.update("clarification").unwrap()["reason"], "intent_unclear");
         assert_eq!(host.emitted()[1].0, "clarification_asked");
+    }
+
+    #[test]
+    fn s1_21_intent_prompt_requests_four_fields_and_forbids_inventions() {
+        insist(
+            PROMPT,
+            &["keywords", "business_elements", "goal_actions", "intent_summary", "只做理解"],
+        );
+        insist(PROMPT, &["[clarification]", "today", "原样照抄", "留空数组", "不要编造"]);
     }
 }
