@@ -108,6 +108,7 @@ impl ThreadMatcher {
             && graph.as_ref().is_none_or(|graph| graph == thread.graph)
             && status.is_none_or(|status| status == thread.status)
             && tenant.as_ref().is_none_or(|tenant| thread.tenant == Some(tenant.as_str()))
+            && (!self.search.without_tenant || thread.tenant.is_none())
             && failure.as_ref().is_none_or(|code| thread.failure == Some(code.as_str()))
             && self.search.created_ms.contains(&thread.created_ms)
             && self.search.updated_ms.contains(&thread.updated_ms)

@@ -143,6 +143,7 @@ pub(crate) fn offset_query(search: &ThreadSearch, offset: usize) -> Option<Threa
     let ThreadSearch { app, status, tenant, limit, .. } = search;
     let is_plain = !search.compares_records()
         && search.after.is_none()
+        && !search.without_tenant
         && search.updated_ms == ThreadSearch::ANY_TIME;
     is_plain.then(|| ThreadQuery {
         app: app.clone(),
@@ -256,6 +257,7 @@ mod tests {
             ThreadSearch { text: Some("a".to_owned()), ..all() },
             ThreadSearch { updated_ms: i64::MIN..=0, ..all() },
             ThreadSearch { after: ThreadCursor::parse("NS5h"), ..all() },
+            ThreadSearch { without_tenant: true, ..all() },
         ] {
             assert!(offset_query(&search, 3).is_none(), "{search:?}");
         }

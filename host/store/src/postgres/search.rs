@@ -32,7 +32,8 @@ const SEARCHED: &str = "
         AND ($6::text IS NULL OR app = $6)
         AND ($7::text[] IS NULL OR status = ANY($7))
         AND ($8::bytea IS NULL OR tenant = $8)
-        AND ($9::bytea IS NULL OR updated_ms < $5 OR id > $9)";
+        AND (NOT $9::bool OR tenant IS NULL)
+        AND ($10::bytea IS NULL OR updated_ms < $5 OR id > $10)";
 
 /// Counts threads by the value of their status column.
 const COUNTED: &str = "
@@ -41,6 +42,7 @@ const COUNTED: &str = "
         AND ($3::text IS NULL OR app = $3)
         AND ($4::text[] IS NULL OR status = ANY($4))
         AND ($5::bytea IS NULL OR tenant = $5)
+        AND (NOT $6::bool OR tenant IS NULL)
     GROUP BY status";
 
 /// See [`Store::search_threads`](wattle_run::ports::Store::search_threads).
@@ -122,7 +124,7 @@ async fn rows_after(
 }
 
 /// Binds the conditions that columns answer, in the order of the statements: the times of the
-/// update, the app, the statuses and the tenant.
+/// update, the app, the statuses and the tenant, or that there is none.
 fn bind_conditions<'q>(
     query: Query<'q, Postgres, PgArguments>,
     search: &'q ThreadSearch,
@@ -135,6 +137,7 @@ fn bind_conditions<'q>(
         .bind(search.app.as_ref().map(AppName::as_str))
         .bind(statuses(search))
         .bind(search.tenant.as_ref().map(String::as_bytes))
+        .bind(search.without_tenant)
 }
 
 /// Examines rows in order. Returns the position of the last row; `None` if the examiner needs no

@@ -105,6 +105,7 @@ pub(crate) async fn threads_are_found_by_each_field(store: &dyn Store) {
         let tenant = Some(tenant.to_owned());
         assert_eq!(list(store, ThreadSearch { tenant, ..all() }).await, found);
     }
+    assert_eq!(list(store, ThreadSearch { without_tenant: true, ..all() }).await, "cba");
     for (failure, found) in [("rude", "c"), ("trap", "e"), ("tra", "")] {
         let failure = Some(failure.to_owned());
         assert_eq!(list(store, ThreadSearch { failure, ..all() }).await, found);
@@ -257,6 +258,8 @@ pub(crate) async fn counts_include_matching_threads_only(store: &dyn Store) {
     assert_eq!(count(text("line")).await, by_status(2, 1, 1, 2));
     let tenant = Some("acme".to_owned());
     assert_eq!(count(ThreadSearch { tenant, ..all() }).await, by_status(1, 0, 1, 1));
+    let without_tenant = ThreadSearch { without_tenant: true, ..all() };
+    assert_eq!(count(without_tenant).await, by_status(1, 1, 0, 1));
     let status = Some(ThreadStatus::Idle);
     assert_eq!(count(ThreadSearch { status, ..all() }).await, by_status(2, 0, 0, 0));
     assert_eq!(count(ThreadSearch { created_ms: 2..=3, ..all() }).await, by_status(0, 1, 1, 1));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 
@@ -23,6 +24,8 @@ pub struct ThreadSearch {
     pub status: Option<ThreadStatus>,
     /// Only threads of this tenant.
     pub tenant: Option<String>,
+    /// True for only threads without a tenant.
+    pub without_tenant: bool,
     /// Only threads whose newest run failed with this code.
     pub failure: Option<String>,
     /// Only threads that contain this text in their id, newest run, app, graph, failure or in a
@@ -50,6 +53,7 @@ impl Default for ThreadSearch {
             graph: None,
             status: None,
             tenant: None,
+            without_tenant: false,
             failure: None,
             text: None,
             metadata: BTreeMap::new(),
@@ -103,7 +107,7 @@ impl Default for SearchBudget {
 
 /// The position of a thread in a search. A cursor stays valid while threads change: a thread that
 /// is updated meanwhile moves before the cursor, and no other thread is skipped or repeated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadCursor {
     /// Time of the last update, milliseconds since 1970.
     pub updated_ms: i64,
@@ -224,6 +228,7 @@ mod tests {
             ThreadSearch { app: Some(AppName::new("shop").unwrap()), ..all() },
             ThreadSearch { status: Some(ThreadStatus::Idle), ..all() },
             ThreadSearch { tenant: Some("acme".to_owned()), ..all() },
+            ThreadSearch { without_tenant: true, ..all() },
             ThreadSearch { updated_ms: 0..=1, after: Some(cursor(1, "a")), limit: 1, ..all() },
         ] {
             assert!(!search.compares_records(), "{search:?}");
