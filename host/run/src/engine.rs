@@ -60,12 +60,14 @@ use crate::catalog::Catalog;
 use crate::driver::RunEnd;
 use crate::fair_share::Pool;
 use crate::hostcall::runs::{
-    EndedRun, InterruptView, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
+    EndedRun, InterruptView, ListThreads, ResumeRun, RunOutcome, RunRef, RunService, StartRun,
+    ThreadView, UpdateThread,
 };
 use crate::log::{ThreadLease, ThreadLog};
 use crate::ports::Ports;
 use crate::ports::store::{
-    LeaseEpoch, LeaseHolder, RunRecord, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl,
+    LeaseEpoch, LeaseHolder, RunRecord, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadStatus,
+    ThreadTtl,
 };
 use crate::quota::Quotas;
 use crate::schemas::SchemaCache;
@@ -517,6 +519,14 @@ impl RunService for Engine {
         self.delete_stored(thread).await?;
         self.clear_set_aside(thread);
         Ok(())
+    }
+
+    async fn threads(&self, list: ListThreads) -> Result<ThreadSearchPage, Failure> {
+        self.list_threads(list).await
+    }
+
+    async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
+        self.apply_update(update).await
     }
 
     async fn events(

@@ -13,8 +13,11 @@ use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
-use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
+use wattle_run::hostcall::runs::{
+    EndedRun, ListThreads, ResumeRun, RunRef, RunService, StartRun, ThreadView, UpdateThread,
+};
 use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::store::{ThreadRecord, ThreadSearchPage};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Caller, Clock, Ports};
 use wattle_run::stop_flag::StopFlag;
@@ -98,6 +101,14 @@ impl RunService for Nothing {
     }
 
     async fn delete_thread(&self, _thread: &ThreadId) -> Result<(), Failure> {
+        nothing()
+    }
+
+    async fn threads(&self, _list: ListThreads) -> Result<ThreadSearchPage, Failure> {
+        nothing()
+    }
+
+    async fn update_thread(&self, _update: UpdateThread) -> Result<ThreadRecord, Failure> {
         nothing()
     }
 

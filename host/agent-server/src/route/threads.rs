@@ -12,8 +12,8 @@ use wattle_api::detached;
 use wattle_api::response::Json;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::Engine;
-use wattle_run::engine::threads::{NewThread, UpdateThread};
-use wattle_run::hostcall::runs::RunService as _;
+use wattle_run::engine::threads::NewThread;
+use wattle_run::hostcall::runs::{RunService as _, UpdateThread};
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::cancel_run;
@@ -139,6 +139,7 @@ pub(super) async fn update(
     let record = caller.thread(&engine, &id).await?;
     let update = UpdateThread {
         thread: record.id,
+        app: None,
         tenant: record.tenant,
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(parse_ttl).transpose()?,

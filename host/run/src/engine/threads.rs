@@ -1,5 +1,5 @@
-//! Unbound threads, which have no graph until their first run or edit, and updates of threads
-//! outside of runs.
+//! Unbound threads, which have no graph until their first run or edit, lists of threads, and
+//! updates of threads outside of runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,14 @@ use wattle_graph::id::ThreadId;
 use super::owner::check_owner;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
+use crate::hostcall::runs::{ListThreads, UpdateThread};
 use crate::json::check_depth;
 use crate::log::{MetadataUpdate, UpdateOutcome};
 use crate::metadata;
-use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
+use crate::ports::store::{
+    Batch, StoreError, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadStatus, ThreadSummary,
+    ThreadTtl,
+};
 
 /// Maximum number of attempts to update a thread while another operation uses it: a run that is
 /// starting or has just ended, or an edit.
@@ -36,19 +40,6 @@ pub struct NewThread {
     pub ttl: Option<ThreadTtl>,
     /// Creation time, milliseconds since 1970. Default: now.
     pub created_ms: Option<i64>,
-}
-
-/// An update of a thread outside of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UpdateThread {
-    /// The thread to update.
-    pub thread: ThreadId,
-    /// Tenant of the caller. A thread of another tenant is not found.
-    pub tenant: Option<String>,
-    /// Metadata to add. Each entry replaces an entry with the same key.
-    pub metadata: BTreeMap<String, Value>,
-    /// New time to live. Default: unchanged.
-    pub ttl: Option<ThreadTtl>,
 }
 
 impl Engine {
@@ -98,18 +89,27 @@ impl Engine {
         }
     }
 
-    /// Updates the metadata and time to live of a thread. An active run does not observe the
-    /// update.
-    ///
-    /// # Errors
-    ///
-    /// `not-found`; `busy` while a run is active on another host, or if another operation uses the
-    /// thread for too long; `limit` if the metadata becomes too large.
-    pub async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
+    /// Lists threads without those that have expired, which the next access deletes.
+    pub(super) async fn list_threads(
+        &self,
+        list: ListThreads,
+    ) -> Result<ThreadSearchPage, Failure> {
+        let mut page = self.0.ports.store.search_threads(&list.into()).await?;
+        let now_ms = self.now_ms();
+        let is_expired = |thread: &ThreadSummary| {
+            thread.status == ThreadStatus::Interrupted
+                && thread.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+        };
+        page.items.retain(|thread| !is_expired(thread));
+        Ok(page)
+    }
+
+    /// See [`RunService::update_thread`](crate::hostcall::runs::RunService::update_thread).
+    pub(super) async fn apply_update(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
         update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         let thread = &update.thread;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        check_owner(&head, None, update.tenant.as_ref())?;
+        check_owner(&head, update.app.as_ref(), update.tenant.as_ref())?;
         let mut attempt = 1;
         loop {
             if let Some(record) = self.update_active_thread(&update).await? {

@@ -15,10 +15,13 @@ use super::Engine;
 use crate::app::App;
 use crate::caller_id::CallerId;
 use crate::gate::{Gate, GuestEnv, handlers_full};
-use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
+use crate::hostcall::runs::{
+    EndedRun, ListThreads, ResumeRun, RunRef, RunService, StartRun, ThreadView, UpdateThread,
+};
 use crate::limit::PAGE_EVENTS;
 use crate::ports::Caller;
 use crate::ports::sandbox::{GuestError, WebRequest, WebResponse};
+use crate::ports::store::{ThreadRecord, ThreadSearchPage};
 use crate::stop_flag::StopFlag;
 
 impl Engine {
@@ -151,6 +154,16 @@ impl RunService for ScopedRunService {
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
         self.check_owns_thread(thread).await?;
         self.engine.delete_thread(thread).await
+    }
+
+    async fn threads(&self, list: ListThreads) -> Result<ThreadSearchPage, Failure> {
+        let (app, tenant) = (self.app.clone(), self.tenant.clone());
+        self.engine.threads(ListThreads { app, tenant, ..list }).await
+    }
+
+    async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
+        let (app, tenant) = (Some(self.app.clone()), self.tenant.clone());
+        self.engine.update_thread(UpdateThread { app, tenant, ..update }).await
     }
 
     async fn events(

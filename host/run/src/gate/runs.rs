@@ -23,11 +23,12 @@ use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::hostcall::request::CallRequest;
 use crate::hostcall::runs::{
-    CANCEL, DELETE_THREAD, EVENTS, EndedRun, RESUME, ResumeRun, RunRef, RunService, START,
-    StartRun, THREAD, ThreadView,
+    CANCEL, DELETE_THREAD, EVENTS, EndedRun, ListThreads, RESUME, ResumeRun, RunRef, RunService,
+    START, StartRun, THREAD, THREADS, ThreadView, UPDATE_THREAD, UpdateThread,
 };
 use crate::json::check_depth;
 use crate::ports::Caller;
+use crate::ports::store::ThreadSearchPage;
 
 impl Gate {
     /// Starts a run. For a web handler the run is on a thread; for a node it is a subgraph of its
@@ -104,6 +105,27 @@ impl Gate {
     /// See [`Gate::resume_run`].
     pub async fn delete_thread(&self, thread: &ThreadId) -> Result<(), CallError> {
         Ok(self.runs_for(DELETE_THREAD, thread)?.delete_thread(thread).await?)
+    }
+
+    /// Lists threads of the app and the tenant.
+    ///
+    /// # Errors
+    ///
+    /// See [`Gate::resume_run`].
+    pub async fn threads(&self, list: ListThreads) -> Result<ThreadSearchPage, CallError> {
+        let page = self.runs_for(THREADS, &list)?.threads(list).await?;
+        self.count_text(THREADS, &page.items)?;
+        Ok(page)
+    }
+
+    /// Updates the metadata of a thread.
+    ///
+    /// # Errors
+    ///
+    /// See [`Gate::resume_run`].
+    pub async fn update_thread(&self, update: UpdateThread) -> Result<(), CallError> {
+        self.runs_for(UPDATE_THREAD, &update)?.update_thread(update).await?;
+        Ok(())
     }
 
     /// Returns events of a thread after a sequence number.

@@ -10,7 +10,10 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, Namespace, NodeName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
-use crate::ports::store::{RunOptions, RunSpec, ThreadStatus, ThreadTtl};
+use crate::ports::store::{
+    RunOptions, RunSpec, ThreadCursor, ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadStatus,
+    ThreadTtl,
+};
 
 /// Function that starts a run.
 pub const START: &str = "runs.start";
@@ -26,6 +29,12 @@ pub const THREAD: &str = "runs.thread";
 
 /// Function that deletes a thread.
 pub const DELETE_THREAD: &str = "runs.delete-thread";
+
+/// Function that lists threads.
+pub const THREADS: &str = "runs.threads";
+
+/// Function that updates a thread.
+pub const UPDATE_THREAD: &str = "runs.update-thread";
 
 /// Function that returns events of a thread.
 pub const EVENTS: &str = "runs.events";
@@ -139,6 +148,56 @@ pub struct ResumeRun {
     /// Who requests the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
+}
+
+/// Request to list threads of an app, newest update first. All conditions must hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListThreads {
+    /// The app.
+    pub app: AppName,
+    /// Tenant of the threads; `None` for threads without a tenant.
+    pub tenant: Option<String>,
+    /// Only threads of this graph.
+    pub graph: Option<GraphName>,
+    /// Only threads that contain this text, see [`ThreadSearch::text`].
+    pub text: Option<String>,
+    /// Only threads whose metadata contains these values, see [`ThreadSearch::metadata`].
+    pub metadata: BTreeMap<String, Value>,
+    /// Only threads after this position.
+    pub after: Option<ThreadCursor>,
+    /// Maximum number of threads in the page, at least one.
+    pub limit: usize,
+}
+
+impl From<ListThreads> for ThreadSearch {
+    fn from(list: ListThreads) -> Self {
+        Self {
+            app: Some(list.app),
+            graph: list.graph,
+            without_tenant: list.tenant.is_none(),
+            tenant: list.tenant,
+            text: list.text,
+            metadata: list.metadata,
+            after: list.after,
+            limit: list.limit.max(1),
+            ..Self::default()
+        }
+    }
+}
+
+/// Request to update a thread outside of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UpdateThread {
+    /// The thread to update.
+    pub thread: ThreadId,
+    /// If set, the thread must belong to this app.
+    pub app: Option<AppName>,
+    /// Tenant of the caller. A thread of another tenant is not found.
+    pub tenant: Option<String>,
+    /// Metadata to add. Each entry replaces an entry with the same key.
+    pub metadata: BTreeMap<String, Value>,
+    /// New time to live. Default: unchanged.
+    pub ttl: Option<ThreadTtl>,
 }
 
 /// Reference to a run.
@@ -261,6 +320,16 @@ pub trait RunService: Send + Sync {
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure>;
     /// Deletes a thread.
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure>;
+    /// Lists threads. The page may be short or empty although another one follows.
+    async fn threads(&self, list: ListThreads) -> Result<ThreadSearchPage, Failure>;
+    /// Updates the metadata and time to live of a thread. An active run does not observe the
+    /// update.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; `busy` while a run is active on another host, or if another operation uses the
+    /// thread for too long; `limit` if the metadata becomes too large.
+    async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure>;
     /// Reads at most `limit` events of a thread with sequence numbers greater than `after`.
     async fn events(
         &self,

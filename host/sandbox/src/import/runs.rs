@@ -3,16 +3,20 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
 use wattle_run::hostcall::runs::{
-    CANCEL, DELETE_THREAD, EVENTS, EndedRun, InterruptView, OnFailure, RESUME, ResumeRun,
-    RunOutcome, RunRef, START, StartRun, THREAD, ThreadView,
+    CANCEL, DELETE_THREAD, EVENTS, EndedRun, InterruptView, ListThreads, OnFailure, RESUME,
+    ResumeRun, RunOutcome, RunRef, START, StartRun, THREAD, THREADS, ThreadView, UPDATE_THREAD,
+    UpdateThread,
 };
 use wattle_run::limit;
 use wattle_run::ports::Caller;
-use wattle_run::ports::store::{RunOptions, ThreadStatus};
+use wattle_run::ports::store::{
+    RunOptions, ThreadCursor, ThreadSearchPage, ThreadStatus, ThreadSummary,
+};
 
 use crate::bindings::wattle::plugin::runs;
 use crate::host_state::HostState;
@@ -61,6 +65,27 @@ impl runs::Host for HostState {
         Ok(self.off_cpu(gate.delete_thread(&thread)).await?)
     }
 
+    async fn threads(
+        &mut self,
+        search: runs::ThreadSearch,
+    ) -> Result<runs::ThreadPage, ImportError> {
+        let gate = self.gate(THREADS)?;
+        let list = into_list(search, gate.caller())?;
+        let page = self.off_cpu(gate.threads(list)).await?;
+        Ok(from_page(page))
+    }
+
+    async fn update_thread(
+        &mut self,
+        thread_id: String,
+        metadata: String,
+        _extra: runs::Extra,
+    ) -> Result<(), ImportError> {
+        let gate = self.gate(UPDATE_THREAD)?;
+        let update = into_update(&thread_id, &metadata, gate.caller())?;
+        Ok(self.off_cpu(gate.update_thread(update)).await?)
+    }
+
     async fn events(
         &mut self,
         thread_id: String,
@@ -86,11 +111,15 @@ fn into_thread(text: &str) -> Result<ThreadId, Failure> {
     ThreadId::new(text).map_err(|error| invalid(&error))
 }
 
+fn into_graph(name: &str) -> Result<GraphName, Failure> {
+    GraphName::new(name).map_err(|error| invalid(&error))
+}
+
 /// Converts a start request. An empty graph name refers to the app's only graph.
 fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, Failure> {
     let graph = match request.graph.as_str() {
         "" => None,
-        name => Some(GraphName::new(name).map_err(|error| invalid(&error))?),
+        name => Some(into_graph(name)?),
     };
     let metadata =
         json::parse_option(request.metadata.as_deref(), START, "metadata", limit::METADATA_BYTES)?;
@@ -103,7 +132,7 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
         input: json::parse(&request.input, START, "input", limit::RUN_JSON_BYTES)?,
         thread: request.thread_id.as_deref().map(into_thread).transpose()?,
         context: context.unwrap_or_default(),
-        metadata: into_metadata(metadata)?,
+        metadata: into_metadata(START, metadata)?,
         tenant: caller.tenant.clone(),
         options: RunOptions::default(),
         ttl: None,
@@ -111,12 +140,16 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
     })
 }
 
-fn into_metadata(metadata: Option<Value>) -> Result<BTreeMap<String, Value>, Failure> {
+fn into_metadata(
+    function: &str,
+    metadata: Option<Value>,
+) -> Result<BTreeMap<String, Value>, Failure> {
     match metadata {
         None | Some(Value::Null) => Ok(BTreeMap::new()),
         Some(Value::Object(fields)) => Ok(fields.into_iter().collect()),
         Some(_) => {
-            Err(Failure::new(code::INVALID, "`runs.start`: `metadata` is not a JSON object"))
+            let text = format!("`{function}`: `metadata` is not a JSON object");
+            Err(Failure::new(code::INVALID, text))
         }
     }
 }
@@ -141,6 +174,41 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
         tenant: caller.tenant.clone(),
         options: RunOptions::default(),
         principal: None,
+    })
+}
+
+fn into_list(search: runs::ThreadSearch, caller: &Caller) -> Result<ListThreads, Failure> {
+    let (text, metadata) = (search.text.unwrap_or_default(), search.metadata.as_deref());
+    if text.len() > limit::SEARCH_TEXT_BYTES {
+        let (bytes, allowed) = (text.len(), limit::SEARCH_TEXT_BYTES);
+        let text = format!("`{THREADS}`: `text` has {bytes} bytes; the limit is {allowed}");
+        return Err(Failure::new(code::INVALID, text));
+    }
+    let metadata = json::parse_option(metadata, THREADS, "metadata", limit::METADATA_BYTES)?;
+    let unknown = || {
+        let text = format!("`{THREADS}`: `after` must be the `next` of another page of this list");
+        Failure::new(code::INVALID, text)
+    };
+    let parse = |text: String| ThreadCursor::parse(&text).ok_or_else(unknown);
+    Ok(ListThreads {
+        app: caller.app.clone(),
+        tenant: caller.tenant.clone(),
+        graph: search.graph.as_deref().map(into_graph).transpose()?,
+        text: Some(text).filter(|text| !text.is_empty()),
+        metadata: into_metadata(THREADS, metadata)?,
+        after: search.after.map(parse).transpose()?,
+        limit: search.limit as usize,
+    })
+}
+
+fn into_update(thread_id: &str, metadata: &str, caller: &Caller) -> Result<UpdateThread, Failure> {
+    let metadata = json::parse(metadata, UPDATE_THREAD, "metadata", limit::METADATA_BYTES)?;
+    Ok(UpdateThread {
+        thread: into_thread(thread_id)?,
+        app: Some(caller.app.clone()),
+        tenant: caller.tenant.clone(),
+        metadata: into_metadata(UPDATE_THREAD, Some(metadata))?,
+        ttl: None,
     })
 }
 
@@ -178,36 +246,64 @@ fn from_interrupt(question: InterruptView) -> runs::InterruptInfo {
     }
 }
 
-fn from_view(view: ThreadView) -> runs::ThreadInfo {
-    let status = match view.status {
+fn status_name(status: ThreadStatus) -> String {
+    match status {
         ThreadStatus::Idle => "idle",
         ThreadStatus::Running => "running",
         ThreadStatus::Interrupted => "interrupted",
         ThreadStatus::Error => "error",
-    };
+    }
+    .to_owned()
+}
+
+fn from_page(page: ThreadSearchPage) -> runs::ThreadPage {
+    runs::ThreadPage {
+        threads: page.items.into_iter().map(from_summary).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }
+}
+
+fn from_summary(thread: ThreadSummary) -> runs::ThreadSummary {
+    let metadata = Value::Object(thread.metadata.into_iter().collect());
+    runs::ThreadSummary {
+        thread_id: thread.id.into(),
+        graph: thread.graph.into(),
+        status: status_name(thread.status),
+        run_id: thread.run.map(Into::into),
+        created_ms: thread.created_ms,
+        updated_ms: thread.updated_ms,
+        metadata: json::to_text(&metadata),
+        extra: extra_fields(None, thread.expires_ms, thread.failure.as_ref()),
+    }
+}
+
+fn from_view(view: ThreadView) -> runs::ThreadInfo {
     let metadata = Value::Object(view.metadata.into_iter().collect());
     runs::ThreadInfo {
         thread_id: view.thread.into(),
         graph: view.graph.into(),
-        status: status.to_owned(),
+        status: status_name(view.status),
         state: json::to_text(&view.state),
         interrupts: view.interrupts.into_iter().map(from_interrupt).collect(),
         run_id: view.run.map(Into::into),
         created_ms: view.created_ms,
         updated_ms: view.updated_ms,
         metadata: json::to_text(&metadata),
-        extra: extra_fields(&view.next, view.expires_ms, view.failure.as_ref()),
+        extra: extra_fields(Some(&view.next), view.expires_ms, view.failure.as_ref()),
     }
 }
 
-/// Returns the extension fields of a thread (`extra`): the nodes that run next, the time of expiry
-/// and the failure.
+/// Returns the extension fields of a thread (`extra`): the nodes that run next, which lists omit,
+/// the time of expiry and the failure.
 fn extra_fields(
-    next: &[NodeName],
+    next: Option<&[NodeName]>,
     expires_ms: Option<i64>,
-    failure: Option<&Failure>,
+    failure: Option<&impl Serialize>,
 ) -> Vec<(String, String)> {
-    let mut extra = vec![("next".to_owned(), serde_json::json!(next).to_string())];
+    let mut extra = Vec::new();
+    if let Some(next) = next {
+        extra.push(("next".to_owned(), serde_json::json!(next).to_string()));
+    }
     if let Some(expires_ms) = expires_ms {
         extra.push(("expires-ms".to_owned(), expires_ms.to_string()));
     }
@@ -224,12 +320,26 @@ mod tests {
 
     use super::*;
 
+    fn caller() -> Caller {
+        let (app, plugin) = (AppName::new("app").unwrap(), PluginName::new("p").unwrap());
+        Caller { app, plugin, tenant: None, owner: CallerId::default() }
+    }
+
+    fn search() -> runs::ThreadSearch {
+        runs::ThreadSearch {
+            graph: None,
+            text: None,
+            metadata: None,
+            after: None,
+            limit: 1,
+            extra: Vec::new(),
+        }
+    }
+
     /// The conversion allows the largest cap that an operator can configure. The engine checks the
     /// configured cap.
     #[test]
     fn contexts_are_parsed_up_to_the_largest_cap() {
-        let (app, plugin) = (AppName::new("app").unwrap(), PluginName::new("p").unwrap());
-        let caller = Caller { app, plugin, tenant: None, owner: CallerId::default() };
         let start = |bytes: usize| {
             let request = runs::StartRequest {
                 graph: String::new(),
@@ -239,11 +349,38 @@ mod tests {
                 metadata: None,
                 extra: Vec::new(),
             };
-            into_start(request, &caller)
+            into_start(request, &caller())
         };
         let most = limit::MOST_RUN_CONTEXT_BYTES as usize;
         assert!(start(most).is_ok());
         let refused = start(most + 1).unwrap_err();
         assert_eq!(refused.details.unwrap()["limit"], "json_bytes");
+    }
+
+    #[test]
+    fn conditions_of_lists_are_checked() {
+        let text = |bytes: usize| Some("x".repeat(bytes));
+        for (field, search) in [
+            ("text", runs::ThreadSearch { text: text(limit::SEARCH_TEXT_BYTES + 1), ..search() }),
+            ("after", runs::ThreadSearch { after: text(3), ..search() }),
+            ("metadata", runs::ThreadSearch { metadata: Some("[]".into()), ..search() }),
+            ("metadata", runs::ThreadSearch { metadata: text(1), ..search() }),
+        ] {
+            let failure = into_list(search, &caller()).unwrap_err();
+            assert_eq!(failure.code, code::INVALID, "{field}");
+            assert!(failure.message.contains(&format!("`runs.threads`: `{field}`")), "{failure}");
+        }
+        let longest = runs::ThreadSearch { text: text(limit::SEARCH_TEXT_BYTES), ..search() };
+        assert!(into_list(longest, &caller()).unwrap().text.is_some());
+        let empty = runs::ThreadSearch { text: text(0), ..search() };
+        assert_eq!(into_list(empty, &caller()).unwrap().text, None);
+    }
+
+    #[test]
+    fn positions_of_pages_are_read_again() {
+        let position = ThreadCursor { updated_ms: 7, thread: ThreadId::new("a").unwrap() };
+        let page = ThreadSearchPage { items: Vec::new(), next: Some(position.clone()) };
+        let search = runs::ThreadSearch { after: from_page(page).next, ..search() };
+        assert_eq!(into_list(search, &caller()).unwrap().after, Some(position));
     }
 }

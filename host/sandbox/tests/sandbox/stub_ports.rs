@@ -18,7 +18,9 @@ use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::grant::{Grants, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
-use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, RunService, StartRun, ThreadView};
+use wattle_run::hostcall::runs::{
+    EndedRun, ListThreads, ResumeRun, RunRef, RunService, StartRun, ThreadView, UpdateThread,
+};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::{Limits, SqlLimits};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
@@ -32,7 +34,7 @@ use wattle_run::ports::store::{
     LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage,
     PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSearch, RunSearchPage,
     RunSummary, SealReport, StoreError, StoreUsage, ThreadCounts, ThreadHead, ThreadQuery,
-    ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
+    ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -362,6 +364,14 @@ impl RunService for StubPorts {
     }
 
     async fn delete_thread(&self, _thread: &ThreadId) -> Result<(), Failure> {
+        Err(unavailable())
+    }
+
+    async fn threads(&self, _list: ListThreads) -> Result<ThreadSearchPage, Failure> {
+        Err(unavailable())
+    }
+
+    async fn update_thread(&self, _update: UpdateThread) -> Result<ThreadRecord, Failure> {
         Err(unavailable())
     }
 

@@ -195,6 +195,12 @@ extern void __wasm_import_wattle_plugin_runs_thread(uint8_t *, size_t, uint8_t *
 __attribute__((__import_module__("wattle:plugin/runs@0.1.0"), __import_name__("delete-thread")))
 extern void __wasm_import_wattle_plugin_runs_delete_thread(uint8_t *, size_t, uint8_t *);
 
+__attribute__((__import_module__("wattle:plugin/runs@0.1.0"), __import_name__("threads")))
+extern void __wasm_import_wattle_plugin_runs_threads(int32_t, uint8_t *, size_t, int32_t, uint8_t *, size_t, int32_t, uint8_t *, size_t, int32_t, uint8_t *, size_t, int32_t, uint8_t *, size_t, uint8_t *);
+
+__attribute__((__import_module__("wattle:plugin/runs@0.1.0"), __import_name__("update-thread")))
+extern void __wasm_import_wattle_plugin_runs_update_thread(uint8_t *, size_t, uint8_t *, size_t, uint8_t *, size_t, uint8_t *);
+
 __attribute__((__import_module__("wattle:plugin/runs@0.1.0"), __import_name__("events")))
 extern void __wasm_import_wattle_plugin_runs_events(uint8_t *, size_t, int64_t, int32_t, uint8_t *);
 
@@ -1860,6 +1866,39 @@ void wattle_plugin_runs_thread_info_free(wattle_plugin_runs_thread_info_t *ptr) 
   wattle_plugin_runs_extra_free(&ptr->extra);
 }
 
+void wattle_plugin_runs_thread_search_free(wattle_plugin_runs_thread_search_t *ptr) {
+  plugin_option_string_free(&ptr->graph);
+  plugin_option_string_free(&ptr->text);
+  wattle_plugin_runs_option_json_free(&ptr->metadata);
+  plugin_option_string_free(&ptr->after);
+  wattle_plugin_runs_extra_free(&ptr->extra);
+}
+
+void wattle_plugin_runs_thread_summary_free(wattle_plugin_runs_thread_summary_t *ptr) {
+  plugin_string_free(&ptr->thread_id);
+  plugin_string_free(&ptr->graph);
+  plugin_string_free(&ptr->status);
+  plugin_option_string_free(&ptr->run_id);
+  wattle_plugin_runs_json_free(&ptr->metadata);
+  wattle_plugin_runs_extra_free(&ptr->extra);
+}
+
+void wattle_plugin_runs_list_thread_summary_free(wattle_plugin_runs_list_thread_summary_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    wattle_plugin_runs_thread_summary_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+      wattle_plugin_runs_thread_summary_free(&list_ptr[i]);
+    }
+    free(list_ptr);
+  }
+}
+
+void wattle_plugin_runs_thread_page_free(wattle_plugin_runs_thread_page_t *ptr) {
+  wattle_plugin_runs_list_thread_summary_free(&ptr->threads);
+  plugin_option_string_free(&ptr->next);
+}
+
 void wattle_plugin_runs_result_run_ref_failure_free(wattle_plugin_runs_result_run_ref_failure_t *ptr) {
   if (!ptr->is_err) {
     wattle_plugin_runs_run_ref_free(&ptr->val.ok);
@@ -1892,6 +1931,14 @@ void wattle_plugin_runs_option_thread_info_free(wattle_plugin_runs_option_thread
 void wattle_plugin_runs_result_option_thread_info_failure_free(wattle_plugin_runs_result_option_thread_info_failure_t *ptr) {
   if (!ptr->is_err) {
     wattle_plugin_runs_option_thread_info_free(&ptr->val.ok);
+  } else {
+    wattle_plugin_runs_failure_free(&ptr->val.err);
+  }
+}
+
+void wattle_plugin_runs_result_thread_page_failure_free(wattle_plugin_runs_result_thread_page_failure_t *ptr) {
+  if (!ptr->is_err) {
+    wattle_plugin_runs_thread_page_free(&ptr->val.ok);
   } else {
     wattle_plugin_runs_failure_free(&ptr->val.err);
   }
@@ -4961,6 +5008,162 @@ bool wattle_plugin_runs_delete_thread(plugin_string_t *thread_id, wattle_plugin_
   uint8_t ret_area[(9*sizeof(void*))];
   uint8_t *ptr = (uint8_t *) &ret_area;
   __wasm_import_wattle_plugin_runs_delete_thread((uint8_t *) (*thread_id).ptr, (*thread_id).len, ptr);
+  wattle_plugin_runs_result_void_failure_t result;
+  switch ((int32_t) *((uint8_t*) (ptr + 0))) {
+    case 0: {
+      result.is_err = false;
+      break;
+    }
+    case 1: {
+      result.is_err = true;
+      wattle_plugin_types_option_json_t option;
+      switch ((int32_t) *((uint8_t*) (ptr + (6*sizeof(void*))))) {
+        case 0: {
+          option.is_some = false;
+          break;
+        }
+        case 1: {
+          option.is_some = true;
+          option.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (7*sizeof(void*))))), (*((size_t*) (ptr + (8*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      result.val.err = (wattle_plugin_types_failure_t) {
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + sizeof(void*)))), (*((size_t*) (ptr + (2*sizeof(void*))))) },
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (3*sizeof(void*))))), (*((size_t*) (ptr + (4*sizeof(void*))))) },
+        (bool) (int32_t) *((uint8_t*) (ptr + (5*sizeof(void*)))),
+        (wattle_plugin_types_option_json_t) option,
+      };
+      break;
+    }
+  }
+  if (!result.is_err) {
+    return 1;
+  } else {
+    *err = result.val.err;
+    return 0;
+  }
+}
+
+bool wattle_plugin_runs_threads(wattle_plugin_runs_thread_search_t *search, wattle_plugin_runs_thread_page_t *ret, wattle_plugin_runs_failure_t *err) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(9*sizeof(void*))];
+  int32_t option;
+  uint8_t * option1;
+  size_t option2;
+  if (((*search).graph).is_some) {
+    const plugin_string_t *payload0 = &((*search).graph).val;
+    option = 1;
+    option1 = (uint8_t *) (*payload0).ptr;
+    option2 = (*payload0).len;
+  } else {
+    option = 0;
+    option1 = 0;
+    option2 = 0;
+  }
+  int32_t option5;
+  uint8_t * option6;
+  size_t option7;
+  if (((*search).text).is_some) {
+    const plugin_string_t *payload4 = &((*search).text).val;
+    option5 = 1;
+    option6 = (uint8_t *) (*payload4).ptr;
+    option7 = (*payload4).len;
+  } else {
+    option5 = 0;
+    option6 = 0;
+    option7 = 0;
+  }
+  int32_t option10;
+  uint8_t * option11;
+  size_t option12;
+  if (((*search).metadata).is_some) {
+    const wattle_plugin_runs_json_t *payload9 = &((*search).metadata).val;
+    option10 = 1;
+    option11 = (uint8_t *) (*payload9).ptr;
+    option12 = (*payload9).len;
+  } else {
+    option10 = 0;
+    option11 = 0;
+    option12 = 0;
+  }
+  int32_t option15;
+  uint8_t * option16;
+  size_t option17;
+  if (((*search).after).is_some) {
+    const plugin_string_t *payload14 = &((*search).after).val;
+    option15 = 1;
+    option16 = (uint8_t *) (*payload14).ptr;
+    option17 = (*payload14).len;
+  } else {
+    option15 = 0;
+    option16 = 0;
+    option17 = 0;
+  }
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_wattle_plugin_runs_threads(option, option1, option2, option5, option6, option7, option10, option11, option12, option15, option16, option17, (int32_t) ((*search).limit), (uint8_t *) ((*search).extra).ptr, ((*search).extra).len, ptr);
+  wattle_plugin_runs_result_thread_page_failure_t result;
+  switch ((int32_t) *((uint8_t*) (ptr + 0))) {
+    case 0: {
+      result.is_err = false;
+      plugin_option_string_t option19;
+      switch ((int32_t) *((uint8_t*) (ptr + (3*sizeof(void*))))) {
+        case 0: {
+          option19.is_some = false;
+          break;
+        }
+        case 1: {
+          option19.is_some = true;
+          option19.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (4*sizeof(void*))))), (*((size_t*) (ptr + (5*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      result.val.ok = (wattle_plugin_runs_thread_page_t) {
+        (wattle_plugin_runs_list_thread_summary_t) (wattle_plugin_runs_list_thread_summary_t) { (wattle_plugin_runs_thread_summary_t*)(*((uint8_t **) (ptr + sizeof(void*)))), (*((size_t*) (ptr + (2*sizeof(void*))))) },
+        (plugin_option_string_t) option19,
+      };
+      break;
+    }
+    case 1: {
+      result.is_err = true;
+      wattle_plugin_types_option_json_t option20;
+      switch ((int32_t) *((uint8_t*) (ptr + (6*sizeof(void*))))) {
+        case 0: {
+          option20.is_some = false;
+          break;
+        }
+        case 1: {
+          option20.is_some = true;
+          option20.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (7*sizeof(void*))))), (*((size_t*) (ptr + (8*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      result.val.err = (wattle_plugin_types_failure_t) {
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + sizeof(void*)))), (*((size_t*) (ptr + (2*sizeof(void*))))) },
+        (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (3*sizeof(void*))))), (*((size_t*) (ptr + (4*sizeof(void*))))) },
+        (bool) (int32_t) *((uint8_t*) (ptr + (5*sizeof(void*)))),
+        (wattle_plugin_types_option_json_t) option20,
+      };
+      break;
+    }
+  }
+  if (!result.is_err) {
+    *ret = result.val.ok;
+    return 1;
+  } else {
+    *err = result.val.err;
+    return 0;
+  }
+}
+
+bool wattle_plugin_runs_update_thread(plugin_string_t *thread_id, wattle_plugin_runs_json_t *metadata, wattle_plugin_runs_extra_t *extra, wattle_plugin_runs_failure_t *err) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(9*sizeof(void*))];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_wattle_plugin_runs_update_thread((uint8_t *) (*thread_id).ptr, (*thread_id).len, (uint8_t *) (*metadata).ptr, (*metadata).len, (uint8_t *) (*extra).ptr, (*extra).len, ptr);
   wattle_plugin_runs_result_void_failure_t result;
   switch ((int32_t) *((uint8_t*) (ptr + 0))) {
     case 0: {

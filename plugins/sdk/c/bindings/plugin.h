@@ -1153,6 +1153,51 @@ typedef struct wattle_plugin_runs_thread_info_t {
   wattle_plugin_runs_extra_t   extra;
 } wattle_plugin_runs_thread_info_t;
 
+// Which threads to list. All conditions must hold.
+typedef struct wattle_plugin_runs_thread_search_t {
+  // Only threads of this graph.
+  plugin_option_string_t   graph;
+  // Only threads that contain this text in their id, newest run, app, graph, failure or in
+  // a text of their metadata. Letters match in either case. At most 512 bytes.
+  plugin_option_string_t   text;
+  // Only threads whose metadata contains the fields of this JSON object. Nested objects may
+  // have additional fields.
+  wattle_plugin_runs_option_json_t   metadata;
+  // The `next` of the page before.
+  plugin_option_string_t   after;
+  // Maximum number of threads in the page, at least one.
+  uint32_t   limit;
+  wattle_plugin_runs_extra_t   extra;
+} wattle_plugin_runs_thread_search_t;
+
+// A thread in a list: `thread-info` without the state.
+typedef struct wattle_plugin_runs_thread_summary_t {
+  plugin_string_t   thread_id;
+  plugin_string_t   graph;
+  // `idle`, `running`, `interrupted` or `error`.
+  plugin_string_t   status;
+  // The newest run.
+  plugin_option_string_t   run_id;
+  int64_t   created_ms;
+  int64_t   updated_ms;
+  wattle_plugin_runs_json_t   metadata;
+  wattle_plugin_runs_extra_t   extra;
+} wattle_plugin_runs_thread_summary_t;
+
+typedef struct {
+  wattle_plugin_runs_thread_summary_t *ptr;
+  size_t len;
+} wattle_plugin_runs_list_thread_summary_t;
+
+// A page of a list of threads.
+typedef struct wattle_plugin_runs_thread_page_t {
+  // The newest update comes first.
+  wattle_plugin_runs_list_thread_summary_t   threads;
+  // Position after the page; `none` at the end of the list. A page may be short or empty
+  // although another one follows.
+  plugin_option_string_t   next;
+} wattle_plugin_runs_thread_page_t;
+
 typedef struct {
   bool is_err;
   union {
@@ -1188,6 +1233,14 @@ typedef struct {
     wattle_plugin_runs_failure_t err;
   } val;
 } wattle_plugin_runs_result_option_thread_info_failure_t;
+
+typedef struct {
+  bool is_err;
+  union {
+    wattle_plugin_runs_thread_page_t ok;
+    wattle_plugin_runs_failure_t err;
+  } val;
+} wattle_plugin_runs_result_thread_page_failure_t;
 
 typedef struct {
   wattle_plugin_runs_json_t *ptr;
@@ -1517,6 +1570,14 @@ extern bool wattle_plugin_runs_cancel(wattle_plugin_runs_run_ref_t *run, wattle_
 extern bool wattle_plugin_runs_thread(plugin_string_t *thread_id, wattle_plugin_runs_option_thread_info_t *ret, wattle_plugin_runs_failure_t *err);
 // Deletes a thread with all that belongs to it.
 extern bool wattle_plugin_runs_delete_thread(plugin_string_t *thread_id, wattle_plugin_runs_failure_t *err);
+// Lists threads of the tenant of the request; for a request without a tenant, those without
+// one.
+extern bool wattle_plugin_runs_threads(wattle_plugin_runs_thread_search_t *search, wattle_plugin_runs_thread_page_t *ret, wattle_plugin_runs_failure_t *err);
+// Adds the fields of a JSON object to the metadata of a thread. Each replaces the field of
+// the same name. Counts as an update of the thread. Codes: `not-found` (no such thread, or
+// expired), `limit` (the metadata becomes too large), `busy` (a run is active on another
+// host).
+extern bool wattle_plugin_runs_update_thread(plugin_string_t *thread_id, wattle_plugin_runs_json_t *metadata, wattle_plugin_runs_extra_t *extra, wattle_plugin_runs_failure_t *err);
 // Events of a thread after a sequence number, as JSON documents: at most `limit`, and never
 // more than 256 or 4 MiB, unless the first event alone is larger. An empty list is the end of
 // the log.
@@ -1876,6 +1937,14 @@ void wattle_plugin_runs_ended_run_free(wattle_plugin_runs_ended_run_t *ptr);
 
 void wattle_plugin_runs_thread_info_free(wattle_plugin_runs_thread_info_t *ptr);
 
+void wattle_plugin_runs_thread_search_free(wattle_plugin_runs_thread_search_t *ptr);
+
+void wattle_plugin_runs_thread_summary_free(wattle_plugin_runs_thread_summary_t *ptr);
+
+void wattle_plugin_runs_list_thread_summary_free(wattle_plugin_runs_list_thread_summary_t *ptr);
+
+void wattle_plugin_runs_thread_page_free(wattle_plugin_runs_thread_page_t *ptr);
+
 void wattle_plugin_runs_result_run_ref_failure_free(wattle_plugin_runs_result_run_ref_failure_t *ptr);
 
 void wattle_plugin_runs_result_ended_run_failure_free(wattle_plugin_runs_result_ended_run_failure_t *ptr);
@@ -1885,6 +1954,8 @@ void wattle_plugin_runs_result_void_failure_free(wattle_plugin_runs_result_void_
 void wattle_plugin_runs_option_thread_info_free(wattle_plugin_runs_option_thread_info_t *ptr);
 
 void wattle_plugin_runs_result_option_thread_info_failure_free(wattle_plugin_runs_result_option_thread_info_failure_t *ptr);
+
+void wattle_plugin_runs_result_thread_page_failure_free(wattle_plugin_runs_result_thread_page_failure_t *ptr);
 
 void wattle_plugin_runs_list_json_free(wattle_plugin_runs_list_json_t *ptr);
 

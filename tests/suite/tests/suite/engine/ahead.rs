@@ -16,9 +16,8 @@ use wattle_graph::definition::NodeSet;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::engine::threads::UpdateThread;
 use wattle_run::hostcall::runs::{
-    OnFailure, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView,
+    OnFailure, ResumeRun, RunOutcome, RunRef, RunService, StartRun, ThreadView, UpdateThread,
 };
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Durability, RunOptions, StoreError, ThreadStatus, Ticket};
@@ -307,7 +306,7 @@ async fn runs_with_another_durability_wait_for_their_start() {
 /// Returns an update of the metadata of a thread.
 fn note(thread: &ThreadId) -> UpdateThread {
     let metadata = BTreeMap::from([("note".to_owned(), json!("new"))]);
-    UpdateThread { thread: thread.clone(), tenant: None, metadata, ttl: None }
+    UpdateThread { thread: thread.clone(), app: None, tenant: None, metadata, ttl: None }
 }
 
 #[tokio::test]
