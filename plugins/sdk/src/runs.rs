@@ -1,4 +1,4 @@
-//! Threads and runs of the plugin's own app: start, resume, cancel and read them.
+//! Threads and runs of the plugin's own app: start, resume, cancel, read and list them.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -27,6 +27,7 @@ mod once;
 mod request;
 mod result;
 mod run_ref;
+mod search;
 
 use serde_json::Value;
 
@@ -39,6 +40,7 @@ pub use self::once::Once;
 pub use self::request::{OnFailure, Resume, Start};
 pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
 pub use self::run_ref::RunRef;
+pub use self::search::{ThreadPage, ThreadSearch, ThreadSummary};
 use crate::failure::{Failure, code};
 use crate::host;
 
@@ -121,6 +123,40 @@ pub fn delete_thread_if_any(thread_id: &str) -> Result<(), Failure> {
         Err(failure) if failure.code == code::NOT_FOUND => Ok(()),
         deleted => deleted,
     }
+}
+
+/// Lists threads of the request's tenant, newest update first; for a request without a tenant,
+/// those without one. See [`ThreadSearch`].
+pub fn threads(search: ThreadSearch) -> Result<ThreadPage, Failure> {
+    host::runs::threads(search)
+}
+
+/// Adds the fields of a JSON object to the metadata of a thread. Each replaces the field of the same
+/// name. The thread moves to the beginning of lists.
+///
+/// # Errors
+///
+/// `not-found` if the thread does not exist or has expired, `limit` if the metadata becomes too
+/// large, `busy` if a run of the thread is active on another host.
+///
+/// ```
+/// use serde_json::json;
+/// use wattle_plugin::runs::{self, Thread};
+/// use wattle_plugin::testing::FakeHost;
+///
+/// let host = FakeHost::new().thread(Thread::new("t", "notes", "idle", json!({})));
+/// host.run(|| {
+///     runs::update_thread("t", json!({"title": "Tea", "pinned": true}))?;
+///     runs::update_thread("t", json!({"title": "Green tea"}))?;
+///     let thread = runs::thread("t")?;
+///     let metadata = thread.map(|thread| thread.metadata);
+///     assert_eq!(metadata, Some(json!({"title": "Green tea", "pinned": true})));
+///     Ok::<_, wattle_plugin::Failure>(())
+/// })?;
+/// # Ok::<_, wattle_plugin::Failure>(())
+/// ```
+pub fn update_thread(thread_id: &str, metadata: impl Into<Value>) -> Result<(), Failure> {
+    host::runs::update_thread(thread_id, metadata.into())
 }
 
 /// Maximum number of events that one call of [`events`] returns.

@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use crate::bindings::imports::wattle::plugin::runs as raw;
 use crate::failure::Failure;
-use crate::runs::{EndedRun, Interrupt, OnFailure, Outcome, Resume, RunRef, Start, Thread};
+use crate::runs::{
+    EndedRun, Interrupt, OnFailure, Outcome, Resume, RunRef, Start, Thread, ThreadPage,
+    ThreadSearch, ThreadSummary,
+};
 use crate::wire::convert::{extra, raw_extra, result, text, value};
 
 pub(crate) fn start(start: Start) -> Result<RunRef, Failure> {
@@ -47,6 +50,21 @@ pub(crate) fn thread(thread_id: &str) -> Result<Option<Thread>, Failure> {
 
 pub(crate) fn delete_thread(thread_id: &str) -> Result<(), Failure> {
     Ok(raw::delete_thread(thread_id)?)
+}
+
+pub(crate) fn threads(search: ThreadSearch) -> Result<ThreadPage, Failure> {
+    result(raw::threads(&raw::ThreadSearch {
+        graph: search.graph,
+        text: search.text,
+        metadata: text(search.metadata),
+        after: search.after,
+        limit: search.limit,
+        extra: raw_extra(search.extra),
+    }))
+}
+
+pub(crate) fn update_thread(thread_id: &str, metadata: Value) -> Result<(), Failure> {
+    Ok(raw::update_thread(thread_id, &metadata.to_string(), &[])?)
 }
 
 pub(crate) fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
@@ -93,6 +111,27 @@ impl From<raw::InterruptInfo> for Interrupt {
             response_schema: info.response_schema.as_deref().map(value),
             asked_ms: info.asked_ms,
             expires_ms: info.expires_ms,
+        }
+    }
+}
+
+impl From<raw::ThreadPage> for ThreadPage {
+    fn from(page: raw::ThreadPage) -> Self {
+        Self { threads: page.threads.into_iter().map(Into::into).collect(), next: page.next }
+    }
+}
+
+impl From<raw::ThreadSummary> for ThreadSummary {
+    fn from(thread: raw::ThreadSummary) -> Self {
+        Self {
+            thread_id: thread.thread_id,
+            graph: thread.graph,
+            status: thread.status,
+            run_id: thread.run_id,
+            created_ms: thread.created_ms,
+            updated_ms: thread.updated_ms,
+            metadata: value(&thread.metadata),
+            extra: extra(thread.extra),
         }
     }
 }
