@@ -46,6 +46,7 @@
 
 mod agent;
 mod ended;
+mod list;
 mod said;
 mod steps;
 mod stored;
@@ -60,6 +61,7 @@ use serde_json::{Value, json};
 
 pub use self::agent::Agent;
 pub use self::ended::{ChatError, Ended, Reply, Waiting};
+pub use self::list::{ThreadList, TitleRequest};
 pub use self::steps::{Step, StepStatus};
 use self::talk::Talk;
 use self::ui::UiMessage;
@@ -70,6 +72,9 @@ use crate::web::{HandOff, Request, Response, StreamFormat, refuse, status};
 
 /// Header with the thread id, with which the next message can continue the conversation.
 const THREAD_HEADER: &str = "x-thread-id";
+
+/// Field of the metadata of a thread with the title of the conversation.
+const TITLE: &str = "title";
 
 /// Maximum number of characters of a message if the app sets none.
 const MESSAGE_CHARS: usize = 20_000;
@@ -127,6 +132,10 @@ pub struct Texts {
     pub nothing_to_retry: &'static str,
     /// The message is too long; status 413.
     pub too_long: &'static str,
+    /// The title is missing, empty or longer than 200 characters; status 400.
+    pub title: &'static str,
+    /// A parameter of a list is invalid; status 400.
+    pub list: &'static str,
     /// The run was cancelled before its reply; status 409.
     pub cancelled: &'static str,
     /// Error of a tool call without a result, in the messages of a conversation.
@@ -145,6 +154,8 @@ impl Texts {
         waiting: "an operation of the conversation waits for an answer",
         nothing_to_retry: "the last message has a reply",
         too_long: "the message is too long; send it in several messages",
+        title: "`title` must have 1 to 200 characters",
+        list: "`after` or `text` is invalid",
         cancelled: "the run was cancelled",
         unfinished: "this step was not completed",
     };
@@ -157,6 +168,7 @@ pub struct Chat {
     channel: &'static str,
     agent: &'static str,
     message_chars: usize,
+    title_chars: Option<usize>,
     grace_ms: Option<u64>,
     texts: &'static Texts,
 }
@@ -171,6 +183,7 @@ impl Chat {
             channel: "messages",
             agent: "agent",
             message_chars: MESSAGE_CHARS,
+            title_chars: None,
             grace_ms: None,
             texts: &Texts::ENGLISH,
         }
@@ -189,6 +202,12 @@ impl Chat {
     /// Sets the maximum number of characters of a message.
     pub const fn message_chars(self, message_chars: usize) -> Self {
         Self { message_chars, ..self }
+    }
+
+    /// Gives new conversations a title: the beginning of the first line of the message, of at most
+    /// `title_chars` characters. [`Chat::list`] shows it, and [`Chat::rename`] replaces it.
+    pub const fn title_chars(self, title_chars: usize) -> Self {
+        Self { title_chars: Some(title_chars), ..self }
     }
 
     /// Cancels a run if the last client of its stream disconnects, see
@@ -227,11 +246,12 @@ impl Chat {
         }
         let channel = self.channel;
         let input = json!({ channel: [{ "role": "user", "content": message }] });
-        let mut start = Start::graph(self.graph).input(input);
-        if let Some(thread_id) = thread_id {
-            start = start.thread_id(thread_id);
-        }
-        self.start(start)
+        let start = Start::graph(self.graph).input(input);
+        self.start(match (thread_id, self.title_chars) {
+            (Some(thread_id), _) => start.thread_id(thread_id),
+            (None, Some(chars)) => start.metadata(json!({ TITLE: title_of(message, chars) })),
+            (None, None) => start,
+        })
     }
 
     /// Sends a message as [`Chat::send`] does and hands the stream of the run off: as the host's
@@ -355,6 +375,13 @@ impl Chat {
             None => hand_off,
         })
     }
+}
+
+/// Returns the title of a conversation that begins with a message.
+fn title_of(message: &str, chars: usize) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let beginning: String = line.chars().take(chars).collect();
+    beginning.trim_end().to_owned()
 }
 
 #[cfg(test)]

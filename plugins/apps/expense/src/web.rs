@@ -26,6 +26,8 @@ const TEXTS: Texts = Texts {
     too_long: "消息过长，请分几次发送",
     cancelled: "处理已取消",
     unfinished: "这一步没有完成",
+    // The app has no list of conversations.
+    ..Texts::ENGLISH
 };
 
 #[cfg(test)]

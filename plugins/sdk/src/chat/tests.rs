@@ -221,10 +221,102 @@ fn only_an_active_run_is_cancelled() {
 }
 
 #[test]
+fn new_conversations_have_titles() {
+    let chat = CHAT.message_chars(100).title_chars(6);
+    let started = |body: Value| {
+        let host = host();
+        host.run(|| chat.send(&post(&body))).unwrap();
+        host.started().remove(0).metadata
+    };
+    for (message, title) in [("hi", "hi"), (" Green tea\nand more", "Green"), ("线线\n", "线线")]
+    {
+        assert_eq!(started(json!({ "message": message })), Some(json!({ "title": title })));
+    }
+    assert_eq!(started(json!({"message": "hi", "threadId": "done"})), None);
+    let host = host();
+    host.run(|| CHAT.send(&post(&json!({"message": "hi"})))).unwrap();
+    assert_eq!(host.started()[0].metadata, None);
+}
+
+fn listed(host: &FakeHost, query: &[(&str, &str)]) -> Value {
+    let request = Request::new("GET", "/api/threads");
+    let request = query.iter().fold(request, |it, (name, text)| it.with_query(name, *text));
+    json!(host.run(|| CHAT.list(&request)).unwrap())
+}
+
+/// Returns the ids of a page.
+fn ids(page: &Value) -> Vec<&str> {
+    let threads = page["threads"].as_array().unwrap();
+    threads.iter().map(|thread| thread["threadId"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn conversations_are_listed_in_pages() {
+    let host = host();
+    let all = listed(&host, &[]);
+    assert_eq!(ids(&all), ["done", "empty", "failed", "running"]);
+    assert_eq!(all["next"], Value::Null);
+    let entry = json!({
+        "threadId": "running", "title": null, "status": "running", "createdMs": 0, "updatedMs": 0,
+    });
+    assert_eq!(all["threads"][3], entry);
+    let first = listed(&host, &[("limit", "3")]);
+    assert_eq!(ids(&first), ["done", "empty", "failed"]);
+    let next = first["next"].as_str().unwrap();
+    assert_eq!(ids(&listed(&host, &[("limit", "3"), ("after", next)])), ["running"]);
+    assert_eq!(ids(&listed(&host, &[("text", "FAIL")])), ["failed"]);
+}
+
+#[test]
+fn invalid_parameters_of_lists_are_refused() {
+    for (name, value, text) in
+        [("after", "x", TEXTS.list), ("limit", "x", "`limit` must be a whole number")]
+    {
+        let request = Request::new("GET", "/api/threads").with_query(name, value);
+        let refusal = refused(host().run(|| CHAT.list(&request)));
+        assert_eq!(refusal, (Some(400), text.to_owned()), "{name}");
+    }
+}
+
+fn title(body: &Value) -> Request {
+    Request::new("PATCH", "/api/threads/done").with_body(body.to_string())
+}
+
+#[test]
+fn conversations_are_renamed() {
+    let host = host();
+    let longest = "\u{957f}".repeat(200);
+    for (title_text, shown) in [(" Tea\n", "Tea"), (longest.as_str(), longest.as_str())] {
+        host.run(|| CHAT.rename("done", &title(&json!({ "title": title_text })))).unwrap();
+        let page = listed(&host, &[]);
+        assert_eq!((ids(&page)[0], &page["threads"][0]["title"]), ("done", &json!(shown)));
+    }
+    let too_long = "\u{957f}".repeat(201);
+    for body in [json!({}), json!({"title": 7}), json!({"title": " "}), json!({"title": too_long})]
+    {
+        let refusal = refused(host.run(|| CHAT.rename("done", &title(&body))));
+        assert_eq!(refusal, (Some(400), TEXTS.title.to_owned()), "{body}");
+    }
+}
+
+#[test]
+fn deleted_conversations_are_not_listed() {
+    let host = host();
+    for id in ["running", "failed"] {
+        host.run(|| CHAT.delete(id)).unwrap();
+    }
+    assert_eq!(ids(&listed(&host, &[])), ["done", "empty"]);
+    let run = RunRef { thread_id: "running".to_owned(), run_id: "run-7".to_owned() };
+    assert_eq!(host.cancelled(), [run]);
+}
+
+#[test]
 fn threads_of_other_graphs_are_not_found() {
     let missing = (Some(404), TEXTS.missing.to_owned());
     for id in ["nobody", "foreign", ""] {
         host().run(|| {
+            assert_eq!(refused(CHAT.rename(id, &title(&json!({"title": "Tea"})))), missing, "{id}");
+            assert_eq!(refused(CHAT.delete(id)), missing, "{id}");
             assert_eq!(refused(CHAT.show(id)), missing, "{id}");
             assert_eq!(refused(CHAT.join(id)), missing, "{id}");
             assert_eq!(refused(CHAT.cancel(id)), missing, "{id}");
