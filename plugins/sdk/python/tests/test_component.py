@@ -264,6 +264,8 @@ class Imports(Case):
             "runs.cancel": lambda: runs.cancel(runs.RunRef("a", "b")),
             "runs.thread": lambda: runs.thread("a"),
             "runs.delete-thread": lambda: runs.delete_thread("a"),
+            "runs.threads": lambda: runs.ThreadSearch().run(),
+            "runs.update-thread": lambda: runs.update_thread("a", {}),
             "runs.events": lambda: runs.events("a", 0, 1),
             "sql.query": lambda: sql.database("a").query("b"),
             "sql.execute": lambda: sql.database("a").execute("b"),
@@ -424,6 +426,16 @@ class Imports(Case):
         self.assertEqual(
             (sent.answers, sent.on_failure), ([("q", "true")], raw_runs.OnFailure_Reopen())
         )
+        summary = raw_runs.ThreadSummary("t", "g", "idle", None, 1, 2, '{"n": 1}', [("a", "2")])
+        self.host("runs.threads", raw_runs.ThreadPage([summary], "next"))
+        page = runs.ThreadSearch("g", metadata={"n": 1}, limit=3).run()
+        expected = runs.ThreadSummary("t", "g", "idle", None, 1, 2, {"n": 1}, {"a": 2})
+        self.assertEqual(page, runs.ThreadPage([expected], "next"))
+        request = raw_runs.ThreadSearch("g", None, '{"n":1}', None, 3, [])
+        self.assertEqual(self.calls[-1][1], (request,))
+        self.host("runs.update-thread")
+        runs.update_thread("t", {"n": 2})
+        self.assertEqual(self.calls[-1][1], ("t", '{"n":2}', []))
         self.host("memory.search", [raw_memory.Item(["a"], "k", "[1]", 1, 2, 0.5)])
         (item,) = memory.Search(["a"], filter={"n": 1}).run()
         self.assertEqual((item.value, item.score), ([1], 0.5))

@@ -300,6 +300,46 @@ class Runs(unittest.TestCase):
             runs.delete_thread("t")
             self.assertIsNone(runs.thread("t"))
 
+    def test_threads_are_listed_in_pages(self) -> None:
+        def ids(**conditions: Any) -> str:
+            page = runs.ThreadSearch(**conditions).run()
+            return "".join(thread.thread_id for thread in page.threads)
+
+        tea = {"title": "Tea", "of": {"id": 7, "new": True}}
+        host = FakeHost()
+        for id, graph, updated_ms, metadata in (
+            ("a", "notes", 1, tea),
+            ("b", "notes", 5, {"title": "Coffee"}),
+            ("c", "other", 5, {}),
+        ):
+            host.thread(
+                runs.Thread(id, graph, "idle", updated_ms=updated_ms, metadata={**metadata})
+            )
+        with host:
+            for conditions, expected in (
+                ({}, "bca"),
+                ({"graph": "notes"}, "ba"),
+                ({"text": "TEA"}, "a"),
+                ({"metadata": {"of": {"id": 7}}}, "a"),
+                ({"metadata": {"of": 7}}, ""),
+                ({"limit": 0}, "b"),
+            ):
+                self.assertEqual(ids(**conditions), expected, conditions)
+            page = runs.ThreadSearch(limit=2).run()
+            self.assertEqual(ids(limit=2, after=page.next), "a")
+            runs.update_thread("a", {"title": "Green tea"})
+            self.assertEqual(ids(), "abc")
+            thread = runs.thread("a")
+            assert thread is not None
+            self.assertEqual(thread.metadata, {**tea, "title": "Green tea"})
+            for call, code in (
+                (lambda: runs.update_thread("nobody", {}), "not-found"),
+                (lambda: runs.ThreadSearch(after="x").run(), "invalid"),
+            ):
+                with self.assertRaises(Failure) as raised:
+                    call()
+                self.assertEqual(raised.exception.code, code)
+
     def test_events_are_read_as_types(self) -> None:
         def read(**event: Any) -> Any:
             return runs.Event.read({"seq": 1, "at_ms": 2, "run": "r", **event}).kind

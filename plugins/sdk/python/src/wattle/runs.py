@@ -1,4 +1,4 @@
-"""Threads and runs of the plugin's own app: start, resume, cancel and read them."""
+"""Threads and runs of the plugin's own app: start, resume, cancel, read and list them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ __all__ = [
     "Streamed",
     "TaskFinished",
     "Thread",
+    "ThreadPage",
+    "ThreadSearch",
+    "ThreadSummary",
     "Write",
     "cancel",
     "delete_thread",
@@ -51,6 +54,8 @@ __all__ = [
     "resume",
     "start",
     "thread",
+    "threads",
+    "update_thread",
     "wait",
 ]
 
@@ -276,6 +281,67 @@ class Thread:
         return _channel(self.state, name, of)
 
 
+@dataclass
+class ThreadSearch:
+    """A search for threads, newest update first. All conditions must hold."""
+
+    graph: str | None = None
+    """Only threads of this graph."""
+    text: str | None = None
+    """Only threads that contain this text in their id, newest run, app, graph, failure or in a text
+    of their metadata. Letters match in either case. At most 512 bytes."""
+    metadata: dict[str, Any] | None = None
+    """Only threads whose metadata contains these fields. Nested objects may have additional
+    fields."""
+    after: str | None = None
+    """The `ThreadPage.next` of the page before."""
+    limit: int = 50
+    """Maximum number of threads in the page, at least one."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Extension fields."""
+
+    def run(self) -> ThreadPage:
+        """Runs the search.
+
+        Raises `invalid` if the text is too long or if no page has the position, `unsupported` in a
+        node.
+        """
+        return threads(self)
+
+
+@dataclass
+class ThreadSummary:
+    """A thread in a list: a `Thread` without its state."""
+
+    thread_id: str
+    """Id of the thread."""
+    graph: str
+    """Name of the graph."""
+    status: str
+    """`idle`, `running`, `interrupted` or `error`."""
+    run_id: str | None = None
+    """Id of the newest run."""
+    created_ms: int = 0
+    """Time of creation, in milliseconds since 1970."""
+    updated_ms: int = 0
+    """Time of the last change, in milliseconds since 1970."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Metadata of the thread."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Extension fields."""
+
+
+@dataclass
+class ThreadPage:
+    """A page of a list of threads."""
+
+    threads: list[ThreadSummary]
+    """The threads, newest update first. A page may be short or empty although another one
+    follows."""
+    next: str | None = None
+    """Position after the page; `None` at the end of the list."""
+
+
 def _channel(state: dict[str, Any], name: str, of: Any) -> Any:
     value = state.get(name)
     return None if value is None else _schema.decode(f"channel `{name}`", of, value)
@@ -314,6 +380,35 @@ def thread(thread_id: str) -> Thread | None:
 def delete_thread(thread_id: str) -> None:
     """Deletes a thread and all its data."""
     _host.interface("runs").delete_thread(thread_id)
+
+
+def threads(search: ThreadSearch) -> ThreadPage:
+    """Lists threads of the request's tenant, newest update first.
+
+    For a request without a tenant, lists those without one.
+
+    >>> from wattle.testing import FakeHost
+    >>> host = FakeHost().thread(Thread("a", "notes", "idle")).thread(Thread("b", "notes", "idle"))
+    >>> with host:
+    ...     update_thread("b", {"title": "Tea"})
+    ...     page = threads(ThreadSearch("notes", limit=1))
+    ...     rest = threads(ThreadSearch("notes", after=page.next))
+    >>> [thread.metadata for thread in page.threads]
+    [{'title': 'Tea'}]
+    >>> [thread.thread_id for thread in rest.threads], rest.next
+    (['a'], None)
+    """
+    return cast(ThreadPage, _host.interface("runs").threads(search))
+
+
+def update_thread(thread_id: str, metadata: dict[str, Any]) -> None:
+    """Adds metadata to a thread. Each field replaces the field of the same name.
+
+    The thread moves to the beginning of lists. Raises `not-found` if the thread does not exist or
+    has expired, `limit` if the metadata becomes too large, `busy` if a run of the thread is active
+    on another host.
+    """
+    _host.interface("runs").update_thread(thread_id, metadata)
 
 
 def events(thread_id: str, after: int, limit: int) -> list[Any]:

@@ -8,7 +8,18 @@ from wit_world.imports import runs as raw
 
 from wattle import _json
 from wattle._wire._convert import call, extra, failure, kind, raw_extra, text, value, variant
-from wattle.runs import EndedRun, Interrupt, Outcome, Resume, RunRef, Start, Thread
+from wattle.runs import (
+    EndedRun,
+    Interrupt,
+    Outcome,
+    Resume,
+    RunRef,
+    Start,
+    Thread,
+    ThreadPage,
+    ThreadSearch,
+    ThreadSummary,
+)
 
 
 def start(request: Start) -> RunRef:
@@ -71,6 +82,27 @@ def delete_thread(thread_id: str) -> None:
     call(raw.delete_thread, thread_id)
 
 
+def threads(search: ThreadSearch) -> ThreadPage:
+    """Lists threads."""
+    page = call(
+        raw.threads,
+        raw.ThreadSearch(
+            search.graph,
+            search.text,
+            text("the metadata", search.metadata),
+            search.after,
+            search.limit,
+            raw_extra(search.extra),
+        ),
+    )
+    return ThreadPage([_summary(it) for it in page.threads], page.next)
+
+
+def update_thread(thread_id: str, metadata: dict[str, Any]) -> None:
+    """Adds metadata to a thread."""
+    call(raw.update_thread, thread_id, _json.write("the metadata", metadata), [])
+
+
 def events(thread_id: str, after: int, limit: int) -> list[Any]:
     """Reads events."""
     return [value(event) for event in call(raw.events, thread_id, after, limit)]
@@ -78,6 +110,19 @@ def events(thread_id: str, after: int, limit: int) -> list[Any]:
 
 def _run(of: raw.RunRef) -> RunRef:
     return RunRef(of.thread_id, of.run_id)
+
+
+def _summary(of: raw.ThreadSummary) -> ThreadSummary:
+    return ThreadSummary(
+        of.thread_id,
+        of.graph,
+        of.status,
+        of.run_id,
+        of.created_ms,
+        of.updated_ms,
+        value(of.metadata),
+        extra(of.extra),
+    )
 
 
 def _interrupt(of: raw.InterruptInfo) -> Interrupt:

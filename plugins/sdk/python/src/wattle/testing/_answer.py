@@ -20,6 +20,7 @@ from wattle.failure import Failure
 from wattle.message import Reasoning, ToolCall
 from wattle.runs import PAGE_EVENTS, RunRef
 from wattle.sql import Executed, Rows
+from wattle.testing import _threads
 from wattle.testing._memory import MEMORY
 from wattle.testing._record import Logged, SqlAnswer, Statement
 from wattle.testing._state import current, find, play
@@ -321,6 +322,8 @@ INTERFACES: dict[str, Any] = {
         cancel=lambda run: current().cancelled.append(run),
         thread=lambda thread_id: current().state.threads.get(thread_id),
         delete_thread=lambda thread_id: current().state.threads.pop(thread_id, None),
+        threads=_threads.search,
+        update_thread=_threads.update,
         events=_events,
     ),
     "settings": SimpleNamespace(get=_setting, all=lambda: json.dumps(current().state.settings)),
