@@ -343,6 +343,32 @@ describe("runs", () => {
     expect(host.started()).toEqual([]);
   });
 
+  test("threads are listed in pages, and an updated one comes first", () => {
+    const tea = { title: "Tea", of: { id: 7, new: true } };
+    const host = new FakeHost()
+      .thread({ threadId: "a", graph: "notes", updatedMs: 1, metadata: tea })
+      .thread({ threadId: "b", graph: "notes", updatedMs: 5, metadata: { title: "Coffee" } })
+      .thread({ threadId: "c", graph: "other", updatedMs: 5 });
+    const ids = (search: runs.ThreadSearchOptions = {}) =>
+      host.run(() => runs.threads(search).threads.map(({ threadId }) => threadId)).join("");
+    expect(ids()).toBe("bca");
+    expect(ids({ graph: "notes" })).toBe("ba");
+    expect(ids({ text: "TEA" })).toBe("a");
+    expect(ids({ metadata: { of: { id: 7 } } })).toBe("a");
+    expect(ids({ metadata: { of: 7 } })).toBe("");
+    expect(ids({ limit: 0 })).toBe("b");
+    const { next } = host.run(() => runs.threads({ limit: 2 }));
+    expect(ids({ limit: 2, after: next })).toBe("a");
+    host.run(() => {
+      runs.updateThread("a", { title: "Green tea" });
+      expect(runs.thread("a")?.metadata).toEqual({ ...tea, title: "Green tea" });
+      expect(thrown(() => runs.updateThread("nobody", {})).code).toBe("not-found");
+      expect(thrown(() => runs.updateThread("a", "x")).code).toBe("invalid");
+      expect(thrown(() => runs.threads({ after: "x" })).code).toBe("invalid");
+    });
+    expect(ids()).toBe("abc");
+  });
+
   test("events have types, and unknown ones are kept", () => {
     const base = { seq: 1, at_ms: 2, run: "r" };
     const ended = runs.readEvent({ ...base, type: "run_ended", status: "completed" });

@@ -390,4 +390,21 @@ describe("other interfaces", () => {
     };
     expect(calls.at(-1)).toEqual(["runs.resume", [request]]);
   });
+
+  test("threads are listed and updated", () => {
+    const thread = { threadId: "t", graph: "g", status: "idle", createdMs: 1n, updatedMs: 2 };
+    host((name) => {
+      if (name !== "runs.threads") return undefined;
+      return { threads: [{ ...thread, runId: null, metadata: '{"a":1}', extra: [] }], next: "n" };
+    });
+    const search = { graph: "g", text: undefined, after: undefined, limit: 3, extra: {} };
+    expect(runs.threads({ ...search, metadata: { a: 1 } })).toEqual({
+      threads: [{ ...thread, runId: undefined, createdMs: 1, metadata: { a: 1 }, extra: {} }],
+      next: "n",
+    });
+    const request = { graph: "g", text: null, metadata: '{"a":1}', after: null };
+    expect(calls.at(-1)).toEqual(["runs.threads", [{ ...request, limit: 3, extra: [] }]]);
+    runs.updateThread("t", { a: 2 });
+    expect(calls.at(-1)).toEqual(["runs.updateThread", ["t", '{"a":2}', []]]);
+  });
 });

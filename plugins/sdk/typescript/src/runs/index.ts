@@ -1,4 +1,4 @@
-// Threads and runs of the plugin's own app: start, resume, cancel and read them.
+// Threads and runs of the plugin's own app: start, resume, cancel, read and list them.
 
 export {
   type Called,
@@ -16,6 +16,14 @@ export {
   type Streamed,
   type TaskFinished,
 } from "./event.ts";
+export {
+  type ThreadPage,
+  type ThreadSearch,
+  type ThreadSearchOptions,
+  type ThreadSummary,
+  threads,
+  updateThread,
+} from "./list.ts";
 export {
   cancel,
   deleteThread,

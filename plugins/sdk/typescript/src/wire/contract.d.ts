@@ -583,11 +583,38 @@ declare module "wattle:plugin/runs@0.1.0" {
     extra: Extra;
   }
 
+  export interface ThreadSearch {
+    graph: Option<string>;
+    text: Option<string>;
+    metadata: Option<Json>;
+    after: Option<string>;
+    limit: number;
+    extra: Extra;
+  }
+
+  export interface ThreadSummary {
+    threadId: string;
+    graph: string;
+    status: string;
+    runId?: Option<string>;
+    createdMs: Integer;
+    updatedMs: Integer;
+    metadata: Json;
+    extra: Extra;
+  }
+
+  export interface ThreadPage {
+    threads: ThreadSummary[];
+    next?: Option<string>;
+  }
+
   export function start(request: StartRequest): RunRef;
   export function resume(request: ResumeRequest): RunRef;
   export function wait(run: RunRef): EndedRun;
   export function cancel(run: RunRef): void;
   export function thread(threadId: string): Option<ThreadInfo>;
   export function deleteThread(threadId: string): void;
+  export function threads(search: ThreadSearch): ThreadPage;
+  export function updateThread(threadId: string, metadata: Json, extra: Extra): void;
   export function events(threadId: string, after: Integer, limit: number): Json[];
 }

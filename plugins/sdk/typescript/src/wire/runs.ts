@@ -10,6 +10,9 @@ import {
   type RunRef,
   type Start,
   Thread,
+  type ThreadPage,
+  type ThreadSearch,
+  type ThreadSummary,
 } from "../runs/index.ts";
 import { call, extra, failure, option, rawExtra, rawOption, same, text, value } from "./convert.ts";
 
@@ -73,6 +76,24 @@ export function deleteThread(threadId: string): void {
   call(() => raw.deleteThread(threadId));
 }
 
+export function threads(search: ThreadSearch): ThreadPage {
+  const page = call(() =>
+    raw.threads({
+      graph: rawOption(search.graph, same),
+      text: rawOption(search.text, same),
+      metadata: rawOption(search.metadata, text),
+      after: rawOption(search.after, same),
+      limit: search.limit,
+      extra: rawExtra(search.extra),
+    }),
+  );
+  return { threads: page.threads.map(summary), next: option(page.next, same) };
+}
+
+export function updateThread(threadId: string, metadata: Json): void {
+  call(() => raw.updateThread(threadId, text(metadata), []));
+}
+
 export function events(threadId: string, after: number, limit: number): Json[] {
   return call(() => raw.events(threadId, after, limit)).map(value);
 }
@@ -88,6 +109,19 @@ function outcome(result: raw.RunResult): Outcome {
     default:
       return { type: result.tag };
   }
+}
+
+function summary(thread: raw.ThreadSummary): ThreadSummary {
+  return {
+    threadId: thread.threadId,
+    graph: thread.graph,
+    status: thread.status,
+    runId: option(thread.runId, same),
+    createdMs: Number(thread.createdMs),
+    updatedMs: Number(thread.updatedMs),
+    metadata: value(thread.metadata),
+    extra: extra(thread.extra),
+  };
 }
 
 function interrupt(info: raw.InterruptInfo): Interrupt {
