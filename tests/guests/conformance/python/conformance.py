@@ -253,7 +253,13 @@ class Order:
 def order(request: Request) -> Response:
     """Counts the words of an order."""
     ended = runs.Start("words", {"text": request.json(Order).text}).start_and_wait()
-    response = Response.json(201, {"shop": request.param("shop"), "words": ended.state["words"]})
+    shop = request.param("shop")
+    # The handler also notes the shop at the thread and lists the orders of the shop.
+    runs.update_thread(ended.run.thread_id, {"shop": shop})
+    page = runs.ThreadSearch("words", metadata={"shop": shop}).run()
+    orders = [thread.metadata for thread in page.threads]
+    body = {"orders": orders, "shop": shop, "words": ended.state["words"]}
+    response = Response.json(201, body)
     return response.with_header("x-mark", "a")
 
 

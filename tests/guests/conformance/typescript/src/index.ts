@@ -331,9 +331,14 @@ const order = handler(
   { doc: "Counts the words of an order.", body: Order },
   (request) => {
     const { text } = request.json();
-    const { state } = runs.startAndWait({ graph: "words", input: { text } });
+    const { run, state } = runs.startAndWait({ graph: "words", input: { text } });
     const { words } = z.object({ words: z.int() }).parse(state);
-    const response = Response.json(201, { shop: request.param("shop"), words });
+    const shop = request.param("shop");
+    // The handler also notes the shop at the thread and lists the orders of the shop.
+    runs.updateThread(run.threadId, { shop });
+    const { threads } = runs.threads({ graph: "words", metadata: { shop } });
+    const orders = threads.map(({ metadata }) => metadata);
+    const response = Response.json(201, { orders, shop, words });
     return response.withHeader("x-mark", "a");
   },
 );
