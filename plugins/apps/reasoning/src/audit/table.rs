@@ -57,7 +57,7 @@ pub(crate) fn append(
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct TraceEvent {
     id: i64,
-    pub(crate) seq: i64,
+    seq: i64,
     turn_id: Option<String>,
     step: String,
     event_type: String,
@@ -95,7 +95,20 @@ struct TraceError {
     message: Option<String>,
 }
 
+/// Consecutive rows.
+pub(crate) struct TracePage {
+    pub(crate) events: Vec<TraceEvent>,
+    /// Number of the last row if further ones may follow.
+    pub(crate) next_after: Option<i64>,
+}
+
 /// Returns up to `limit` rows with numbers greater than `after`, in ascending order.
-pub(crate) fn list(session_id: &str, after: i64, limit: i64) -> Result<Vec<TraceEvent>, Failure> {
-    sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?.read_all()
+pub(crate) fn list(session_id: &str, after: i64, limit: i64) -> Result<TracePage, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?;
+    // A page without a row has no number at which the next one begins.
+    let rows = if rows.is_empty() { rows.whole()? } else { rows };
+    let has_more = rows.truncated || i64::try_from(rows.len()) == Ok(limit);
+    let events: Vec<TraceEvent> = rows.read_all()?;
+    let next_after = events.last().filter(|_| has_more).map(|last| last.seq);
+    Ok(TracePage { events, next_after })
 }
