@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{
-    Deserialize, Extra, Failure, JsonSchema, Serialize, Value, clock, params, sql,
+    Deserialize, Extra, Failure, JsonSchema, Serialize, Value, clock, json, params, sql,
 };
 use wattle_plugin::redact;
 use wattle_plugin::sql::Transaction;
@@ -102,13 +102,30 @@ pub(crate) struct TracePage {
     pub(crate) next_after: Option<i64>,
 }
 
-/// Returns up to `limit` rows with numbers greater than `after`, in ascending order.
-pub(crate) fn list(session_id: &str, after: i64, limit: i64) -> Result<TracePage, Failure> {
+/// Returns up to `limit` rows with numbers greater than `after`, in ascending order, of which all
+/// but the first fit into `room` bytes of JSON.
+pub(crate) fn list(
+    session_id: &str,
+    after: i64,
+    limit: i64,
+    mut room: usize,
+) -> Result<TracePage, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?;
     // A page without a row has no number at which the next one begins.
     let rows = if rows.is_empty() { rows.whole()? } else { rows };
-    let has_more = rows.truncated || i64::try_from(rows.len()) == Ok(limit);
-    let events: Vec<TraceEvent> = rows.read_all()?;
+    let mut has_more = rows.truncated || i64::try_from(rows.len()) == Ok(limit);
+    let mut events: Vec<TraceEvent> = Vec::new();
+    for row in rows.iter() {
+        let event: TraceEvent = row.read()?;
+        // Includes the comma after the event.
+        let bytes = json!(event).to_string().len() + 1;
+        if bytes > room && !events.is_empty() {
+            has_more = true;
+            break;
+        }
+        room = room.saturating_sub(bytes);
+        events.push(event);
+    }
     let next_after = events.last().filter(|_| has_more).map(|last| last.seq);
     Ok(TracePage { events, next_after })
 }

@@ -14,6 +14,9 @@ const LIMIT: i64 = 1_000;
 /// Maximum number of rows in a response, since each row can contain a prompt.
 const MAX_LIMIT: i64 = 5_000;
 
+/// Maximum size of the rows in a response, in bytes. The whole response may have 4 MiB.
+const PAGE_BYTES: usize = 15 << 18;
+
 /// A page of the audit trail.
 #[derive(Serialize, JsonSchema)]
 struct Trace {
@@ -34,7 +37,8 @@ pub(crate) fn trace(request: &Request) -> Result<Response, Failure> {
         let after = number(request, "after")?.unwrap_or(0).max(0);
         let limit = number(request, "limit")?.unwrap_or(LIMIT).clamp(1, MAX_LIMIT);
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
-        let TracePage { events, next_after } = audit::list(&session.id, after, limit)?;
+        let page = audit::list(&session.id, after, limit, PAGE_BYTES)?;
+        let TracePage { events, next_after } = page;
         Ok(Trace { session_id: session.id, status: session.status, events, next_after })
     })
 }
@@ -59,6 +63,12 @@ mod tests {
 
     /// A host with a session that has `count` rows, of which a result has at most `most`.
     fn host(count: i64, most: usize) -> FakeHost {
+        host_with_payloads(count, most, 0)
+    }
+
+    /// A host like [`host`], whose rows have payloads of a number of bytes.
+    fn host_with_payloads(count: i64, most: usize, bytes: usize) -> FakeHost {
+        let payload = json!({ "result": "x".repeat(bytes) }).to_string();
         testing::host().sql(move |statement| {
             if statement.text.contains("FROM reasoning_session") {
                 let session = params!["s", "completed", "{}", 0, "t", "t"];
@@ -71,7 +81,7 @@ mod tests {
             };
             let numbers = (after + 1..=count).take(usize::try_from(limit).unwrap());
             let event =
-                |seq: i64| params![seq, seq, None::<&str>, "llm", "llm_prompt_sent", "{}", "t"];
+                |seq: i64| params![seq, seq, None::<&str>, "llm", "llm_prompt_sent", &payload, "t"];
             let mut events: Vec<_> = numbers.map(event).collect();
             let truncated = events.len() > most;
             events.truncate(most);
@@ -111,5 +121,16 @@ mod tests {
         assert_eq!(pages(&host(5, 2), 4), [vec![1, 2], vec![3, 4], vec![5]]);
         // A single row is larger than a result.
         assert_eq!(get(&host(1, 0), &json!(0), 4).status, 500);
+    }
+
+    #[test]
+    fn pages_fit_into_a_response() {
+        for (bytes, expected) in [
+            (1 << 20, vec![vec![1, 2, 3], vec![4, 5]]),
+            // Each page has a row, however large.
+            (4 << 20, (1..=5).map(|seq| vec![seq]).collect()),
+        ] {
+            assert_eq!(pages(&host_with_payloads(5, 9, bytes), 9), expected, "{bytes}");
+        }
     }
 }
