@@ -18,7 +18,9 @@ pub(crate) use self::clarification::{
 use self::record::{DEFAULT_TENANT, set_status};
 pub(crate) use self::record::{Session, Status, find, status};
 pub(crate) use self::sync::{adopt, sync};
-pub(crate) use self::turn::{TurnRow, TurnView, WholeTurn, newest_turn, next_turn_no, turns};
+pub(crate) use self::turn::{
+    TurnRow, TurnView, WholeTurn, find_turn, newest_turn, next_turn_no, turns,
+};
 use crate::audit::{self, Row, Turns};
 use crate::{DATABASE, time};
 

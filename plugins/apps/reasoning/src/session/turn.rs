@@ -17,6 +17,12 @@ const INSERT: &str = "INSERT INTO reasoning_turn \
 const SELECT: &str = "SELECT id, turn_no, status, user_input, result_json AS result, \
     error_json AS error FROM reasoning_turn WHERE session_id = $1 ORDER BY turn_no";
 
+const SELECT_NEWEST: &str = "SELECT id, turn_no, status, user_input, result_json AS result, \
+    error_json AS error FROM reasoning_turn WHERE session_id = $1 ORDER BY turn_no DESC LIMIT 1";
+
+const SELECT_ONE: &str = "SELECT id, turn_no, status, user_input, result_json AS result, \
+    error_json AS error FROM reasoning_turn WHERE session_id = $1 AND id = $2";
+
 const SET_STATUS: &str = "UPDATE reasoning_turn SET status = $1, updated_at = $2 WHERE id = $3";
 
 const SETTLE: &str = "UPDATE reasoning_turn SET status = $1, result_json = $2, error_json = $3, \
@@ -108,15 +114,23 @@ impl TurnRow {
 }
 
 /// Returns the turns of a session in order.
+///
+/// # Errors
+///
+/// `limit` if the host truncates them, because results of turns can be large.
 pub(crate) fn turns(session_id: &str) -> Result<Vec<TurnRow>, Failure> {
-    sql::database(DATABASE).query(SELECT, params![session_id])?.read_all()
+    sql::database(DATABASE).query(SELECT, params![session_id])?.whole()?.read_all()
 }
 
 /// Returns the newest turn of a session. Every session has a turn.
 pub(crate) fn newest_turn(session_id: &str) -> Result<TurnRow, Failure> {
-    turns(session_id)?
-        .pop()
-        .ok_or_else(|| Failure::not_found(format!("session `{session_id}` has no turn")))
+    let newest = sql::database(DATABASE).query(SELECT_NEWEST, params![session_id])?.read_first()?;
+    newest.ok_or_else(|| Failure::not_found(format!("session `{session_id}` has no turn")))
+}
+
+/// Returns a turn of a session.
+pub(crate) fn find_turn(session_id: &str, turn_id: &str) -> Result<Option<TurnRow>, Failure> {
+    sql::database(DATABASE).query(SELECT_ONE, params![session_id, turn_id])?.read_first()
 }
 
 /// Returns the number of the next turn.
@@ -154,4 +168,47 @@ pub(super) fn merge(
     let merged = format!("{}\n[clarification] {answer}", turn.user_input);
     let row = params![merged, status::CREATED, time::now(), &turn.id];
     transaction.execute(MERGE, row).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{params, sql};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{find_turn, newest_turn, turns};
+
+    /// A host with a session of three turns, of which a result has two at most.
+    fn host() -> FakeHost {
+        FakeHost::new().sql(|statement| {
+            let row = |id: &str, no: i64| params![id, no, "completed", "q", "{}", None::<&str>];
+            let mut rows = vec![row("a", 1), row("b", 2), row("c", 3)];
+            if let Some(id) = statement.parameters.get(1) {
+                rows.retain(|row| row[0] == *id);
+            }
+            if statement.text.contains("DESC") {
+                rows.reverse();
+            }
+            if statement.text.contains("LIMIT 1") {
+                rows.truncate(1);
+            }
+            let truncated = rows.len() > 2;
+            rows.truncate(2);
+            let columns = ["id", "turn_no", "status", "user_input", "result", "error"];
+            Ok(sql::Rows { truncated, ..sql::Rows::new(columns, rows) }.into())
+        })
+    }
+
+    #[test]
+    fn turns_of_a_long_session_are_found() {
+        host().run(|| {
+            assert_eq!(newest_turn("s").unwrap().id, "c");
+            assert_eq!(find_turn("s", "c").unwrap().unwrap().turn_no, 3);
+            assert!(find_turn("s", "d").unwrap().is_none());
+        });
+    }
+
+    #[test]
+    fn some_of_the_turns_are_not_all() {
+        assert_eq!(host().run(|| turns("s")).unwrap_err().code, "limit");
+    }
 }

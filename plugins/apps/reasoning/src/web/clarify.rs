@@ -64,9 +64,8 @@ pub(crate) fn clarify(request: &Request) -> Result<Response, Failure> {
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
         let none = || refuse(BAD_REQUEST, "会话没有待回答的澄清问题");
         let asked = session::pending(&session)?.ok_or_else(none)?;
-        let turns = session::turns(&session.id)?;
-        let turn = turns.iter().find(|turn| turn.id == asked.turn_id).ok_or_else(none)?;
-        if !session::answer(&session, turn, &asked, &body.answer, text)? {
+        let turn = session::find_turn(&session.id, &asked.turn_id)?.ok_or_else(none)?;
+        if !session::answer(&session, &turn, &asked, &body.answer, text)? {
             return Err(none());
         }
         let clarification =

@@ -88,7 +88,6 @@ fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Outco
     session::adopt(&session.id, &run.run_id, turn)?;
     runs::wait(&run)?;
     let (session, _) = session::sync(tenant, session)?;
-    let turns = session::turns(&session.id)?;
-    let turn = turns.iter().find(|known| known.id == turn.id);
-    outcome(&session, turn.ok_or_else(|| Failure::internal("the turn is gone"))?)
+    let turn = session::find_turn(&session.id, &turn.id)?;
+    outcome(&session, &turn.ok_or_else(|| Failure::internal("the turn is gone"))?)
 }
