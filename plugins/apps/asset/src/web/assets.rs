@@ -104,8 +104,10 @@ fn list<R: Stored>(request: &Request, select: &str) -> Result<Response, Failure>
     };
     let rows =
         sql::database(DATABASE).query(select, params![portfolio, before, i64::from(limit) + 1])?;
+    // A page without a row has no id at which the next one begins.
+    let rows = if rows.is_empty() { rows.whole()? } else { rows };
     let mut items: Vec<R> = rows.iter().map(R::read).collect::<Result<_, _>>()?;
-    let has_more = items.len() > limit as usize;
+    let has_more = rows.truncated || items.len() > limit as usize;
     items.truncate(limit as usize);
     let next_before = items.last().filter(|_| has_more).map(R::id);
     Response::json(200, &Page { items, next_before })
@@ -193,9 +195,15 @@ mod tests {
 
     /// A database with three holdings.
     fn host() -> FakeHost {
-        FakeHost::new().sql(|_| {
-            let row = |id: i64| params![id, "AAPL", "苹果", 2.5, 9.0, "USD", "r", 1_i64, "t"];
-            Ok(sql::Rows::new(COLUMNS, vec![row(3), row(2), row(1)]).into())
+        holdings_of(vec![3, 2, 1], false)
+    }
+
+    /// A database whose result has holdings with these ids.
+    fn holdings_of(ids: Vec<i64>, truncated: bool) -> FakeHost {
+        FakeHost::new().sql(move |_| {
+            let row = |id: &i64| params![*id, "AAPL", "苹果", 2.5, 9.0, "USD", "r", 1_i64, "t"];
+            let rows = sql::Rows::new(COLUMNS, ids.iter().map(row).collect());
+            Ok(sql::Rows { truncated, ..rows }.into())
         })
     }
 
@@ -218,6 +226,16 @@ mod tests {
         let (_, whole) = get(&host, &[("limit", "3"), ("before", "9")]);
         assert_eq!(whole["nextBefore"], Value::Null);
         assert_eq!(host.statements()[1].parameters, params![-1_i64, 9_i64, 4_i64]);
+    }
+
+    #[test]
+    fn truncated_result_is_not_the_last_page() {
+        let (status, body) = get(&holdings_of(vec![3, 2], true), &[("limit", "3")]);
+        assert_eq!((status, &body["nextBefore"]), (200, &json!(2)));
+        // A single row is larger than a result.
+        let host = holdings_of(Vec::new(), true);
+        let request = Request::new("GET", "/api/holdings");
+        assert_eq!(host.run(|| holdings(&request)).unwrap_err().code, "limit");
     }
 
     #[test]
