@@ -1,9 +1,9 @@
 //! `GET /api/operations` and `GET /api/holdings`: pages of the stored rows, newest first.
 
+use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{
-    Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
+    Deserialize, Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
 };
-use wattle_plugin::sql::Row;
 use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
 use crate::DATABASE;
@@ -39,7 +39,7 @@ struct Page<R> {
 }
 
 /// A stored trade.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Operation {
     id: i64,
@@ -59,7 +59,7 @@ struct Operation {
 }
 
 /// A stored holding.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Holding {
     id: i64,
@@ -71,12 +71,6 @@ struct Holding {
     risk_category: String,
     portfolio_id: i64,
     created_at: String,
-}
-
-/// A row of a table.
-trait Stored: Sized + Serialize {
-    fn read(row: Row<'_>) -> Result<Self, Failure>;
-    fn id(&self) -> i64;
 }
 
 /// Lists trades.
@@ -95,7 +89,10 @@ pub(crate) fn holdings(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorDocument>(request, || list::<Holding>(request, SELECT_HOLDINGS))
 }
 
-fn list<R: Stored>(request: &Request, select: &str) -> Result<Response, Failure> {
+fn list<R: DeserializeOwned + Serialize>(
+    request: &Request,
+    select: &str,
+) -> Result<Response, Failure> {
     let (Some(portfolio), Some(before), Some(limit)) =
         (id(request, "portfolioId"), id(request, "before"), limit(request))
     else {
@@ -105,12 +102,11 @@ fn list<R: Stored>(request: &Request, select: &str) -> Result<Response, Failure>
     let rows =
         sql::database(DATABASE).query(select, params![portfolio, before, i64::from(limit) + 1])?;
     // A page without a row has no id at which the next one begins.
-    let rows = if rows.is_empty() { rows.whole()? } else { rows };
-    let mut items: Vec<R> = rows.iter().map(R::read).collect::<Result<_, _>>()?;
-    let has_more = rows.truncated || items.len() > limit as usize;
-    items.truncate(limit as usize);
-    let next_before = items.last().filter(|_| has_more).map(R::id);
-    Response::json(200, &Page { items, next_before })
+    let mut rows = if rows.is_empty() { rows.whole()? } else { rows };
+    let has_more = rows.truncated || rows.len() > limit as usize;
+    rows.values.truncate(limit as usize);
+    let next_before = rows.column("id")?.pop().filter(|_| has_more);
+    Response::json(200, &Page { items: rows.read_all::<R>()?, next_before })
 }
 
 /// Returns an id of the query string, or [`ANY`] without one. Returns `None` if the value is
@@ -128,49 +124,6 @@ fn limit(request: &Request) -> Option<u32> {
     match request.query("limit") {
         None | Some("") => Some(PAGE),
         Some(text) => text.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit)),
-    }
-}
-
-impl Stored for Operation {
-    fn read(row: Row<'_>) -> Result<Self, Failure> {
-        Ok(Self {
-            id: row.get("id")?,
-            ticker: row.get("ticker")?,
-            name: row.get("name")?,
-            action: row.get("action")?,
-            quantity: row.get("quantity")?,
-            price: row.get("price")?,
-            currency: row.get("currency")?,
-            traded_at: row.get("tradedAt")?,
-            memo: row.get("memo")?,
-            risk_category: row.get("riskCategory")?,
-            portfolio_id: row.get("portfolioId")?,
-            created_at: row.get("createdAt")?,
-        })
-    }
-
-    fn id(&self) -> i64 {
-        self.id
-    }
-}
-
-impl Stored for Holding {
-    fn read(row: Row<'_>) -> Result<Self, Failure> {
-        Ok(Self {
-            id: row.get("id")?,
-            ticker: row.get("ticker")?,
-            name: row.get("name")?,
-            quantity: row.get("quantity")?,
-            cost_price: row.get("costPrice")?,
-            currency: row.get("currency")?,
-            risk_category: row.get("riskCategory")?,
-            portfolio_id: row.get("portfolioId")?,
-            created_at: row.get("createdAt")?,
-        })
-    }
-
-    fn id(&self) -> i64 {
-        self.id
     }
 }
 

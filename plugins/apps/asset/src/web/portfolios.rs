@@ -3,7 +3,6 @@
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
 };
-use wattle_plugin::sql::Row;
 use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
 use crate::DATABASE;
@@ -23,24 +22,17 @@ struct NewPortfolio {
 }
 
 /// A portfolio.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 struct Portfolio {
     id: i64,
     name: String,
-}
-
-impl Portfolio {
-    fn read(row: Row<'_>) -> Result<Self, Failure> {
-        Ok(Self { id: row.get("id")?, name: row.get("name")? })
-    }
 }
 
 /// Lists the portfolios.
 #[handler(GET, "/api/portfolios", returns = Vec<Portfolio>)]
 pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![])?;
-    let portfolios: Vec<Portfolio> = rows.iter().map(Portfolio::read).collect::<Result<_, _>>()?;
-    Response::json(200, &portfolios)
+    Response::json(200, &rows.read_all::<Portfolio>()?)
 }
 
 /// Creates a portfolio.
@@ -54,7 +46,7 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
             return Err(refuse(status::BAD_REQUEST, "组合名称不能为空"));
         }
         let made = sql::database(DATABASE).execute(INSERT, params![name])?;
-        Response::json(200, &Portfolio::read(made.returned.one()?)?)
+        Response::json(200, &made.returned.one()?.read::<Portfolio>()?)
     })
 }
 
