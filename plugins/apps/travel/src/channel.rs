@@ -1,8 +1,9 @@
-//! The state channels, and the state that tools see.
+//! The state channels, the agent that talks, and the state that tools see.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_plugin::Failure;
+use wattle_plugin::chat::Agent;
 use wattle_plugin::prelude::ToolContext;
 
 use crate::block::Block;
@@ -32,6 +33,10 @@ pub(crate) const IMAGE_PLAN: &str = "image_plan";
 pub(crate) const HTML: &str = "html";
 /// The last output of every tool, without the page.
 pub(crate) const TOOL_OUTPUTS: &str = "tool_outputs";
+
+/// The nodes of the agent in `graph.toml`, and the channel with its conversation.
+pub(crate) const AGENT: Agent =
+    Agent { model_node: "agent", tool_node: "tools", channel: MESSAGES };
 
 /// The state that tools see: the channels under `state` of the agent in `graph.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

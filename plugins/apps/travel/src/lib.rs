@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * `block`, `video`, `image`: the parts of a guide.
-//! * `channel`: the state channels, and the state that tools see.
+//! * `channel`: the state channels, the agent that talks, and the state that tools see.
 //! * `tool`: the tools, one a file.
 //! * `geocode`: coordinates of places.
 //! * `youtube`: URLs of videos.

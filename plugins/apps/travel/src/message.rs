@@ -6,10 +6,11 @@ mod table;
 use wattle_plugin::chat::ui::{self, Limits, Part};
 pub(crate) use wattle_plugin::chat::ui::{RawMessage as UiMessage, Role};
 use wattle_plugin::prelude::{Failure, Value, json};
+use wattle_plugin::runs::RunLog;
 
 pub(crate) use self::model::for_model;
 pub(crate) use self::table::{StoredMessage, keep, list, put, replace_those_of_runs};
-use crate::session::log::{AGENT, Run};
+use crate::channel::AGENT;
 use crate::session::step::Step;
 use crate::session::stored;
 use crate::youtube;
@@ -52,7 +53,7 @@ pub(crate) fn lean(mut messages: Vec<UiMessage>) -> Vec<UiMessage> {
 }
 
 /// Returns the message of a run; `None` if the run has no output.
-pub(crate) fn said(run: &Run, steps: &[Step]) -> Option<UiMessage> {
+pub(crate) fn said(run: &RunLog, steps: &[Step]) -> Option<UiMessage> {
     AGENT.said(&run.events, steps, stored::of_message)
 }
 

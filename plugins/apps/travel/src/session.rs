@@ -4,7 +4,6 @@
 //! from the thread's event log whenever a session is read, so the tables are correct also after a
 //! crash.
 
-pub(crate) mod log;
 mod outcome;
 pub(crate) mod snapshot;
 pub(crate) mod step;

@@ -16,8 +16,8 @@ use wattle_plugin::prelude::{
 use wattle_plugin::runs::RunRef;
 use wattle_plugin::web::{ErrorForm, HandOff, refuse, status};
 
+use crate::channel::AGENT;
 use crate::session::Session;
-use crate::session::log::AGENT;
 
 /// Setting with the time in milliseconds for which a run continues after its page disconnected.
 const GRACE: &str = "disconnect_grace_ms";

@@ -4,9 +4,8 @@
 //! a failure remains when the run ends.
 
 use wattle_plugin::prelude::Failure;
-use wattle_plugin::runs::RunEnded;
+use wattle_plugin::runs::{RunEnded, RunLog};
 
-use crate::session::log::Run;
 use crate::session::step::{Step, StepStatus};
 use crate::session::{Session, Status};
 
@@ -33,7 +32,7 @@ pub(crate) struct View {
 
 impl View {
     /// Creates the view of a run; `None` for a run without events.
-    pub(crate) fn of(run: &Run, steps: Vec<Step>) -> Option<Self> {
+    pub(crate) fn of(run: &RunLog, steps: Vec<Step>) -> Option<Self> {
         let first = run.events.first()?;
         let ended = run.ended().map(|(event, ended)| (event.seq, event.at_ms, ended.clone()));
         let (seq, started_ms) = (first.seq, first.at_ms);

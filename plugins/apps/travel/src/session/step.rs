@@ -4,7 +4,7 @@ pub(crate) use wattle_plugin::chat::{Step, StepStatus};
 use wattle_plugin::prelude::log;
 use wattle_plugin::runs::Event;
 
-use crate::session::log::AGENT;
+use crate::channel::AGENT;
 use crate::tool;
 
 /// Returns the steps of a run, in order. A call of an unknown tool is not a step.

@@ -5,11 +5,11 @@
 
 use wattle_plugin::prelude::{Failure, Value};
 use wattle_plugin::projection::{Cursor, Projection};
-use wattle_plugin::runs::Event;
+use wattle_plugin::runs::{Event, RunLog, by_run};
 use wattle_plugin::sql::Transaction;
 
+use crate::channel::AGENT;
 use crate::preview::Preview;
-use crate::session::log::{AGENT, Run, runs_of};
 use crate::session::outcome::View;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
@@ -25,7 +25,7 @@ const CRAWL_TOOL: &str = "crawl_youtube_videos";
 /// What new events change: the session, and what its runs made.
 pub(crate) struct Change {
     after: Session,
-    runs: Vec<Run>,
+    runs: Vec<RunLog>,
     views: Vec<View>,
 }
 
@@ -60,7 +60,7 @@ impl Projection for Session {
 
     fn fold(&self, events: Vec<Event>) -> Result<Option<(Change, u64)>, Failure> {
         let Some(last) = events.last().map(|event| event.seq) else { return Ok(None) };
-        let runs = runs_of(events);
+        let runs = by_run(events);
         let views: Vec<View> =
             runs.iter().filter_map(|run| View::of(run, steps(&run.events))).collect();
         let mut after = self.clone();

@@ -1,8 +1,9 @@
 //! Test support that several modules share: event logs, written by what happens.
 
 use wattle_plugin::prelude::{Value, json};
+use wattle_plugin::runs::{RunLog, by_run};
 
-use crate::session::log::{AGENT, Run, runs_of};
+use crate::channel::AGENT;
 
 /// An event log that grows.
 #[derive(Debug, Default)]
@@ -86,12 +87,12 @@ impl Log {
     }
 
     /// Returns the runs so far.
-    pub(crate) fn runs(&self) -> Vec<Run> {
-        runs_of(self.events.iter().map(|event| AGENT.read(event).unwrap()).collect())
+    pub(crate) fn runs(&self) -> Vec<RunLog> {
+        by_run(self.events.iter().map(|event| AGENT.read(event).unwrap()).collect())
     }
 
     /// Returns the only run.
-    pub(crate) fn run(&self) -> Run {
+    pub(crate) fn run(&self) -> RunLog {
         let mut runs = self.runs();
         assert_eq!(runs.len(), 1);
         runs.remove(0)
