@@ -48,6 +48,7 @@ mod agent;
 mod ended;
 mod list;
 mod said;
+mod shown;
 mod steps;
 mod stored;
 mod talk;
@@ -62,9 +63,9 @@ use serde_json::{Value, json};
 pub use self::agent::Agent;
 pub use self::ended::{ChatError, Ended, Reply, Waiting};
 pub use self::list::{ThreadList, TitleRequest};
+use self::shown::ShownMessage;
 pub use self::steps::{Step, StepStatus};
 use self::talk::Talk;
-use self::ui::UiMessage;
 use crate::failure::{Failure, code};
 use crate::log;
 use crate::runs::{self, RunRef, Start, Thread};
@@ -100,7 +101,7 @@ pub struct ThreadDocument {
     thread_id: String,
     /// `running` during a run.
     status: String,
-    messages: Vec<UiMessage>,
+    messages: Vec<ShownMessage>,
 }
 
 /// Texts for users. An app can give its own, in the language of its users.
@@ -302,7 +303,7 @@ impl Chat {
     pub fn show(&self, thread_id: &str) -> Result<ThreadDocument, Failure> {
         let thread = self.find(thread_id)?;
         let whole = !thread.is_running();
-        let messages = ui::of_state(self.messages(&thread.state), whole, self.texts.unfinished);
+        let messages = shown::of_state(self.messages(&thread.state), whole, self.texts.unfinished);
         Ok(ThreadDocument { thread_id: thread.thread_id, status: thread.status, messages })
     }
 

@@ -4,7 +4,7 @@ mod model;
 mod table;
 
 use wattle_plugin::chat::ui::{self, Limits, Part};
-pub(crate) use wattle_plugin::chat::ui::{RawMessage as UiMessage, Role};
+pub(crate) use wattle_plugin::chat::ui::{Role, UiMessage};
 use wattle_plugin::prelude::{Failure, Value, json};
 use wattle_plugin::runs::RunLog;
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::chat::agent::Agent;
 use crate::chat::steps::{CANCELLED, Step, StepStatus};
 use crate::chat::stored::{Call, calls, text_of};
-use crate::chat::ui::{RawMessage, Role};
+use crate::chat::ui::{Role, UiMessage};
 use crate::llm::Completion;
 use crate::runs::{Called, Delta, Event, EventKind};
 
@@ -42,7 +42,7 @@ impl Agent {
         events: &[Event],
         steps: &[Step],
         output: impl Fn(&Value) -> Value,
-    ) -> Option<RawMessage> {
+    ) -> Option<UiMessage> {
         let run = &events.first()?.run;
         let mut folding = Folding::default();
         for event in events {
@@ -66,7 +66,7 @@ impl Agent {
             }
         }
         let id = format!("{PREFIX}{run}");
-        (!parts.is_empty()).then_some(RawMessage { id, role: Role::Assistant, parts })
+        (!parts.is_empty()).then_some(UiMessage { id, role: Role::Assistant, parts })
     }
 }
 

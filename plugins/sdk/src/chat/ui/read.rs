@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::chat::ui::client::Part;
-use crate::chat::ui::raw::{RawMessage, Role};
+use crate::chat::ui::message::{Role, UiMessage};
 use crate::failure::Failure;
 use crate::web::{refuse, status};
 
@@ -66,7 +66,7 @@ pub fn read(
     messages: &Value,
     limits: &Limits,
     output: impl Fn(&Value) -> Value,
-) -> Result<Vec<RawMessage>, Failure> {
+) -> Result<Vec<UiMessage>, Failure> {
     all(messages, limits, &output).map_err(|why| refuse(status::BAD_REQUEST, why))
 }
 
@@ -74,7 +74,7 @@ fn all(
     messages: &Value,
     limits: &Limits,
     output: &impl Fn(&Value) -> Value,
-) -> Result<Vec<RawMessage>, String> {
+) -> Result<Vec<UiMessage>, String> {
     let messages =
         messages.as_array().ok_or_else(|| "`messages` must be a list of messages".to_owned())?;
     if messages.len() > limits.messages {
@@ -87,7 +87,7 @@ fn all(
             one(message, index, limits, output)
                 .map_err(|why| format!("message {}: {why}", index + 1))
         })
-        .collect::<Result<Vec<RawMessage>, String>>()?;
+        .collect::<Result<Vec<UiMessage>, String>>()?;
     let ids: BTreeSet<&str> = read.iter().map(|it| it.id.as_str()).collect();
     if ids.len() < read.len() {
         return Err("two messages have the same id".to_owned());
@@ -103,7 +103,7 @@ fn one(
     index: usize,
     limits: &Limits,
     output: &impl Fn(&Value) -> Value,
-) -> Result<RawMessage, String> {
+) -> Result<UiMessage, String> {
     let raw = Raw::deserialize(message)
         .map_err(|error| format!("it is no message of a chat page: {error}"))?;
     let id = raw.id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("message-{index}"));
@@ -118,7 +118,7 @@ fn one(
     if let (true, Some(Value::String(text))) = (parts.is_empty(), raw.content) {
         parts.push(json!({ "type": "text", "text": text }));
     }
-    let message = RawMessage { id, role: raw.role, parts };
+    let message = UiMessage { id, role: raw.role, parts };
     if raw.role == Role::User && message.text().chars().count() > limits.text_chars {
         let most = limits.text_chars;
         return Err(format!("it is longer than {most} characters; say it in fewer"));
@@ -148,13 +148,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Limits, read};
-    use crate::chat::ui::{RawMessage, Role};
+    use crate::chat::ui::{Role, UiMessage};
     use crate::failure::Failure;
 
     const LIMITS: Limits = Limits { messages: 3, parts: 4, text_chars: 10 };
 
     /// Reads messages, and shortens outputs to their types.
-    fn sent(messages: &Value) -> Result<Vec<RawMessage>, Failure> {
+    fn sent(messages: &Value) -> Result<Vec<UiMessage>, Failure> {
         read(messages, &LIMITS, |output| json!(output.is_object()))
     }
 

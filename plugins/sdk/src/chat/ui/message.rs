@@ -1,4 +1,4 @@
-//! Messages of the AI SDK with their parts as JSON.
+//! Messages with their parts as JSON.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,14 +35,14 @@ impl Role {
 ///
 /// ```
 /// use serde_json::json;
-/// use wattle_plugin::chat::ui::{RawMessage, Role};
+/// use wattle_plugin::chat::ui::{UiMessage, Role};
 ///
 /// let parts = vec![json!({"type": "step-start"}), json!({"type": "text", "text": "hello"})];
-/// let message = RawMessage { id: "m".to_owned(), role: Role::Assistant, parts };
+/// let message = UiMessage { id: "m".to_owned(), role: Role::Assistant, parts };
 /// assert_eq!(message.text(), "hello");
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RawMessage {
+pub struct UiMessage {
     /// Unique in its conversation.
     pub id: String,
     /// The sender.
@@ -51,7 +51,7 @@ pub struct RawMessage {
     pub parts: Vec<Value>,
 }
 
-impl RawMessage {
+impl UiMessage {
     /// Returns the text parts, one a line.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match Part::of(part) {
