@@ -47,7 +47,7 @@
 mod agent;
 mod ended;
 mod list;
-mod said;
+mod message;
 mod shown;
 mod steps;
 mod stored;

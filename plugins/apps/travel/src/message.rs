@@ -54,7 +54,7 @@ pub(crate) fn lean(mut messages: Vec<UiMessage>) -> Vec<UiMessage> {
 
 /// Returns the message of a run; `None` if the run has no output.
 pub(crate) fn said(run: &RunLog, steps: &[Step]) -> Option<UiMessage> {
-    AGENT.said(&run.events, steps, stored::of_message)
+    AGENT.message(&run.events, steps, stored::of_message)
 }
 
 #[cfg(test)]

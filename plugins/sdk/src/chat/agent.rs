@@ -8,7 +8,7 @@ use crate::runs::{CallStarted, Called, Event, EventKind, Streamed, TaskFinished}
 /// The nodes of an agent and the channel with its conversation, by which its events are found in
 /// the log of a thread.
 ///
-/// [`Agent::steps`] and [`Agent::said`] are for an app that stores conversations in tables. They
+/// [`Agent::steps`] and [`Agent::message`] are for an app that stores conversations in tables. They
 /// are pure: the same events give the same results, so an app can apply a log again after a crash.
 /// The log has more than the channel, such as the text of a model call that was cancelled.
 ///
@@ -34,8 +34,8 @@ use crate::runs::{CallStarted, Called, Event, EventKind, Streamed, TaskFinished}
 /// }
 /// let steps = AGENT.steps(&events);
 /// assert_eq!((steps[0].tool.as_str(), steps[0].status), ("add", StepStatus::Cancelled));
-/// let said = AGENT.said(&events, &steps, Value::clone);
-/// let message = said.ok_or_else(|| Failure::not_found("the run has no output"))?;
+/// let message = AGENT.message(&events, &steps, Value::clone);
+/// let message = message.ok_or_else(|| Failure::not_found("the run has no output"))?;
 /// assert_eq!((message.id.as_str(), message.text()), ("msg_run-7", "Let me add them.".to_owned()));
 /// # Ok::<_, Failure>(())
 /// ```
@@ -51,8 +51,8 @@ pub struct Agent {
 
 impl Agent {
     /// Reads an event and drops what an agent does not need: writes to other channels, and outputs
-    /// of other calls, which can be long documents. [`Agent::steps`] and [`Agent::said`] return the
-    /// same for events with and without it.
+    /// of other calls, which can be long documents. [`Agent::steps`] and [`Agent::message`] return
+    /// the same for events with and without it.
     ///
     /// # Errors
     ///
@@ -109,7 +109,10 @@ impl Agent {
     }
 
     /// Returns the messages that a task has written.
-    pub(super) fn messages<'t>(&self, task: &'t TaskFinished) -> impl Iterator<Item = &'t Value> {
+    pub(super) fn written_messages<'t>(
+        &self,
+        task: &'t TaskFinished,
+    ) -> impl Iterator<Item = &'t Value> {
         let channel = self.channel;
         let writes = task.writes.iter().filter(move |write| write.channel == channel);
         writes.flat_map(|write| match &write.value {

@@ -101,7 +101,7 @@ impl Step {
     }
 
     /// Returns the sequence number of the event that changed the step last.
-    pub fn touched(&self) -> u64 {
+    pub fn last_seq(&self) -> u64 {
         self.ended_seq.unwrap_or(self.seq)
     }
 
@@ -125,10 +125,10 @@ impl Agent {
         for event in events {
             match &event.kind {
                 EventKind::TaskFinished(task) if task.node == self.model_node => {
-                    folding.requested = self.messages(task).flat_map(calls).collect();
+                    folding.requested = self.written_messages(task).flat_map(calls).collect();
                 }
                 EventKind::TaskFinished(task) if task.node == self.tool_node => {
-                    self.messages(task).for_each(|message| folding.refuse(event, message));
+                    self.written_messages(task).for_each(|message| folding.refuse(event, message));
                 }
                 EventKind::CallStarted(call) if self.begins_step(call) => {
                     folding.begin(event, call);

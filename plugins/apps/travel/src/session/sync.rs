@@ -106,7 +106,7 @@ fn keep_steps(
     view: &View,
     cursor: u64,
 ) -> Result<(), Failure> {
-    let fresh: Vec<&Step> = view.steps.iter().filter(|step| step.touched() > cursor).collect();
+    let fresh: Vec<&Step> = view.steps.iter().filter(|step| step.last_seq() > cursor).collect();
     for step in &fresh {
         step_table::put(transaction, session, &view.run, step)?;
     }

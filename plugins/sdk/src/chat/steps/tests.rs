@@ -60,10 +60,10 @@ fn steps_have_the_events_that_changed_them() {
     let mut events = vec![asked(), called(0, &[], "search", 0)];
     let running = steps(&events).remove(0);
     assert_eq!((running.tool.as_str(), running.seq, running.started_ms), ("search", 2, 2_000));
-    assert_eq!((running.touched(), running.ended_seq, running.ended_ms), (2, None, None));
+    assert_eq!((running.last_seq(), running.ended_seq, running.ended_ms), (2, None, None));
     events.push(returned(0, &[], "search", 0, good(&json!({}))));
     let done = steps(&events).remove(0);
-    assert_eq!((done.touched(), done.ended_seq, done.ended_ms), (3, Some(3), Some(3_000)));
+    assert_eq!((done.last_seq(), done.ended_seq, done.ended_ms), (3, Some(3), Some(3_000)));
     assert_eq!(done.writes[0].channel, "notes");
     assert!(!done.is_refused);
 }

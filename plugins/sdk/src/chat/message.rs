@@ -37,7 +37,7 @@ impl Agent {
     ///
     /// The events are those of the run, from its first one, and `steps` are its [`Agent::steps`].
     /// `output` returns the output of a tool as the app stores it.
-    pub fn said(
+    pub fn message(
         &self,
         events: &[Event],
         steps: &[Step],
@@ -98,11 +98,11 @@ impl Folding {
             EventKind::TaskFinished(task) if task.node == agent.model_node => {
                 // The calls of the conversation have unique ids.
                 if let Some(turn) = self.turns.last_mut() {
-                    turn.requested = agent.messages(task).flat_map(calls).collect();
+                    turn.requested = agent.written_messages(task).flat_map(calls).collect();
                 }
             }
             EventKind::TaskFinished(task) if task.node == agent.tool_node => {
-                self.results.extend(agent.messages(task).filter_map(result));
+                self.results.extend(agent.written_messages(task).filter_map(result));
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use crate::chat::testing::{
 fn check(events: &[Value], expected: Value) {
     let events = run(events);
     let length = |output: &Value| json!(output.to_string().len());
-    let said = AGENT.said(&events, &AGENT.steps(&events), length);
+    let said = AGENT.message(&events, &AGENT.steps(&events), length);
     assert!(said.iter().all(|said| said.id == "msg_r" && said.role.name() == "assistant"));
     assert_eq!(json!(said.map(|said| said.parts)), expected);
 }
@@ -105,7 +105,7 @@ fn results_in_the_conversation_replace_missing_steps() {
         requested(0, &[("a", "fly", json!({}))]),
         results(0, &[("a", "no tool `fly`")]),
     ]);
-    let said = AGENT.said(&events, &[], Value::clone).unwrap();
+    let said = AGENT.message(&events, &[], Value::clone).unwrap();
     assert_eq!(said.parts[2]["errorText"], "no tool `fly`");
 }
 
