@@ -59,7 +59,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
             state,
             messages: messages.items,
             steps: steps.items,
-            truncated: is_shortened || messages.is_cut || steps.is_cut,
+            truncated: is_shortened || messages.truncated || steps.truncated,
         };
         Response::json(200, &view)
     })

@@ -11,8 +11,8 @@ use crate::sql::Rows;
 pub struct Newest {
     /// The rows in order, the newest last.
     pub items: Vec<serde_json::Value>,
-    /// True if older rows are left out.
-    pub is_cut: bool,
+    /// True if older rows are left out, also by the operator's limit on rows or size.
+    pub truncated: bool,
 }
 
 impl Rows {
@@ -31,7 +31,7 @@ impl Rows {
     /// let mut room = 20;
     /// let newest = rows.newest::<Entry>(&mut room)?;
     /// assert_eq!(newest.items, [json!({"n": 2}), json!({"n": 3})]);
-    /// assert!(newest.is_cut && room == 4);
+    /// assert!(newest.truncated && room == 4);
     /// # Ok::<_, Failure>(())
     /// ```
     ///
@@ -42,12 +42,12 @@ impl Rows {
         &'a self,
         room: &mut usize,
     ) -> Result<Newest, Failure> {
-        let mut newest = Newest { items: Vec::new(), is_cut: self.truncated };
+        let mut newest = Newest { items: Vec::new(), truncated: self.truncated };
         for row in self.iter() {
             let item = json::to_value("a row", row.read::<T>()?)?;
             // Includes the comma after the item.
             let Some(rest) = room.checked_sub(item.to_string().len() + 1) else {
-                newest.is_cut = true;
+                newest.truncated = true;
                 break;
             };
             *room = rest;
@@ -74,16 +74,16 @@ mod tests {
     #[test]
     fn newest_rows_are_in_order_within_the_room() {
         // An item takes seven bytes, and its comma one.
-        for (count, truncated, mut room, expected, is_cut, left) in [
+        for (count, is_cut, mut room, expected, truncated, left) in [
             (3, false, 100, json!([{"n": 1}, {"n": 2}, {"n": 3}]), false, 76),
             (3, false, 17, json!([{"n": 2}, {"n": 3}]), true, 1),
             (3, false, 7, json!([]), true, 7),
             (1, true, 100, json!([{"n": 1}]), true, 92),
         ] {
             let values = (1..=count).rev().map(|n| params![n]).collect();
-            let rows = Rows { truncated, ..Rows::new(["n"], values) };
+            let rows = Rows { truncated: is_cut, ..Rows::new(["n"], values) };
             let newest = rows.newest::<Entry>(&mut room).unwrap();
-            assert_eq!((json!(newest.items), newest.is_cut, room), (expected, is_cut, left));
+            assert_eq!((json!(newest.items), newest.truncated, room), (expected, truncated, left));
         }
     }
 }
