@@ -24,7 +24,7 @@
 use serde_json::Value;
 
 /// Text in place of a secret.
-pub const REDACTED: &str = "[redacted]";
+const REDACTED: &str = "[redacted]";
 
 /// Parts of the names of fields whose values are redacted.
 const FIELDS: &[&str] = &["api_key", "apikey", "authorization", "password", "secret", "token"];
