@@ -36,7 +36,7 @@ pub use self::event::{
     TaskFinished, Write,
 };
 pub use self::log::{RunLog, all_events, by_run};
-pub use self::once::Once;
+pub use self::once::ResumeOutcome;
 pub use self::request::{OnFailure, Resume, Start};
 pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
 pub use self::run_ref::RunRef;

@@ -10,9 +10,9 @@ use crate::runs::{self, EndedRun, Resume, RunRef, Thread};
 /// the thread to this request.
 const ATTEMPTS: u32 = 5;
 
-/// What became of the answers of [`Resume::resume_once`].
+/// The outcome of [`Resume::resume_once`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Once<T> {
+pub enum ResumeOutcome<T> {
     /// The thread was not resumed, because the app already had a result for it.
     Done(T),
     /// The resumed run has ended or is interrupted again.
@@ -35,7 +35,7 @@ impl Resume {
     ///
     /// ```
     /// use wattle_plugin::prelude::*;
-    /// use wattle_plugin::runs::{Once, Resume, Thread};
+    /// use wattle_plugin::runs::{Resume, ResumeOutcome, Thread};
     /// use wattle_plugin::testing::FakeHost;
     ///
     /// let stored = json!({"stored": [11, 12]});
@@ -44,35 +44,36 @@ impl Resume {
     /// let once = host.run(|| {
     ///     resume.resume_once("review", |thread| thread.channel::<Vec<i64>>("stored"))
     /// })?;
-    /// assert_eq!(once, Once::Done(vec![11, 12]));
+    /// assert_eq!(once, ResumeOutcome::Done(vec![11, 12]));
     /// assert!(host.resumed().is_empty());
     /// # Ok::<_, Failure>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// Failures of `done` and of host calls. The failure of a failed run is in [`Once::Ended`].
+    /// Failures of `done` and of host calls. The failure of a failed run is in
+    /// [`ResumeOutcome::Ended`].
     pub fn resume_once<T>(
         self,
         graph: &str,
         mut done: impl FnMut(&Thread) -> Result<Option<T>, Failure>,
-    ) -> Result<Once<T>, Failure> {
+    ) -> Result<ResumeOutcome<T>, Failure> {
         for _ in 0..ATTEMPTS {
             let Some(thread) = runs::find(graph, &self.thread_id)? else {
-                return Ok(Once::NotInterrupted);
+                return Ok(ResumeOutcome::NotInterrupted);
             };
             if let Some(result) = done(&thread)? {
-                return Ok(Once::Done(result));
+                return Ok(ResumeOutcome::Done(result));
             }
             if let Some(run) = thread.active_run() {
                 await_other(&run);
                 continue;
             }
             if !thread.is_interrupted() {
-                return Ok(Once::NotInterrupted);
+                return Ok(ResumeOutcome::NotInterrupted);
             }
             let failure = match self.clone().resume() {
-                Ok(run) => return runs::wait(&run).map(Once::Ended),
+                Ok(run) => return runs::wait(&run).map(ResumeOutcome::Ended),
                 Err(failure) => failure,
             };
             match failure.code.as_str() {
@@ -83,12 +84,12 @@ impl Resume {
                 }
                 // Another request answered the interrupt meanwhile.
                 code::CONFLICT => {}
-                code::NOT_FOUND | code::EXPIRED => return Ok(Once::NotInterrupted),
-                code::INVALID => return Ok(Once::Refused(failure)),
+                code::NOT_FOUND | code::EXPIRED => return Ok(ResumeOutcome::NotInterrupted),
+                code::INVALID => return Ok(ResumeOutcome::Refused(failure)),
                 _ => return Err(failure),
             }
         }
-        Ok(Once::Busy)
+        Ok(ResumeOutcome::Busy)
     }
 }
 
@@ -113,7 +114,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{ATTEMPTS, Once};
+    use super::{ATTEMPTS, ResumeOutcome};
     use crate::failure::{Failure, code};
     use crate::runs::{EndedRun, Outcome, Resume, RunRef, Thread};
     use crate::testing::FakeHost;
@@ -136,7 +137,7 @@ mod tests {
         EndedRun { run, outcome: Outcome::Completed, state: json!({}) }
     }
 
-    fn once(host: &FakeHost, graph: &str) -> Result<Once<u32>, Failure> {
+    fn once(host: &FakeHost, graph: &str) -> Result<ResumeOutcome<u32>, Failure> {
         let resume = Resume::thread("t").answer(7);
         host.run(|| resume.resume_once(graph, |thread| thread.channel::<u32>("stored")))
     }
@@ -144,23 +145,23 @@ mod tests {
     #[test]
     fn only_an_interrupted_thread_is_resumed() {
         for (status, stored, graph, expected) in [
-            ("interrupted", None, "review", Once::Ended(ended("run-1"))),
-            ("interrupted", Some(3), "review", Once::Done(3)),
-            ("interrupted", None, "other", Once::NotInterrupted),
-            ("idle", Some(3), "review", Once::Done(3)),
-            ("idle", None, "review", Once::NotInterrupted),
-            ("error", None, "review", Once::NotInterrupted),
-            ("running", Some(3), "review", Once::Done(3)),
-            ("running", None, "review", Once::Busy),
+            ("interrupted", None, "review", ResumeOutcome::Ended(ended("run-1"))),
+            ("interrupted", Some(3), "review", ResumeOutcome::Done(3)),
+            ("interrupted", None, "other", ResumeOutcome::NotInterrupted),
+            ("idle", Some(3), "review", ResumeOutcome::Done(3)),
+            ("idle", None, "review", ResumeOutcome::NotInterrupted),
+            ("error", None, "review", ResumeOutcome::NotInterrupted),
+            ("running", Some(3), "review", ResumeOutcome::Done(3)),
+            ("running", None, "review", ResumeOutcome::Busy),
         ] {
-            let is_resumed = matches!(expected, Once::Ended(_));
+            let is_resumed = matches!(expected, ResumeOutcome::Ended(_));
             let (host, _) = host(status, json!({ "stored": stored }));
             assert_eq!(once(&host, graph), Ok(expected), "{status} {stored:?}");
             let answers: Vec<_> = host.resumed().into_iter().map(|it| it.answers).collect();
             let one = vec![(String::new(), json!(7))];
             assert_eq!(answers, if is_resumed { vec![one] } else { Vec::new() }, "{status}");
         }
-        assert_eq!(once(&FakeHost::new(), "review"), Ok(Once::NotInterrupted));
+        assert_eq!(once(&FakeHost::new(), "review"), Ok(ResumeOutcome::NotInterrupted));
     }
 
     #[test]
@@ -175,11 +176,11 @@ mod tests {
             let (host, seen) = host("interrupted", json!({}));
             let mut failure = Some(failure);
             let host = host.resumes(move |_| failure.take().map_or(Ok(()), Err));
-            assert_eq!(once(&host, "review"), Ok(Once::Ended(ended("run-1"))));
+            assert_eq!(once(&host, "review"), Ok(ResumeOutcome::Ended(ended("run-1"))));
             assert_eq!(*seen.borrow(), awaited);
         }
         let (host, seen) = host("running", json!({}));
-        assert_eq!(once(&host, "review"), Ok(Once::Busy));
+        assert_eq!(once(&host, "review"), Ok(ResumeOutcome::Busy));
         assert_eq!(seen.borrow().len(), ATTEMPTS as usize);
         assert!(seen.borrow().iter().all(|run| run == "newest"));
     }
@@ -188,11 +189,11 @@ mod tests {
     fn failures_of_resumes_have_outcomes() {
         let failure = |code: &str| Failure::new(code, "why");
         for (code, expected) in [
-            (code::BUSY, Ok(Once::Busy)),
-            (code::CONFLICT, Ok(Once::Busy)),
-            (code::NOT_FOUND, Ok(Once::NotInterrupted)),
-            (code::EXPIRED, Ok(Once::NotInterrupted)),
-            (code::INVALID, Ok(Once::Refused(failure(code::INVALID)))),
+            (code::BUSY, Ok(ResumeOutcome::Busy)),
+            (code::CONFLICT, Ok(ResumeOutcome::Busy)),
+            (code::NOT_FOUND, Ok(ResumeOutcome::NotInterrupted)),
+            (code::EXPIRED, Ok(ResumeOutcome::NotInterrupted)),
+            (code::INVALID, Ok(ResumeOutcome::Refused(failure(code::INVALID)))),
             (code::LIMIT, Err(failure(code::LIMIT))),
         ] {
             let (host, _) = host("interrupted", json!({}));
@@ -206,7 +207,7 @@ mod tests {
         let thread = Thread::new("t", "review", "interrupted", json!({}));
         let busy = Failure::new(code::BUSY, "busy").with_details(json!({ "run_id": "other" }));
         let host = FakeHost::new().thread(thread).resumes(move |_| Err(busy.clone()));
-        assert_eq!(once(&host, "review"), Ok(Once::Busy));
+        assert_eq!(once(&host, "review"), Ok(ResumeOutcome::Busy));
         assert_eq!(host.logged().len(), ATTEMPTS as usize);
     }
 }

@@ -4,7 +4,7 @@
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, Serialize, Value, handler,
 };
-use wattle_plugin::runs::{EndedRun, OnFailure, Once, Outcome, Resume, Thread};
+use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, Resume, ResumeOutcome, Thread};
 use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
 use crate::state::{StoreResult, TaskType};
@@ -61,12 +61,12 @@ pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
             .answer(body.confirmed_data.clone())
             .on_failure(OnFailure::Reopen);
         match resume.resume_once(GRAPH, |thread| without_run(thread, &body.confirmed_data))? {
-            Once::Done(response) => Ok(response),
-            Once::Ended(run) => written(&run),
-            Once::Refused(failure) => refusal(&failure),
+            ResumeOutcome::Done(response) => Ok(response),
+            ResumeOutcome::Ended(run) => written(&run),
+            ResumeOutcome::Refused(failure) => refusal(&failure),
             // The run may have failed before it raised an interrupt: there is nothing to confirm.
-            Once::NotInterrupted => Err(expired()),
-            Once::Busy => Err(unwritten("该记录正在被处理，请稍后重试")),
+            ResumeOutcome::NotInterrupted => Err(expired()),
+            ResumeOutcome::Busy => Err(unwritten("该记录正在被处理，请稍后重试")),
         }
     })
 }
