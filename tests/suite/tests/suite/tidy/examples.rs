@@ -1,5 +1,6 @@
 //! Tests of what each application ships for its operators, without a server: the commands that
-//! start it, in its README and in `wattle.example.toml`, and the models of that configuration.
+//! start it, in its README and in `wattle.example.toml`, the files that the README names, and the
+//! models of that configuration.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,6 +56,21 @@ fn each_application_names_the_variables_that_it_needs() {
                 words.filter_map(|word| word.strip_suffix("=...")).map(str::to_owned).collect();
             assert_eq!(exported, needed, "{path}");
         }
+    }
+}
+
+#[test]
+fn each_application_names_files_that_exist() {
+    for app in APPS {
+        let folder = root().join("plugins/apps").join(app);
+        let text = fs::read_to_string(folder.join("README.md")).unwrap();
+        // Text in code is every second piece.
+        let code = text.split('`').skip(1).step_by(2);
+        let named: Vec<&str> =
+            code.filter(|name| name.starts_with("src/") || name.starts_with("prompts/")).collect();
+        assert!(!named.is_empty(), "{app}");
+        let missing: Vec<&&str> = named.iter().filter(|name| !folder.join(name).exists()).collect();
+        assert!(missing.is_empty(), "plugins/apps/{app}/README.md names {missing:?}");
     }
 }
 
