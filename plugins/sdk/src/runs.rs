@@ -131,8 +131,8 @@ pub fn threads(search: ThreadSearch) -> Result<ThreadPage, Failure> {
     host::runs::threads(search)
 }
 
-/// Adds the fields of a JSON object to the metadata of a thread. Each replaces the field of the same
-/// name. The thread moves to the beginning of lists.
+/// Adds the fields of a JSON object to the metadata of a thread. Each replaces the field of the
+/// same name. The thread moves to the beginning of lists.
 ///
 /// # Errors
 ///

@@ -164,8 +164,8 @@ impl FakeHost {
         self
     }
 
-    /// Appends an event to the log of a thread, which need not be added for this. The first event has
-    /// the sequence number 1.
+    /// Appends an event to the log of a thread, which need not be added for this. The first event
+    /// has the sequence number 1.
     pub fn event(self, thread_id: &str, event: impl Into<Value>) -> Self {
         self.state.borrow_mut().events.push((thread_id.to_owned(), event.into()));
         self
