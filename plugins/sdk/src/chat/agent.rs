@@ -76,7 +76,7 @@ impl Agent {
     pub fn is_progress(&self, event: &Event) -> bool {
         match &event.kind {
             EventKind::RunStarted(_) | EventKind::RunEnded(_) => true,
-            EventKind::CallStarted(call) => self.begins_step(call),
+            EventKind::CallStarted(call) => Self::begins_step(call),
             EventKind::Called(called) => self.ends_step(called),
             _ => false,
         }
@@ -84,7 +84,7 @@ impl Agent {
 
     /// Returns true if a node calls a tool. Calls that tools make are not steps. No other node of
     /// the graph calls tools.
-    pub(super) fn begins_step(&self, call: &CallStarted) -> bool {
+    pub(super) fn begins_step(call: &CallStarted) -> bool {
         call.scope.is_empty() && call.kind.is_tool()
     }
 
@@ -94,7 +94,7 @@ impl Agent {
     }
 
     /// Returns true if a node calls a model.
-    pub(super) fn begins_turn(&self, call: &CallStarted) -> bool {
+    pub(super) fn begins_turn(call: &CallStarted) -> bool {
         call.scope.is_empty() && call.kind.is_model()
     }
 

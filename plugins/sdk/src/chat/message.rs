@@ -85,7 +85,7 @@ impl Folding {
             EventKind::RunStarted(run) if run.reason == "recovery" => {
                 self.turns.retain(|turn| turn.is_ended);
             }
-            EventKind::CallStarted(call) if agent.begins_turn(call) => {
+            EventKind::CallStarted(call) if Agent::begins_turn(call) => {
                 self.turn(&call.task, call.call).restart();
             }
             EventKind::Streamed(streamed) if agent.is_talk(streamed) => {

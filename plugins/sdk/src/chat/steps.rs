@@ -130,7 +130,7 @@ impl Agent {
                 EventKind::TaskFinished(task) if task.node == self.tool_node => {
                     self.written_messages(task).for_each(|message| folding.refuse(event, message));
                 }
-                EventKind::CallStarted(call) if self.begins_step(call) => {
+                EventKind::CallStarted(call) if Self::begins_step(call) => {
                     folding.begin(event, call);
                 }
                 EventKind::Called(called) if self.ends_step(called) => folding.end(event, called),
