@@ -48,8 +48,9 @@ impl Demo {
 }
 
 /// Returns the demo's own settings: a free port, at which the host can be started again, a data
-/// folder, a start that waits for all apps, the app `welcome` at `/`, and a short interval between
-/// requests to the stand-in of the geocoder.
+/// folder, a start that waits for all apps, the app `welcome` at `/`, the grants of the example
+/// `notes`, which the plugins folder has as well, and a short interval between requests to the
+/// stand-in of the geocoder.
 fn own(root: &Path) -> Result<Configuration> {
     let plugins = root.join("plugins");
     let port = lasting_port()?;
@@ -57,9 +58,11 @@ fn own(root: &Path) -> Result<Configuration> {
         "data = \"data\"\nplugins = {:?}\n[server]\nlisten = \"127.0.0.1:{port}\"\n\
          load_wait = \"10m\"\n[clock]\ntime_zone = \"Asia/Shanghai\"\n\
          [apps.welcome]\npath = {:?}\nmount = \"/\"\n\
+         [apps.notes]\npath = {:?}\n\
          [apps.travel.settings]\npublic_path = \"/apps/travel\"\nnominatim_interval_ms = 20\n",
         plugins.display().to_string(),
         plugins.join("apps/welcome").display().to_string(),
+        plugins.join("apps/notes").display().to_string(),
     );
     Ok(Configuration::parse("the demo's own values", &text)?)
 }

@@ -63,6 +63,11 @@ const GUESTS: &[Guest] = &[
         component: Some("plugins/apps/travel/travel.wasm"),
     },
     Guest {
+        package: "wattle-app-notes",
+        target: TARGET,
+        component: Some("plugins/apps/notes/notes.wasm"),
+    },
+    Guest {
         package: "wattle-tool-date",
         target: TARGET,
         component: Some("plugins/tools/date/date.wasm"),

@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(filter("wattle-run"), "package(=wattle-run)");
         let travel = "(package(=wattle-suite) and test(/^travel::/))";
         assert_eq!(filter("wattle-app-travel"), format!("package(=wattle-app-travel) or {travel}"));
-        let apps = "asset|nl2sql|reasoning|expense|travel";
+        let apps = "asset|nl2sql|reasoning|expense|travel|notes";
         let suite = format!("(package(=wattle-suite) and not test(/^({apps})::/))");
         assert_eq!(filter("wattle-suite"), suite);
         assert_eq!(filter("wattle-std"), format!("package(=wattle-std) or {suite}"));

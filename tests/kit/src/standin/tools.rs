@@ -5,6 +5,7 @@
 //! and one line in [`RULES`].
 
 mod expense;
+mod notes;
 mod script;
 mod travel;
 
@@ -29,8 +30,12 @@ pub(super) enum Move {
 type Rule = (&'static str, fn(&Dialogue<'_>) -> Option<Move>);
 
 /// All rules, in the order of their application.
-const RULES: &[Rule] =
-    &[("tool script", script::decide), ("expense", expense::decide), ("travel", travel::decide)];
+const RULES: &[Rule] = &[
+    ("tool script", script::decide),
+    ("expense", expense::decide),
+    ("travel", travel::decide),
+    ("notes", notes::decide),
+];
 
 /// A conversation since the last user message.
 pub(super) struct Dialogue<'q> {

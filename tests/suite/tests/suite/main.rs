@@ -13,6 +13,7 @@ mod host;
 mod languages;
 mod mcp;
 mod nl2sql;
+mod notes;
 mod observe;
 mod peers;
 mod reasoning;

@@ -63,6 +63,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("plugins/apps/nl2sql", &["wattle-plugin"]),
     ("plugins/apps/reasoning", &["wattle-plugin"]),
     ("plugins/apps/travel", &["wattle-plugin"]),
+    ("plugins/apps/notes", &["wattle-plugin"]),
 ];
 
 /// Names that the pure crates must not use.
