@@ -45,6 +45,7 @@
 //! an [`Agent`].
 
 mod agent;
+mod answer;
 mod ended;
 mod list;
 mod message;
@@ -54,6 +55,7 @@ mod stored;
 mod talk;
 #[cfg(test)]
 mod testing;
+mod texts;
 pub mod ui;
 
 use schemars::JsonSchema;
@@ -61,14 +63,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::agent::Agent;
+pub use self::answer::AnswerRequest;
+use self::ended::Question;
 pub use self::ended::{ChatError, Ended, Reply, Waiting};
 pub use self::list::{ThreadList, TitleRequest};
 use self::shown::ShownMessage;
 pub use self::steps::{Step, StepStatus};
 use self::talk::Talk;
+pub use self::texts::Texts;
 use crate::failure::{Failure, code};
 use crate::log;
-use crate::runs::{self, RunRef, Start, Thread};
+use crate::runs::{self, EndedRun, Interrupt, RunRef, Start, Thread};
 use crate::web::{HandOff, Request, Response, StreamFormat, refuse, status};
 
 /// Header with the thread id, with which the next message can continue the conversation.
@@ -102,64 +107,9 @@ pub struct ThreadDocument {
     /// `running` during a run.
     status: String,
     messages: Vec<ShownMessage>,
-}
-
-/// Texts for users. An app can give its own, in the language of its users.
-///
-/// ```
-/// use wattle_plugin::chat::{Chat, Texts};
-///
-/// const TEXTS: Texts = Texts { empty: "Say something.", ..Texts::ENGLISH };
-/// const CHAT: Chat = Chat::graph("notes").texts(&TEXTS);
-/// # let _ = CHAT;
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Texts {
-    /// The body is not a [`ChatRequest`]; status 400.
-    pub malformed: &'static str,
-    /// The message is empty; status 400.
-    pub empty: &'static str,
-    /// No thread can have the id; status 400.
-    pub thread_id: &'static str,
-    /// The format of the stream is unknown; status 400.
-    pub format: &'static str,
-    /// The app has no such conversation, or it has expired; status 404.
-    pub missing: &'static str,
-    /// A run of the conversation is active; status 409.
-    pub busy: &'static str,
-    /// An interrupt of the conversation is pending; status 409.
-    pub waiting: &'static str,
-    /// The last message has a reply, so a retry has nothing to do; status 409.
-    pub nothing_to_retry: &'static str,
-    /// The message is too long; status 413.
-    pub too_long: &'static str,
-    /// The title is missing, empty or longer than 200 characters; status 400.
-    pub title: &'static str,
-    /// A parameter of a list is invalid; status 400.
-    pub list: &'static str,
-    /// The run was cancelled before its reply; status 409.
-    pub cancelled: &'static str,
-    /// Error of a tool call without a result, in the messages of a conversation.
-    pub unfinished: &'static str,
-}
-
-impl Texts {
-    /// The texts of a [`Chat`] that sets none.
-    pub const ENGLISH: Self = Self {
-        malformed: "the body must be a JSON object with a text in `message`",
-        empty: "the message is empty",
-        thread_id: "`threadId` is invalid",
-        format: "`format` must be `sse` or `ai-sdk`",
-        missing: "the conversation does not exist or has expired",
-        busy: "the reply to the previous message is not complete; try again later",
-        waiting: "an operation of the conversation waits for an answer",
-        nothing_to_retry: "the last message has a reply",
-        too_long: "the message is too long; send it in several messages",
-        title: "`title` must have 1 to 200 characters",
-        list: "`after` or `text` is invalid",
-        cancelled: "the run was cancelled",
-        unfinished: "this step was not completed",
-    };
+    /// Pending questions; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<Question>,
 }
 
 /// The conversations of a graph.
@@ -228,6 +178,9 @@ impl Chat {
     /// Starts a run with the message of a [`ChatRequest`]. A retry starts a run without a new
     /// message, because tools could act twice on a message that is sent twice.
     ///
+    /// Both are refused while a question of the conversation is pending. A run that starts without
+    /// the answer would give up the tool call that waits for it.
+    ///
     /// # Errors
     ///
     /// A failure with a status for a refused request, see [`Texts`].
@@ -248,6 +201,11 @@ impl Chat {
         let channel = self.channel;
         let input = json!({ channel: [{ "role": "user", "content": message }] });
         let start = Start::graph(self.graph).input(input);
+        if let Some(thread_id) = &thread_id
+            && let Some(thread) = runs::find(self.graph, thread_id)?
+        {
+            self.refuse_while_waiting(&thread)?;
+        }
         self.start(match (thread_id, self.title_chars) {
             (Some(thread_id), _) => start.thread_id(thread_id),
             (None, Some(chars)) => start.metadata(json!({ TITLE: title_of(message, chars) })),
@@ -289,13 +247,11 @@ impl Chat {
     /// }
     /// ```
     pub fn wait(&self, run: &RunRef) -> Result<Ended, Failure> {
-        let ended = runs::wait(run)?;
-        let talk = Talk::read(self.messages(&ended.state));
-        Ok(Ended::new(ended, talk, self.texts.cancelled))
+        Ok(self.ended(runs::wait(run)?))
     }
 
-    /// Returns a conversation with its messages. Those of the active run are omitted, because its
-    /// stream has them from the beginning.
+    /// Returns a conversation with its messages and pending questions. Messages of the active run
+    /// are omitted, because its stream has them from the beginning.
     ///
     /// # Errors
     ///
@@ -304,7 +260,13 @@ impl Chat {
         let thread = self.find(thread_id)?;
         let whole = !thread.is_running();
         let messages = shown::of_state(self.messages(&thread.state), whole, self.texts.unfinished);
-        Ok(ThreadDocument { thread_id: thread.thread_id, status: thread.status, messages })
+        let questions = pending(&thread).iter().cloned().map(Question::from).collect();
+        Ok(ThreadDocument {
+            thread_id: thread.thread_id,
+            status: thread.status,
+            messages,
+            questions,
+        })
     }
 
     /// Hands the stream of the active run off, from its beginning and as a message of the AI SDK.
@@ -336,6 +298,7 @@ impl Chat {
     /// Starts a run without a new message.
     fn retry(&self, thread_id: Option<&str>) -> Result<RunRef, Failure> {
         let thread = self.find(thread_id.ok_or_else(|| self.missing())?)?;
+        self.refuse_while_waiting(&thread)?;
         if stored::has_reply(self.messages(&thread.state)) {
             return Err(refuse(status::CONFLICT, self.texts.nothing_to_retry));
         }
@@ -347,13 +310,27 @@ impl Chat {
             log::debug!("start a run: {failure}");
             let (status, text) = match failure.code.as_str() {
                 code::BUSY => (status::CONFLICT, self.texts.busy),
-                code::CONFLICT => (status::CONFLICT, self.texts.waiting),
+                // The thread belongs to another graph.
+                code::CONFLICT => return self.missing(),
                 code::NOT_FOUND => (status::NOT_FOUND, self.texts.missing),
                 code::INVALID => (status::BAD_REQUEST, self.texts.thread_id),
                 _ => return failure,
             };
             Failure::new(failure.code, text).with_status(status)
         })
+    }
+
+    /// Refuses a message or a retry while a question of the conversation is pending.
+    fn refuse_while_waiting(&self, thread: &Thread) -> Result<(), Failure> {
+        if pending(thread).is_empty() {
+            return Ok(());
+        }
+        Err(refuse(status::CONFLICT, self.texts.waiting))
+    }
+
+    fn ended(&self, run: EndedRun) -> Ended {
+        let talk = Talk::read(self.messages(&run.state));
+        Ended::new(run, talk, self.texts)
     }
 
     /// Returns the thread of a conversation. Threads of other graphs are not found.
@@ -376,6 +353,12 @@ impl Chat {
             None => hand_off,
         })
     }
+}
+
+/// Returns the interrupts of a conversation that wait for an answer. A run that failed or was
+/// cancelled may leave interrupts, which the next message gives up.
+fn pending(thread: &Thread) -> &[Interrupt] {
+    if thread.is_interrupted() { &thread.interrupts } else { &[] }
 }
 
 /// Returns the title of a conversation that begins with a message.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::chat::talk::{Step, Talk};
+use crate::chat::texts::Texts;
 use crate::failure::Failure;
 use crate::log;
 use crate::runs::{EndedRun, Interrupt, Outcome};
@@ -31,7 +32,7 @@ pub struct Waiting {
 
 /// A tool call that waits for approval.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Question {
+pub(super) struct Question {
     id: String,
     payload: Value,
 }
@@ -59,14 +60,21 @@ pub struct Ended {
     /// Text of the last model turn; empty if it has none.
     pub reply: String,
     steps: Vec<Step>,
-    /// Text for a cancelled run.
-    cancelled: &'static str,
+    /// Texts for runs that have no reply.
+    texts: &'static Texts,
 }
 
 impl Ended {
-    pub(super) fn new(run: EndedRun, talk: Talk, cancelled: &'static str) -> Self {
+    pub(super) fn new(run: EndedRun, talk: Talk, texts: &'static Texts) -> Self {
         let Talk { reply, steps } = talk;
-        Self { thread_id: run.run.thread_id, outcome: run.outcome, reply, steps, cancelled }
+        Self { thread_id: run.run.thread_id, outcome: run.outcome, reply, steps, texts }
+    }
+
+    /// Returns the response for the outcome, as [`Ended::respond`] does. For a failed run it has
+    /// status 502 and the text [`Texts::failed`].
+    pub fn into_response(self) -> Result<Response, Failure> {
+        let failed = self.texts.failed;
+        self.respond(|_| (status::BAD_GATEWAY, failed))
     }
 
     /// Returns the response for the outcome: [`Reply`] with status 200 for a completed run,
@@ -77,7 +85,7 @@ impl Ended {
         self,
         told: impl FnOnce(&Failure) -> (u16, T),
     ) -> Result<Response, Failure> {
-        let Self { thread_id, outcome, reply, steps, cancelled } = self;
+        let Self { thread_id, outcome, reply, steps, texts } = self;
         let (status, error) = match outcome {
             Outcome::Completed => return Response::json(200, &Reply { thread_id, reply, steps }),
             Outcome::Interrupted(questions) => {
@@ -90,7 +98,9 @@ impl Ended {
                 let (status, text) = told(&failure);
                 (status, text.into())
             }
-            Outcome::Cancelled | Outcome::Other(_) => (status::CONFLICT, cancelled.to_owned()),
+            Outcome::Cancelled | Outcome::Other(_) => {
+                (status::CONFLICT, texts.cancelled.to_owned())
+            }
         };
         let body = ChatError { thread_id: Some(thread_id), error, steps: Some(steps) };
         Response::json(status, &body)

@@ -112,7 +112,6 @@ fn refused_requests_start_no_run() {
 fn failures_of_starts_have_texts() {
     for (code, status, text) in [
         (code::BUSY, Some(409), TEXTS.busy),
-        (code::CONFLICT, Some(409), TEXTS.waiting),
         (code::NOT_FOUND, Some(404), TEXTS.missing),
         (code::INVALID, Some(400), TEXTS.thread_id),
         (code::LIMIT, None, "why"),
@@ -122,6 +121,120 @@ fn failures_of_starts_have_texts() {
         assert_eq!(failure.code, code);
         assert_eq!((failure.status(), failure.message.as_str()), (status, text), "{code}");
     }
+}
+
+/// A conversation of a graph with the question `q` about a tool call.
+fn asking(id: &str, graph: &str, status: &str) -> Thread {
+    let mut thread = thread(id, status, json!([hi()]));
+    thread.graph = graph.to_owned();
+    thread.interrupts = vec![Interrupt::new("q", "tools", json!({"tool": "pay"}))];
+    thread
+}
+
+/// A host with conversations that have a question. Only that of `waiting` waits for an answer.
+fn host_with_questions() -> FakeHost {
+    [
+        asking("waiting", "notes", "interrupted"),
+        asking("foreign", "other", "interrupted"),
+        asking("failed", "notes", "error"),
+        asking("cancelled", "notes", "idle"),
+    ]
+    .into_iter()
+    .fold(FakeHost::new(), FakeHost::thread)
+    .run_ends(|run| ended(run, Outcome::Completed))
+}
+
+#[test]
+fn thread_of_another_graph_is_not_found_by_a_start() {
+    let host = host().starts(|_| Err(Failure::conflict("bound to another graph")));
+    let message = post(&json!({"message": "hi", "threadId": "foreign"}));
+    let refusal = refused(host.run(|| CHAT.send(&message)));
+    assert_eq!(refusal, (Some(404), TEXTS.missing.to_owned()));
+}
+
+#[test]
+fn messages_and_retries_wait_for_answers() {
+    for (thread, is_waiting) in [("waiting", true), ("failed", false), ("cancelled", false)] {
+        for mut body in [json!({"message": "hi"}), json!({"retry": true})] {
+            body["threadId"] = json!(thread);
+            let host = host_with_questions();
+            let sent = host.run(|| CHAT.send(&post(&body)));
+            assert_eq!(host.started().len(), usize::from(!is_waiting), "{body}");
+            if is_waiting {
+                assert_eq!(refused(sent), (Some(409), TEXTS.waiting.to_owned()), "{body}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pending_questions_are_shown() {
+    let shown = |id: &str| json!(host_with_questions().run(|| CHAT.show(id)).unwrap());
+    let questions = json!([{"id": "q", "payload": {"tool": "pay"}}]);
+    assert_eq!(shown("waiting")["questions"], questions);
+    for id in ["failed", "cancelled"] {
+        assert_eq!(shown(id).get("questions"), None, "{id}");
+    }
+}
+
+fn answered(host: &FakeHost, thread: &str, body: &Value) -> Result<Response, Failure> {
+    let request = post(body);
+    host.run(|| CHAT.answer(thread, &request)?.into_response())
+}
+
+#[test]
+fn pending_question_is_answered() {
+    let host = host_with_questions();
+    let decision = json!({"decision": "approve"});
+    let response = answered(&host, "waiting", &json!({"id": "q", "answer": decision})).unwrap();
+    assert_eq!((response.status, &response.json_body().unwrap()["reply"]), (200, &json!("hello")));
+    let resumed = &host.resumed()[0];
+    assert_eq!(resumed.thread_id, "waiting");
+    assert_eq!(resumed.answers, [("q".to_owned(), decision)]);
+}
+
+#[test]
+fn refused_answers_resume_no_run() {
+    let answer = |id: &str| json!({"id": id, "answer": true});
+    for (thread, body, status, text) in [
+        ("waiting", json!([]), 400, TEXTS.answer),
+        ("waiting", json!({"id": "q"}), 400, TEXTS.answer),
+        ("waiting", json!({"answer": true}), 400, TEXTS.answer),
+        ("waiting", answer("other"), 409, TEXTS.not_pending),
+        ("waiting", answer(""), 409, TEXTS.not_pending),
+        ("failed", answer("q"), 409, TEXTS.not_pending),
+        ("cancelled", answer("q"), 409, TEXTS.not_pending),
+        ("foreign", answer("q"), 404, TEXTS.missing),
+        ("nobody", answer("q"), 404, TEXTS.missing),
+    ] {
+        let host = host_with_questions();
+        let refusal = refused(answered(&host, thread, &body));
+        assert_eq!(refusal, (Some(status), text.to_owned()), "{thread}: {body}");
+        assert!(host.resumed().is_empty(), "{thread}: {body}");
+    }
+}
+
+#[test]
+fn failures_of_answers_have_texts() {
+    for (code, status, text) in [
+        (code::INVALID, Some(400), TEXTS.answer),
+        (code::BUSY, Some(409), TEXTS.busy),
+        (code::NOT_FOUND, Some(404), TEXTS.missing),
+        (code::LIMIT, None, "why"),
+    ] {
+        let host = host_with_questions().resumes(move |_| Err(Failure::new(code, "why")));
+        let refusal = refused(answered(&host, "waiting", &json!({"id": "q", "answer": true})));
+        assert_eq!(refusal, (status, text.to_owned()), "{code}");
+    }
+}
+
+#[test]
+fn failed_run_has_a_default_text() {
+    let host =
+        host_with_questions().run_ends(|run| ended(run, Outcome::Failed(Failure::timeout("late"))));
+    let response = answered(&host, "waiting", &json!({"id": "q", "answer": true})).unwrap();
+    let error = &response.json_body().unwrap()["error"];
+    assert_eq!((response.status, error), (502, &json!(TEXTS.failed)));
 }
 
 #[test]
