@@ -1,8 +1,8 @@
 //! Conversations as endpoints: messages, replies and streams.
 //!
 //! A conversation is a thread of a graph whose channel has the reducer `messages`, such as that of
-//! the nodes of the plugin `std`. It needs no tables. The app declares the endpoints, and [`Chat`]
-//! does their work:
+//! the nodes of the plugin `std`. It needs no tables. [`chat_endpoints!`](crate::chat_endpoints)
+//! declares the common endpoints. An app declares others itself, and [`Chat`] does their work:
 //!
 //! ```
 //! use wattle_plugin::chat::{Chat, ChatRequest, ThreadDocument};
@@ -47,6 +47,7 @@
 mod agent;
 mod answer;
 mod ended;
+mod endpoints;
 mod list;
 mod message;
 mod shown;

@@ -7,7 +7,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Error, GenericArgument, Ident, ItemFn, LitInt, LitStr, PathArguments, Token, Type, token,
+    Error, GenericArgument, Ident, ItemFn, LitInt, LitStr, Macro, PathArguments, Token, Type, token,
 };
 
 use crate::{doc, entry, signature};
@@ -48,7 +48,7 @@ impl Parse for Endpoint {
             return Err(Error::new(method.span(), format!("expected one of `{known}`")));
         }
         input.parse::<Token![,]>()?;
-        let path: LitStr = input.parse()?;
+        let path = path(input)?;
         if !path.value().starts_with('/') {
             return Err(Error::new(path.span(), "a path must start with `/`"));
         }
@@ -58,6 +58,21 @@ impl Parse for Endpoint {
         }
         Ok(Self { method: method.to_string(), path: path.value(), declarations })
     }
+}
+
+/// Parses a path: a literal, or `concat!` of literals, which is for macros that take a part of the
+/// path.
+fn path(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    if !input.peek2(Token![!]) {
+        return input.parse();
+    }
+    let joined: Macro = input.parse()?;
+    if !joined.path.is_ident("concat") {
+        return Err(Error::new(joined.path.span(), "expected a path such as `\"/api/items\"`"));
+    }
+    let parts = joined.parse_body_with(Punctuated::<LitStr, Token![,]>::parse_terminated)?;
+    let text: String = parts.iter().map(LitStr::value).collect();
+    Ok(LitStr::new(&text, joined.path.span()))
 }
 
 fn parse_declaration(
@@ -223,6 +238,13 @@ mod tests {
     }
 
     #[test]
+    fn path_may_be_joined() {
+        let endpoint: Endpoint =
+            parse_str("GET, concat!(\"/api\", \"/{id}\",), query(a: u32)").unwrap();
+        assert_eq!((endpoint.path.as_str(), endpoint.declarations.len()), ("/api/{id}", 1));
+    }
+
+    #[test]
     fn entry_has_the_documentation_of_the_function() {
         let text = expanded("POST, \"/api/items\",");
         assert!(text.contains("doc : \"Renames an item.\""), "{text}");
@@ -279,6 +301,9 @@ mod tests {
             "post, \"/a\"",
             "POST",
             "POST, \"a\"",
+            "POST, format!(\"/a\")",
+            "POST, concat!(\"/a\", 1)",
+            "POST, concat!(\"a\")",
             "\"/a\"",
             "GET, \"/a\" returns = Item",
             "GET, \"/a\", returns",

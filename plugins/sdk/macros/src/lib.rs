@@ -51,7 +51,8 @@ pub fn reducer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     named::expand(named::Kind::Reducer, &arguments, function).into()
 }
 
-/// Declares a function as the web handler of an endpoint: `#[handler(POST, "/api/items/{id}")]`.
+/// Declares a function as the web handler of an endpoint: `#[handler(POST, "/api/items/{id}")]`. A
+/// macro that takes a part of the path joins literals by `concat!`.
 ///
 /// The signature is `fn(&Request) -> Result<Response, Failure>`. The documentation of the function
 /// and the types that further arguments declare become the OpenAPI description of the endpoint:
