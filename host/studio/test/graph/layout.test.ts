@@ -54,8 +54,8 @@ function expectNoOverlap({ boxes, paths, width, height }: Laid): void {
 
 const apps = graphsOfApps();
 
-test("there are graphs of five apps", () => {
-  expect(new Set(apps.map(({ app }) => app)).size).toBe(5);
+test("there are graphs of six apps", () => {
+  expect(new Set(apps.map(({ app }) => app)).size).toBe(6);
 });
 
 test.each(apps.map((graph) => [graph.name, graph] as const))(

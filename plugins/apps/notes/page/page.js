@@ -1,54 +1,49 @@
 const [log, form, input] = ["log", "form", "message"].map((id) => document.getElementById(id));
-
 // The conversation is in the URL, so that it is shown again after a reload.
-const thread = () => location.hash.slice(1) || undefined;
+const thread = () => location.hash.slice(1);
 
 async function call(path, body) {
   const headers = { "content-type": "application/json" };
   const post = body && { method: "POST", headers, body: JSON.stringify(body) };
-  const response = await fetch(new URL(path, document.baseURI), post);
+  const response = await fetch(path, post);
   const result = await response.json();
   if (result.threadId) location.hash = result.threadId;
   if (!response.ok) throw new Error(result.error ?? result.detail);
   return result;
 }
 
-function add(tag, textContent) {
-  const element = Object.assign(document.createElement(tag), { textContent });
-  log.append(element);
-  return element;
+function add(tag, textContent, onclick) {
+  log.append(Object.assign(document.createElement(tag), { textContent, onclick }));
 }
 
-async function show() {
-  const { messages } = await call(`api/threads/${thread()}`);
+function show({ messages, questions = [] }) {
   log.replaceChildren();
   for (const { role, parts } of messages) {
-    const text = parts.map((part) => part.text ?? "").join("");
-    if (text) add("p", `${role}: ${text}`);
+    add("p", `${role}: ${parts.map((part) => part.text ?? "").join("")}`);
   }
-  const approvals = `api/threads/${thread()}/approvals`;
-  for (const { id, payload } of await call(approvals)) {
+  for (const { id, payload } of questions) {
     add("p", `Delete the note "${payload.arguments.title}"?`);
-    add("button", "Yes").onclick = () => send(approvals, { id, approved: true });
-    add("button", "No").onclick = () => send(approvals, { id, approved: false });
+    for (const decision of payload.allowed) {
+      const answer = { id, answer: { decision } };
+      add("button", decision, () => send(`api/threads/${thread()}/answers`, answer));
+    }
   }
 }
 
 async function send(path, body) {
-  document.body.inert = true;
   try {
     if (path) await call(path, body);
-    if (thread()) await show();
+    // A message that the host refused stays in its field.
+    if (path === "api/chat") form.reset();
+    if (thread()) show(await call(`api/threads/${thread()}`));
   } catch (error) {
     add("p", error.message);
   }
-  document.body.inert = false;
 }
 
-form.onsubmit = (event) => {
-  event.preventDefault();
+form.onsubmit = () => {
   send("api/chat", { threadId: thread(), message: input.value });
-  form.reset();
+  return false;
 };
 
 send();

@@ -41,28 +41,45 @@ async fn a_note_is_deleted_if_a_person_approves() {
     assert_eq!(reply["reply"], "add_note: added", "{reply}");
     assert_eq!(titles(&server).await, ["the tea"]);
     let thread = reply["threadId"].as_str().unwrap();
-
-    let approvals = format!("/api/threads/{thread}/approvals");
-    let cases: [(bool, &str, &[&str]); 2] = [
-        (false, "delete_note: error: a person rejected the call", &["the tea"]),
-        (true, "delete_note: deleted", &[]),
+    let path = format!("/api/threads/{thread}");
+    let answers = format!("{path}/answers");
+    let cases: [(&str, &str, &[&str]); 2] = [
+        ("reject", "delete_note: error: a person rejected the call", &["the tea"]),
+        ("approve", "delete_note: deleted", &[]),
     ];
-    for (approved, result, left) in cases {
+    for (decision, result, left) in cases {
         let waiting = send(&server, Some(thread), "Delete the note: the tea").await.expect(202);
         assert_eq!(titles(&server).await, ["the tea"]);
         // A page that is loaded again reads the same question.
-        let pending = server.get(&approvals).await.expect(200);
+        let pending = server.get(&path).await.expect(200)["questions"].clone();
         assert_eq!(pending, waiting["questions"]);
         assert_eq!(pending[0]["payload"]["arguments"], json!({ "title": "the tea" }));
 
-        let answer = json!({ "id": pending[0]["id"], "approved": approved });
-        let reply = server.post(&approvals, &answer).await.expect(200);
+        // Neither a message nor an answer that does not fit loses the question.
+        send(&server, Some(thread), "Note that the cup is blue.").await.expect(409);
+        let edit = json!({ "id": pending[0]["id"], "answer": { "decision": "edit" } });
+        server.post(&answers, &edit).await.expect(400);
+        let answer = json!({ "id": pending[0]["id"], "answer": { "decision": decision } });
+        let reply = server.post(&answers, &answer).await.expect(200);
         assert_eq!(reply["reply"], result, "{reply}");
         assert_eq!(titles(&server).await, left);
-        assert_eq!(server.get(&approvals).await.expect(200), json!([]));
-        let again = server.post(&approvals, &answer).await;
-        assert_eq!(again.status, 409, "an approval is answered once: {}", again.body);
+        assert_eq!(server.get(&path).await.expect(200).get("questions"), None);
+        server.post(&answers, &answer).await.expect(409);
     }
+}
+
+#[tokio::test]
+async fn a_double_click_answers_once() {
+    let server = started().await;
+    send(&server, None, "Note that the tea is in the kitchen.").await.expect(200);
+    let waiting = send(&server, None, "Delete the note: the tea").await.expect(202);
+    let answers = format!("/api/threads/{}/answers", waiting["threadId"].as_str().unwrap());
+    let id = &waiting["questions"][0]["id"];
+    let answer = json!({ "id": id, "answer": { "decision": "approve" } });
+    let (one, other) = tokio::join!(server.post(&answers, &answer), server.post(&answers, &answer));
+    let mut statuses = [one.status, other.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409], "{} {}", one.body, other.body);
 }
 
 #[tokio::test]
@@ -85,6 +102,9 @@ async fn conversations_are_listed_shown_renamed_and_deleted() {
         (&json!(id), &json!("Tea"))
     );
 
+    assert_eq!(server.get(&format!("{path}/stream")).await.status, 204, "no run is active");
+    let cancelled = server.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
+    assert_eq!(cancelled, shown, "without an active run nothing changes");
     assert_eq!(server.delete(&path).await.status, 204);
     assert_eq!(server.get(&path).await.status, 404);
     assert_eq!(server.get("/api/threads").await.expect(200)["threads"], json!([]));
