@@ -66,8 +66,7 @@ use crate::hostcall::runs::{
 use crate::log::{ThreadLease, ThreadLog};
 use crate::ports::Ports;
 use crate::ports::store::{
-    LeaseEpoch, LeaseHolder, RunRecord, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadStatus,
-    ThreadTtl,
+    LeaseEpoch, LeaseHolder, RunRecord, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadTtl,
 };
 use crate::quota::Quotas;
 use crate::schemas::SchemaCache;
@@ -278,18 +277,13 @@ impl Engine {
         Ok(self.check_unexpired(&head.record).await?.then_some(head))
     }
 
-    /// Returns true if a thread has not expired. A thread expires if its interrupts are not
-    /// answered in time. Deletes an expired thread.
+    /// Returns true if a thread has not expired. Deletes an expired thread.
     async fn check_unexpired(&self, record: &ThreadRecord) -> Result<bool, Failure> {
-        let is_over = record.status == ThreadStatus::Interrupted && self.is_expired(record);
-        if is_over {
+        let is_expired = record.is_expired(self.now_ms());
+        if is_expired {
             self.delete_expired(&record.id).await?;
         }
-        Ok(!is_over)
-    }
-
-    fn is_expired(&self, record: &ThreadRecord) -> bool {
-        record.expires_ms.is_some_and(|expires_ms| expires_ms <= self.0.ports.clock.now_ms())
+        Ok(!is_expired)
     }
 
     async fn delete_expired(&self, thread: &ThreadId) -> Result<(), Failure> {

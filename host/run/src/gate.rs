@@ -250,10 +250,15 @@ impl Gate {
     /// Counts a call that is not journaled. Such a call takes no number, so that the numbers of
     /// other calls do not depend on it.
     fn count_call(&self) -> Result<(), Unwind> {
+        self.count_calls(1)
+    }
+
+    /// Counts a call whose work is that of several calls.
+    fn count_calls(&self, count: u32) -> Result<(), Unwind> {
         if let Some(task) = &self.task {
             task.heartbeat.on_call();
         }
-        self.budget.charge_calls(1, self.limits().host_calls)
+        self.budget.charge_calls(count, self.limits().host_calls)
     }
 
     /// Begins the entry of a call in the list of calls, if the gate has a list.

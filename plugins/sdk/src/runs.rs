@@ -136,8 +136,9 @@ pub fn threads(search: ThreadSearch) -> Result<ThreadPage, Failure> {
 ///
 /// # Errors
 ///
-/// `not-found` if the thread does not exist or has expired, `limit` if the metadata becomes too
-/// large, `busy` if a run of the thread is active on another host.
+/// `not-found` if the thread does not exist for the tenant of the request or has expired, `invalid`
+/// if the metadata is not an object, `limit` if the metadata becomes too large, `busy` if a run of
+/// the thread is active on another host, or if another operation uses the thread for too long.
 ///
 /// ```
 /// use serde_json::json;

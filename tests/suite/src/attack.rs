@@ -90,6 +90,7 @@ pub const CASES: &[Case] = cases! {
     "history", 1, readers::history;
     // A client that keeps what it takes.
     "handlers", 1, crowd::handlers;
+    "searches", 2, crowd::searches;
     "waiting-runs", 1, crowd::waiting_runs;
     // Services.
     "model-comments", 2, services::model_comments;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_run::engine::Engine;
-use wattle_run::ports::store::ThreadSearch;
+use wattle_run::ports::store::{TenantFilter, ThreadSearch};
 
 use crate::document::Page;
 use crate::document::interrupt::PendingInterruptDocument;
@@ -55,7 +55,7 @@ pub async fn list_interrupts(
 ) -> Result<Json<Page<PendingInterruptDocument>>, Problem> {
     let Query(InterruptFilter { app, graph, tenant, limit, cursor }) =
         filter.map_err(invalid_query)?;
-    let tenant = scope.tenant(tenant.as_deref())?;
+    let tenant = TenantFilter::named_or_any(scope.tenant(tenant.as_deref())?);
     let search = ThreadSearch { app, graph, tenant, ..ThreadSearch::default() };
     let search = PageParams { limit, offset: 0, cursor }.of(search)?;
     let found = engine.pending_interrupts(search).await?;

@@ -14,7 +14,9 @@ use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_run::limit::SEARCH_TEXT_BYTES;
-use wattle_run::ports::store::{ThreadCursor, ThreadQuery, ThreadSearch, ThreadStatus};
+use wattle_run::ports::store::{
+    TenantFilter, ThreadCursor, ThreadQuery, ThreadSearch, ThreadStatus,
+};
 
 use crate::native::list_scope::ListScope;
 use crate::native::threads::{invalid_query, page_size};
@@ -103,7 +105,7 @@ impl ThreadConditions {
         check_length("text", self.text.as_deref())?;
         check_length("failure", self.failure.as_deref())?;
         Ok(ThreadSearch {
-            tenant: scope.tenant(self.tenant.as_deref())?,
+            tenant: TenantFilter::named_or_any(scope.tenant(self.tenant.as_deref())?),
             app: self.app,
             graph: self.graph,
             status: self.status,
@@ -143,12 +145,12 @@ pub(crate) fn offset_query(search: &ThreadSearch, offset: usize) -> Option<Threa
     let ThreadSearch { app, status, tenant, limit, .. } = search;
     let is_plain = !search.compares_records()
         && search.after.is_none()
-        && !search.without_tenant
+        && *tenant != TenantFilter::None
         && search.updated_ms == ThreadSearch::ANY_TIME;
     is_plain.then(|| ThreadQuery {
         app: app.clone(),
         status: *status,
-        tenant: tenant.clone(),
+        tenant: tenant.name().map(str::to_owned),
         limit: Some(*limit),
         offset,
         ..ThreadQuery::default()
@@ -257,7 +259,7 @@ mod tests {
             ThreadSearch { text: Some("a".to_owned()), ..all() },
             ThreadSearch { updated_ms: i64::MIN..=0, ..all() },
             ThreadSearch { after: ThreadCursor::parse("NS5h"), ..all() },
-            ThreadSearch { without_tenant: true, ..all() },
+            ThreadSearch { tenant: TenantFilter::None, ..all() },
         ] {
             assert!(offset_query(&search, 3).is_none(), "{search:?}");
         }

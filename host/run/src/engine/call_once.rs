@@ -69,6 +69,7 @@ impl Engine {
         let Found { plugin, info } = find_tool(app, &tool)?;
         let env = self.env_outside_of_runs(app, plugin, tenant, caller);
         let call_id = uuid::Uuid::new_v4().to_string();
+        let called_as = tool.clone();
         let request = ToolRequest { tool, call_id, arguments, timeout_ms: None, state: None };
         let violations = check_arguments(&env, info, &request).await?;
         let instance = self.0.handlers.lease(caller, 1, usize::MAX);
@@ -78,7 +79,7 @@ impl Engine {
         let (allowed_ms, output_bytes) = (limits.node_timeout_ms, limits.output_bytes);
         let calls = CallList::default();
         let gate = Arc::new(Gate::for_tool_of_client(env, instance, calls.clone()));
-        let (app, plugin, called_as) = (Arc::clone(app), plugin.clone(), info.name.clone());
+        let (app, plugin) = (Arc::clone(app), plugin.clone());
         let started = Instant::now();
         let work = async move {
             let timeout = ToolTimeout { tool: &called_as, allowed_ms };

@@ -110,7 +110,7 @@ impl Engine {
             == (&found.tenant, &found.app, &found.graph);
         let is_current = head.current == Some(tuple.checkpoint.meta.id);
         let is_interrupted = record.status == ThreadStatus::Interrupted && is_current;
-        if !is_found || !is_interrupted || self.is_expired(&record) {
+        if !is_found || !is_interrupted || record.is_expired(self.now_ms()) {
             return None;
         }
         let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 
-use super::owner::check_owner;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::hostcall::runs::{ListThreads, UpdateThread};
@@ -16,8 +15,7 @@ use crate::json::check_depth;
 use crate::log::{MetadataUpdate, UpdateOutcome};
 use crate::metadata;
 use crate::ports::store::{
-    Batch, StoreError, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadStatus, ThreadSummary,
-    ThreadTtl,
+    Batch, StoreError, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadTtl,
 };
 
 /// Maximum number of attempts to update a thread while another operation uses it: a run that is
@@ -96,11 +94,7 @@ impl Engine {
     ) -> Result<ThreadSearchPage, Failure> {
         let mut page = self.0.ports.store.search_threads(&list.into()).await?;
         let now_ms = self.now_ms();
-        let is_expired = |thread: &ThreadSummary| {
-            thread.status == ThreadStatus::Interrupted
-                && thread.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
-        };
-        page.items.retain(|thread| !is_expired(thread));
+        page.items.retain(|thread| !thread.is_expired(now_ms));
         Ok(page)
     }
 
@@ -109,7 +103,7 @@ impl Engine {
         update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         let thread = &update.thread;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        check_owner(&head, update.app.as_ref(), update.tenant.as_ref())?;
+        check_target(&update, &head.record)?;
         let mut attempt = 1;
         loop {
             if let Some(record) = self.update_active_thread(&update).await? {
@@ -134,9 +128,9 @@ impl Engine {
         let at_work = self.active().get(&update.thread).and_then(|active| active.log.upgrade());
         let Some(log) = at_work else { return Ok(None) };
         let amendment = MetadataUpdate { metadata: update.metadata.clone(), ttl: update.ttl };
-        match log.update_metadata(amendment).await {
+        match log.update_metadata(amendment, |record| check_target(update, record)).await {
             Ok(UpdateOutcome::Applied(record)) => Ok(Some(*record)),
-            Ok(UpdateOutcome::TooLarge(failure)) => Err(failure),
+            Ok(UpdateOutcome::Rejected(failure)) => Err(failure),
             Ok(UpdateOutcome::NoRecordYet)
             | Err(StoreError::Fenced { .. } | StoreError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -148,6 +142,8 @@ impl Engine {
         let thread = &update.thread;
         let mut slot = self.claim(thread, new_run_id()).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        // The thread may have been deleted and created again since the first check.
+        check_target(update, &head.record)?;
         self.reject_orphaned_run(&head).await?;
         let mut record = head.record;
         metadata::check_merged_size(&record.metadata, &update.metadata)?;
@@ -160,6 +156,17 @@ impl Engine {
         slot.release().await;
         Ok(record)
     }
+}
+
+/// Returns the failure of a missing thread if the thread has another tenant than the update, or
+/// belongs to another app than the update names. The threads that a tenant can update are those
+/// that it can list, so a thread without a tenant is missing for every tenant.
+fn check_target(update: &UpdateThread, record: &ThreadRecord) -> Result<(), Failure> {
+    let is_foreign = update.app.as_ref().is_some_and(|app| *app != record.app);
+    if is_foreign || update.tenant != record.tenant {
+        return Err(thread_not_found(&record.id));
+    }
+    Ok(())
 }
 
 /// Binds an unbound thread to a graph. Other fields of the record are kept.

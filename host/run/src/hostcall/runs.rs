@@ -11,8 +11,8 @@ use wattle_graph::id::{AppName, GraphName, Namespace, NodeName, RunId, ThreadId}
 use wattle_graph::principal::Principal;
 
 use crate::ports::store::{
-    RunOptions, RunSpec, ThreadCursor, ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadStatus,
-    ThreadTtl,
+    RunOptions, RunSpec, TenantFilter, ThreadCursor, ThreadRecord, ThreadSearch, ThreadSearchPage,
+    ThreadStatus, ThreadTtl,
 };
 
 /// Function that starts a run.
@@ -38,6 +38,9 @@ pub const UPDATE_THREAD: &str = "runs.update-thread";
 
 /// Function that returns events of a thread.
 pub const EVENTS: &str = "runs.events";
+
+/// Maximum number of threads in a page of a list.
+pub const PAGE_THREADS: usize = 500;
 
 /// Request to start a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,7 +168,8 @@ pub struct ListThreads {
     pub metadata: BTreeMap<String, Value>,
     /// Only threads after this position.
     pub after: Option<ThreadCursor>,
-    /// Maximum number of threads in the page, at least one.
+    /// Maximum number of threads in the page. A number outside of 1 to [`PAGE_THREADS`] counts as
+    /// the nearest one within.
     pub limit: usize,
 }
 
@@ -174,12 +178,11 @@ impl From<ListThreads> for ThreadSearch {
         Self {
             app: Some(list.app),
             graph: list.graph,
-            without_tenant: list.tenant.is_none(),
-            tenant: list.tenant,
+            tenant: TenantFilter::named_or_none(list.tenant),
             text: list.text,
             metadata: list.metadata,
             after: list.after,
-            limit: list.limit.max(1),
+            limit: list.limit.clamp(1, PAGE_THREADS),
             ..Self::default()
         }
     }
@@ -192,7 +195,8 @@ pub struct UpdateThread {
     pub thread: ThreadId,
     /// If set, the thread must belong to this app.
     pub app: Option<AppName>,
-    /// Tenant of the caller. A thread of another tenant is not found.
+    /// Tenant of the thread; `None` for a thread without a tenant. A thread of another tenant is
+    /// not found.
     pub tenant: Option<String>,
     /// Metadata to add. Each entry replaces an entry with the same key.
     pub metadata: BTreeMap<String, Value>,
@@ -320,15 +324,21 @@ pub trait RunService: Send + Sync {
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure>;
     /// Deletes a thread.
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure>;
-    /// Lists threads. The page may be short or empty although another one follows.
+    /// Lists threads, without those that have expired. The page may be short or empty although
+    /// another one follows.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
     async fn threads(&self, list: ListThreads) -> Result<ThreadSearchPage, Failure>;
     /// Updates the metadata and time to live of a thread. An active run does not observe the
     /// update.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is active on another host, or if another operation uses the
-    /// thread for too long; `limit` if the metadata becomes too large.
+    /// `not-found` if the thread does not exist, has expired, or belongs to another app or tenant;
+    /// `busy` while a run is active on another host, or if another operation uses the thread for
+    /// too long; `limit` if the metadata becomes too large.
     async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure>;
     /// Reads at most `limit` events of a thread with sequence numbers greater than `after`.
     async fn events(
@@ -337,4 +347,25 @@ pub trait RunService: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Failure>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_a_list_has_1_to_500_threads() {
+        for (limit, expected) in [(0, 1), (1, 1), (500, 500), (501, 500), (usize::MAX, 500)] {
+            let list = ListThreads {
+                app: AppName::new("shop").unwrap(),
+                tenant: None,
+                graph: None,
+                text: None,
+                metadata: BTreeMap::new(),
+                after: None,
+                limit,
+            };
+            assert_eq!(ThreadSearch::from(list).limit, expected, "{limit}");
+        }
+    }
 }

@@ -28,8 +28,8 @@ pub(crate) enum UpdateOutcome {
     Applied(Box<ThreadRecord>),
     /// Not applied: the run has not written a record of the thread yet.
     NoRecordYet,
-    /// Not applied: the metadata would be too large.
-    TooLarge(Failure),
+    /// Not applied: the caller rejects the record, or the metadata would be too large.
+    Rejected(Failure),
 }
 
 impl MetadataUpdate {
@@ -46,8 +46,8 @@ impl MetadataUpdate {
 }
 
 impl ThreadLog {
-    /// Updates the metadata of the thread, now and in all later writes of the run. Returns when the
-    /// update is durable.
+    /// Updates the metadata of the thread, now and in all later writes of the run, if `check`
+    /// accepts the record of the run. Returns when the update is durable.
     ///
     /// # Errors
     ///
@@ -56,6 +56,7 @@ impl ThreadLog {
     pub(crate) async fn update_metadata(
         &self,
         amendment: MetadataUpdate,
+        check: impl FnOnce(&ThreadRecord) -> Result<(), Failure> + Send,
     ) -> Result<UpdateOutcome, StoreError> {
         let (record, last) = {
             let mut order = self.writer.queue.lock().await;
@@ -63,9 +64,10 @@ impl ThreadLog {
             let Some(mut record) = order.record.clone() else {
                 return Ok(UpdateOutcome::NoRecordYet);
             };
-            if let Err(failure) = metadata::check_merged_size(&record.metadata, &amendment.metadata)
-            {
-                return Ok(UpdateOutcome::TooLarge(failure));
+            let checked = check(&record)
+                .and_then(|()| metadata::check_merged_size(&record.metadata, &amendment.metadata));
+            if let Err(failure) = checked {
+                return Ok(UpdateOutcome::Rejected(failure));
             }
             order.metadata_update.merge(amendment);
             record.updated_ms = self.writer.clock.now_ms();

@@ -4,6 +4,7 @@
 //! about a thread, one batch after another. A batch is written completely or not at all.
 
 mod batch;
+mod cursor;
 mod encoded_events;
 mod error;
 mod host;
@@ -13,7 +14,6 @@ mod notification;
 mod options;
 mod outline;
 mod owner;
-mod position;
 mod run;
 mod run_search;
 mod search;
@@ -51,7 +51,9 @@ pub use self::run::{
     PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
 };
 pub use self::run_search::{FoundRun, RunCursor, RunSearch, RunSearchPage};
-pub use self::search::{SearchBudget, ThreadCounts, ThreadCursor, ThreadSearch, ThreadSearchPage};
+pub use self::search::{
+    SearchBudget, TenantFilter, ThreadCounts, ThreadCursor, ThreadSearch, ThreadSearchPage,
+};
 pub use self::stored_batch::{BatchPage, SealReport, StoredBatch, StoredValue};
 pub use self::thread_record::{
     PruneStrategy, ThreadFailure, ThreadRecord, ThreadStatus, ThreadTtl, UNBOUND,

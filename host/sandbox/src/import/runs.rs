@@ -146,12 +146,16 @@ fn into_metadata(
 ) -> Result<BTreeMap<String, Value>, Failure> {
     match metadata {
         None | Some(Value::Null) => Ok(BTreeMap::new()),
-        Some(Value::Object(fields)) => Ok(fields.into_iter().collect()),
-        Some(_) => {
-            let text = format!("`{function}`: `metadata` is not a JSON object");
-            Err(Failure::new(code::INVALID, text))
-        }
+        Some(metadata) => into_fields(function, metadata),
     }
+}
+
+fn into_fields(function: &str, metadata: Value) -> Result<BTreeMap<String, Value>, Failure> {
+    let Value::Object(fields) = metadata else {
+        let text = format!("`{function}`: `metadata` is not a JSON object");
+        return Err(Failure::new(code::INVALID, text));
+    };
+    Ok(fields.into_iter().collect())
 }
 
 fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRun, Failure> {
@@ -207,7 +211,7 @@ fn into_update(thread_id: &str, metadata: &str, caller: &Caller) -> Result<Updat
         thread: into_thread(thread_id)?,
         app: Some(caller.app.clone()),
         tenant: caller.tenant.clone(),
-        metadata: into_metadata(UPDATE_THREAD, Some(metadata))?,
+        metadata: into_fields(UPDATE_THREAD, metadata)?,
         ttl: None,
     })
 }
@@ -374,6 +378,16 @@ mod tests {
         assert!(into_list(longest, &caller()).unwrap().text.is_some());
         let empty = runs::ThreadSearch { text: text(0), ..search() };
         assert_eq!(into_list(empty, &caller()).unwrap().text, None);
+    }
+
+    #[test]
+    fn metadata_of_an_update_is_an_object() {
+        for metadata in ["null", "[]", "\"x\"", "7"] {
+            let failure = into_update("t", metadata, &caller()).unwrap_err();
+            assert_eq!(failure.code, code::INVALID, "{metadata}");
+            assert!(failure.message.contains("`runs.update-thread`: `metadata`"), "{failure}");
+        }
+        assert!(into_update("t", "{}", &caller()).unwrap().metadata.is_empty());
     }
 
     #[test]

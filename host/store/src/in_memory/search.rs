@@ -6,17 +6,21 @@ use wattle_run::ports::store::{
 };
 
 use crate::in_memory::state::State;
-use crate::search::{Examiner as _, SearchCounts, SearchPage};
+use crate::search::{Examiner as _, FirstPositions, SearchCounts, SearchPage};
 
 impl State {
-    /// See [`Store::search_threads`](wattle_run::ports::Store::search_threads).
+    /// See [`Store::search_threads`](wattle_run::ports::Store::search_threads). The search keeps
+    /// the positions of only as many threads as it may examine.
     pub(super) fn search(&self, search: &ThreadSearch) -> ThreadSearchPage {
         let mut page = SearchPage::new(search);
-        let selected = self.records().filter(|record| page.selects(*record));
-        let mut selected: Vec<(ThreadCursor, &ThreadRecord)> = selected.map(positioned).collect();
-        selected.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        for (_, record) in selected {
-            let (thread, bytes) = summary(record);
+        let limit = (!search.reads_contents()).then_some(search.limit);
+        let mut first = FirstPositions::new(search.budget, limit);
+        for record in self.records().filter(|record| page.selects(*record)) {
+            first.push(ThreadCursor::sort_key(record.updated_ms, &record.id));
+        }
+        let found = first.finish().into_iter().filter_map(|(_, thread)| self.threads.get(thread));
+        for thread in found {
+            let (thread, bytes) = summary(&thread.head.record);
             if !page.examine(thread, bytes) {
                 break;
             }
@@ -45,8 +49,4 @@ fn summary(record: &ThreadRecord) -> (ThreadSummary, u64) {
     let thread = ThreadSummary::from(record);
     let bytes = thread.memory_bytes();
     (thread, bytes)
-}
-
-fn positioned(record: &ThreadRecord) -> (ThreadCursor, &ThreadRecord) {
-    (ThreadCursor { updated_ms: record.updated_ms, thread: record.id.clone() }, record)
 }

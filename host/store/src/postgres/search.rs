@@ -9,8 +9,8 @@ use tokio::task::spawn_blocking;
 use wattle_graph::id::AppName;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::store::{
-    StoreError, ThreadCounts, ThreadCursor, ThreadQuery, ThreadSearch, ThreadSearchPage,
-    ThreadSummary,
+    StoreError, TenantFilter, ThreadCounts, ThreadCursor, ThreadQuery, ThreadSearch,
+    ThreadSearchPage, ThreadSummary,
 };
 
 use crate::codec::{unpack, unpacked_bytes};
@@ -136,8 +136,8 @@ fn bind_conditions<'q>(
         .bind(newest)
         .bind(search.app.as_ref().map(AppName::as_str))
         .bind(statuses(search))
-        .bind(search.tenant.as_ref().map(String::as_bytes))
-        .bind(search.without_tenant)
+        .bind(search.tenant.name().map(str::as_bytes))
+        .bind(search.tenant == TenantFilter::None)
 }
 
 /// Examines rows in order. Returns the position of the last row; `None` if the examiner needs no

@@ -6,8 +6,8 @@ use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, SearchBudget, ThreadCounts, ThreadCursor, ThreadFailure, ThreadRecord, ThreadSearch,
-    ThreadStatus,
+    Batch, SearchBudget, TenantFilter, ThreadCounts, ThreadCursor, ThreadFailure, ThreadRecord,
+    ThreadSearch, ThreadStatus,
 };
 
 use crate::fixtures::{append, record, run_id, thread_id};
@@ -102,10 +102,11 @@ pub(crate) async fn threads_are_found_by_each_field(store: &dyn Store) {
         assert_eq!(list(store, ThreadSearch { status, ..all() }).await, found, "{status:?}");
     }
     for (tenant, found) in [("acme", "fed"), ("ACME", ""), ("", "")] {
-        let tenant = Some(tenant.to_owned());
+        let tenant = TenantFilter::Named(tenant.to_owned());
         assert_eq!(list(store, ThreadSearch { tenant, ..all() }).await, found);
     }
-    assert_eq!(list(store, ThreadSearch { without_tenant: true, ..all() }).await, "cba");
+    let tenant = TenantFilter::None;
+    assert_eq!(list(store, ThreadSearch { tenant, ..all() }).await, "cba");
     for (failure, found) in [("rude", "c"), ("trap", "e"), ("tra", "")] {
         let failure = Some(failure.to_owned());
         assert_eq!(list(store, ThreadSearch { failure, ..all() }).await, found);
@@ -156,7 +157,8 @@ pub(crate) async fn all_conditions_must_hold(store: &dyn Store) {
     six_threads(store).await;
     let both = ThreadSearch { status: Some(ThreadStatus::Error), ..text("line") };
     assert_eq!(list(store, both.clone()).await, "ec");
-    let all = ThreadSearch { tenant: Some("acme".to_owned()), created_ms: 0..=5, ..both };
+    let tenant = TenantFilter::Named("acme".to_owned());
+    let all = ThreadSearch { tenant, created_ms: 0..=5, ..both };
     assert_eq!(list(store, all.clone()).await, "e");
     assert_eq!(list(store, ThreadSearch { failure: Some("rude".to_owned()), ..all }).await, "");
 }
@@ -167,6 +169,22 @@ pub(crate) async fn search_continues_after_its_position(store: &dyn Store) {
         for search in [ThreadSearch::default(), text("line"), metadata("nothing", json!(null))] {
             let found = pages(store, ThreadSearch { limit, ..search }).await;
             assert_eq!(found, ("fecdba".to_owned(), 6_usize.div_ceil(limit)));
+        }
+    }
+    // Pages of an app and a tenant have no thread of another one.
+    let acme = || TenantFilter::Named("acme".to_owned());
+    for (app, tenant, expected) in [
+        ("demo", acme(), "fed"),
+        ("demo", TenantFilter::None, "c"),
+        ("shop", TenantFilter::None, "ba"),
+        ("shop", acme(), ""),
+    ] {
+        let app = Some(AppName::new(app).unwrap());
+        for limit in 1..=4 {
+            let (app, tenant) = (app.clone(), tenant.clone());
+            let (found, read) =
+                pages(store, ThreadSearch { app, tenant, limit, ..ThreadSearch::default() }).await;
+            assert_eq!((found.as_str(), read), (expected, expected.len().div_ceil(limit).max(1)));
         }
     }
     let search = |updated_ms, thread: &str, newest| ThreadSearch {
@@ -256,10 +274,10 @@ pub(crate) async fn counts_include_matching_threads_only(store: &dyn Store) {
     };
     assert_eq!(count(all()).await, by_status(2, 1, 1, 2));
     assert_eq!(count(text("line")).await, by_status(2, 1, 1, 2));
-    let tenant = Some("acme".to_owned());
+    let tenant = TenantFilter::Named("acme".to_owned());
     assert_eq!(count(ThreadSearch { tenant, ..all() }).await, by_status(1, 0, 1, 1));
-    let without_tenant = ThreadSearch { without_tenant: true, ..all() };
-    assert_eq!(count(without_tenant).await, by_status(1, 1, 0, 1));
+    let tenant = TenantFilter::None;
+    assert_eq!(count(ThreadSearch { tenant, ..all() }).await, by_status(1, 1, 0, 1));
     let status = Some(ThreadStatus::Idle);
     assert_eq!(count(ThreadSearch { status, ..all() }).await, by_status(2, 0, 0, 0));
     assert_eq!(count(ThreadSearch { created_ms: 2..=3, ..all() }).await, by_status(0, 1, 1, 1));

@@ -1165,7 +1165,8 @@ typedef struct wattle_plugin_runs_thread_search_t {
   wattle_plugin_runs_option_json_t   metadata;
   // The `next` of the page before.
   plugin_option_string_t   after;
-  // Maximum number of threads in the page, at least one.
+  // Maximum number of threads in the page. A number outside of 1 to 500 counts as the
+  // nearest one within.
   uint32_t   limit;
   wattle_plugin_runs_extra_t   extra;
 } wattle_plugin_runs_thread_search_t;
@@ -1193,7 +1194,7 @@ typedef struct {
 typedef struct wattle_plugin_runs_thread_page_t {
   // The newest update comes first.
   wattle_plugin_runs_list_thread_summary_t   threads;
-  // Position after the page; `none` at the end of the list. A page may be short or empty
+  // Cursor after the page; `none` at the end of the list. A page may be short or empty
   // although another one follows.
   plugin_option_string_t   next;
 } wattle_plugin_runs_thread_page_t;
@@ -1571,12 +1572,14 @@ extern bool wattle_plugin_runs_thread(plugin_string_t *thread_id, wattle_plugin_
 // Deletes a thread with all that belongs to it.
 extern bool wattle_plugin_runs_delete_thread(plugin_string_t *thread_id, wattle_plugin_runs_failure_t *err);
 // Lists threads of the tenant of the request; for a request without a tenant, those without
-// one.
+// one. Counts as 100 host calls. Codes: `invalid` (`text` is too long, `metadata` is not a
+// JSON object, or `after` is no `next` of this list).
 extern bool wattle_plugin_runs_threads(wattle_plugin_runs_thread_search_t *search, wattle_plugin_runs_thread_page_t *ret, wattle_plugin_runs_failure_t *err);
 // Adds the fields of a JSON object to the metadata of a thread. Each replaces the field of
-// the same name. Counts as an update of the thread. Codes: `not-found` (no such thread, or
-// expired), `limit` (the metadata becomes too large), `busy` (a run is active on another
-// host).
+// the same name. Counts as an update of the thread. Codes: `not-found` (no such thread with
+// the tenant of the request, or expired), `invalid` (the metadata is not a JSON object),
+// `limit` (the metadata becomes too large), `busy` (a run is active on another host, or
+// another operation uses the thread for too long).
 extern bool wattle_plugin_runs_update_thread(plugin_string_t *thread_id, wattle_plugin_runs_json_t *metadata, wattle_plugin_runs_extra_t *extra, wattle_plugin_runs_failure_t *err);
 // Events of a thread after a sequence number, as JSON documents: at most `limit`, and never
 // more than 256 or 4 MiB, unless the first event alone is larger. An empty list is the end of

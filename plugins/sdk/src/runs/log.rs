@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::failure::{Failure, code};
+use crate::json;
 use crate::runs::{self, Event, EventKind, PAGE_EVENTS, RunEnded};
 
 /// The events of one run, see [`by_run`].
@@ -54,8 +55,8 @@ pub fn all_events(
     mut read: impl FnMut(&Value) -> Result<Event, Failure>,
 ) -> Result<Option<Vec<Event>>, Failure> {
     let mut events: Vec<Event> = Vec::new();
+    let mut seen = after;
     loop {
-        let seen = events.last().map_or(after, |event| event.seq);
         let page = match runs::events(thread_id, seen, PAGE_EVENTS) {
             Err(failure) if failure.code == code::NOT_FOUND => return Ok(None),
             page => page?,
@@ -64,12 +65,14 @@ pub fn all_events(
             return Ok(Some(events));
         }
         for event in page {
+            seen = json::from_value("the number of an event", &event["seq"])?;
             events.push(read(&event)?);
         }
     }
 }
 
-/// Groups the events of a thread by run, in the order of the log.
+/// Groups consecutive events of a run, in the order of the log. A run whose events are interrupted
+/// by those of another one has several groups.
 pub fn by_run(events: Vec<Event>) -> Vec<RunLog> {
     let mut logs: Vec<RunLog> = Vec::new();
     for event in events {
@@ -120,6 +123,9 @@ mod tests {
         };
         let events = host.run(|| all_events("t", 0, short)).unwrap().unwrap();
         assert_eq!((events[0].seq, &events[0].kind), (1, &EventKind::Other));
+        let renumbered = |event: &Value| Event::read(event).map(|event| Event { seq: 0, ..event });
+        let events = host.run(|| all_events("t", 0, renumbered)).unwrap().unwrap();
+        assert_eq!(events.len(), 1);
         let refused = host.run(|| all_events("t", 0, |_| Err(Failure::invalid("no event"))));
         assert_eq!(refused.unwrap_err().message, "no event");
     }

@@ -44,7 +44,8 @@ pub struct ThreadSearch {
     pub metadata: Option<Value>,
     /// The [`ThreadPage::next`] of the page before.
     pub after: Option<String>,
-    /// Maximum number of threads in the page, at least one.
+    /// Maximum number of threads in the page. A number outside of 1 to 500 counts as the nearest
+    /// one within.
     pub limit: u32,
     /// Extension fields.
     pub extra: Extra,
@@ -123,6 +124,6 @@ pub struct ThreadSummary {
 pub struct ThreadPage {
     /// The threads, newest update first. A page may be short or empty although another one follows.
     pub threads: Vec<ThreadSummary>,
-    /// Position after the page; `None` at the end of the list.
+    /// Cursor after the page; `None` at the end of the list.
     pub next: Option<String>,
 }

@@ -344,7 +344,7 @@ describe("runs", () => {
   });
 
   test("threads are listed in pages, and an updated one comes first", () => {
-    const tea = { title: "Tea", of: { id: 7, new: true } };
+    const tea = { title: "Tea", of: { id: 7, new: true }, cups: [{ a: 1, b: 2 }] };
     const host = new FakeHost()
       .thread({ threadId: "a", graph: "notes", updatedMs: 1, metadata: tea })
       .thread({ threadId: "b", graph: "notes", updatedMs: 5, metadata: { title: "Coffee" } })
@@ -356,6 +356,8 @@ describe("runs", () => {
     expect(ids({ text: "TEA" })).toBe("a");
     expect(ids({ metadata: { of: { id: 7 } } })).toBe("a");
     expect(ids({ metadata: { of: 7 } })).toBe("");
+    expect(ids({ metadata: { cups: [{ b: 2, a: 1 }] } })).toBe("a");
+    expect(ids({ metadata: { cups: [{ a: 1 }] } })).toBe("");
     expect(ids({ limit: 0 })).toBe("b");
     const { next } = host.run(() => runs.threads({ limit: 2 }));
     expect(ids({ limit: 2, after: next })).toBe("a");
@@ -363,6 +365,7 @@ describe("runs", () => {
       runs.updateThread("a", { title: "Green tea" });
       expect(runs.thread("a")?.metadata).toEqual({ ...tea, title: "Green tea" });
       expect(thrown(() => runs.updateThread("nobody", {})).code).toBe("not-found");
+      expect(thrown(() => runs.events("nobody", 0, 1)).code).toBe("not-found");
       expect(thrown(() => runs.updateThread("a", "x")).code).toBe("invalid");
       expect(thrown(() => runs.threads({ after: "x" })).code).toBe("invalid");
     });

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use wattle_plugin::prelude::{Failure, Request, Response, clock, handler, http};
+use wattle_plugin::runs::ThreadSearch;
 
 /// Timeout of the request that `wait` sends, in milliseconds: the longest that the host allows.
 const TIMEOUT_MS: u32 = 120_000;
@@ -20,6 +21,14 @@ pub(crate) fn wait(request: &Request) -> Result<Response, Failure> {
 pub(crate) fn read_clock(_request: &Request) -> Result<Response, Failure> {
     loop {
         black_box(clock::now_ms());
+    }
+}
+
+/// Searches for threads without end.
+#[handler(GET, "/threads")]
+pub(crate) fn search(_request: &Request) -> Result<Response, Failure> {
+    loop {
+        ThreadSearch::all().text("no such thread").run()?;
     }
 }
 

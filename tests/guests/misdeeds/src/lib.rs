@@ -39,8 +39,8 @@
 //!
 //! The tool `doubled` has an arguments schema that is small and expands without bounds.
 //!
-//! `GET /wait?url=...` sends a GET request and waits for the response, and `GET /clock` reads the
-//! clock without end.
+//! `GET /wait?url=...` sends a GET request and waits for the response. `GET /clock` reads the clock
+//! without end, and `GET /threads` searches for threads without end.
 
 mod across;
 mod appetite;
@@ -59,7 +59,7 @@ use demand::{ask_model, fail_as, jump, run_sql};
 use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
 use flood::{ask_shaped, hoard, multiply, spread};
-use handlers::{read_clock, wait};
+use handlers::{read_clock, search, wait};
 use memory::{forget, recall, remember};
 use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
 use recollection::recollect;
@@ -103,5 +103,5 @@ wattle_plugin::export! {
         recollect,
     ],
     tools: [doubled],
-    handlers: [wait, read_clock],
+    handlers: [wait, read_clock, search],
 }

@@ -50,6 +50,13 @@ pub(super) async fn handlers(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
+/// Calls a web handler that searches for threads until a limit ends the handler.
+pub(super) async fn searches(host: Arc<Host>) -> Result<()> {
+    let (status, ended) = host.get(&format!("/apps/{CROWD}/threads")).await?;
+    ensure!(ended["details"]["limit"] == "host_calls", "{status}: {ended}");
+    Ok(())
+}
+
 /// Takes as many places for runs as one caller may, and starts more runs. A run of another caller
 /// begins and ends meanwhile.
 pub(super) async fn waiting_runs(host: Arc<Host>) -> Result<()> {

@@ -37,6 +37,7 @@ mod travel_in_time;
 mod turns;
 mod typed;
 mod unpersisted;
+mod updates;
 mod web;
 
 use serde_json::json;

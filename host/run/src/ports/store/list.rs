@@ -9,6 +9,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
 use wattle_graph::weight::weight;
 
+use super::thread_record::is_expired;
 use super::{RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
 
 /// A page of a list. A page ends at the limit of its query, or before an item with which the page
@@ -121,6 +122,12 @@ impl ThreadSummary {
         let metadata = self.metadata.iter().map(|(name, value)| name.len() as u64 + weight(value));
         let failure = self.failure.as_ref().map_or(0, |it| it.code.len() + it.message.len());
         size_of::<Self>() as u64 + failure as u64 + metadata.sum::<u64>()
+    }
+
+    /// See [`ThreadRecord::is_expired`].
+    #[must_use]
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        is_expired(self.status, self.expires_ms, now_ms)
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName, RunId};
 
-use super::position::{decode_position, encode_position};
+use super::cursor::{decode_cursor, encode_cursor};
 use super::{RunSummary, SearchBudget};
 
 /// A search of runs, newest request first. All conditions must hold.
@@ -85,7 +85,7 @@ impl RunCursor {
     /// Parses the text of a cursor. Returns `None` if no cursor has this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (position, run) = decode_position(text)?;
+        let (position, run) = decode_cursor(text)?;
         Some(Self { position, run })
     }
 }
@@ -93,7 +93,7 @@ impl RunCursor {
 /// Writes the cursor as opaque text of letters, digits, `-` and `_`.
 impl fmt::Display for RunCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&encode_position(self.position, &self.run))
+        f.write_str(&encode_cursor(self.position, &self.run))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 
-use super::position::{decode_position, encode_position};
+use super::cursor::{decode_cursor, encode_cursor};
 use super::{ThreadStatus, ThreadSummary};
 use crate::limit::{SEARCH_BYTES, SEARCH_RECORDS};
 
@@ -22,10 +22,8 @@ pub struct ThreadSearch {
     pub graph: Option<GraphName>,
     /// Only threads with this status. A [stopped](super::ThreadRecord::stopped) thread is idle.
     pub status: Option<ThreadStatus>,
-    /// Only threads of this tenant.
-    pub tenant: Option<String>,
-    /// True for only threads without a tenant.
-    pub without_tenant: bool,
+    /// Only threads whose tenant matches.
+    pub tenant: TenantFilter,
     /// Only threads whose newest run failed with this code.
     pub failure: Option<String>,
     /// Only threads that contain this text in their id, newest run, app, graph, failure or in a
@@ -52,8 +50,7 @@ impl Default for ThreadSearch {
             app: None,
             graph: None,
             status: None,
-            tenant: None,
-            without_tenant: false,
+            tenant: TenantFilter::Any,
             failure: None,
             text: None,
             metadata: BTreeMap::new(),
@@ -85,6 +82,51 @@ impl ThreadSearch {
             || self.graph.is_some()
             || self.failure.is_some()
             || self.created_ms != Self::ANY_TIME
+    }
+}
+
+/// A condition on the tenant of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TenantFilter {
+    /// Matches all threads.
+    #[default]
+    Any,
+    /// Matches threads without a tenant.
+    None,
+    /// Matches threads of this tenant.
+    Named(String),
+}
+
+impl TenantFilter {
+    /// Creates the filter for a tenant, or for all threads.
+    #[must_use]
+    pub fn named_or_any(tenant: Option<String>) -> Self {
+        tenant.map_or(Self::Any, Self::Named)
+    }
+
+    /// Creates the filter for a tenant, or for threads without a tenant.
+    #[must_use]
+    pub fn named_or_none(tenant: Option<String>) -> Self {
+        tenant.map_or(Self::None, Self::Named)
+    }
+
+    /// Returns the tenant of the matching threads, if the filter names one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Any | Self::None => None,
+            Self::Named(tenant) => Some(tenant),
+        }
+    }
+
+    /// Returns true if the tenant of a thread matches.
+    #[must_use]
+    pub fn matches(&self, tenant: Option<&str>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::None => tenant.is_none(),
+            Self::Named(name) => tenant == Some(name.as_str()),
+        }
     }
 }
 
@@ -126,7 +168,7 @@ impl ThreadCursor {
     /// Parses the text of a cursor. Returns `None` if no cursor has this text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (updated_ms, thread) = decode_position(text)?;
+        let (updated_ms, thread) = decode_cursor(text)?;
         Some(Self { updated_ms, thread })
     }
 }
@@ -134,7 +176,7 @@ impl ThreadCursor {
 /// Writes the cursor as opaque text of letters, digits, `-` and `_`.
 impl fmt::Display for ThreadCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&encode_position(self.updated_ms, &self.thread))
+        f.write_str(&encode_cursor(self.updated_ms, &self.thread))
     }
 }
 
@@ -227,8 +269,8 @@ mod tests {
             all(),
             ThreadSearch { app: Some(AppName::new("shop").unwrap()), ..all() },
             ThreadSearch { status: Some(ThreadStatus::Idle), ..all() },
-            ThreadSearch { tenant: Some("acme".to_owned()), ..all() },
-            ThreadSearch { without_tenant: true, ..all() },
+            ThreadSearch { tenant: TenantFilter::Named("acme".to_owned()), ..all() },
+            ThreadSearch { tenant: TenantFilter::None, ..all() },
             ThreadSearch { updated_ms: 0..=1, after: Some(cursor(1, "a")), limit: 1, ..all() },
         ] {
             assert!(!search.compares_records(), "{search:?}");

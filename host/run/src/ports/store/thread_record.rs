@@ -176,9 +176,19 @@ impl ThreadRecord {
             .map(|ttl| self.updated_ms.saturating_add_unsigned(ttl.after_ms))
     }
 
+    /// Returns true if the thread has expired: its interrupts were not answered in time.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        is_expired(self.status, self.expires_ms, now_ms)
+    }
+
     /// Returns true if an app may use the thread on behalf of a tenant. A thread without a tenant
     /// is accessible to all tenants.
     pub fn is_accessible_to(&self, app: &AppName, tenant: Option<&str>) -> bool {
         self.app == *app && (self.tenant.is_none() || self.tenant.as_deref() == tenant)
     }
+}
+
+/// Returns true if a thread with these fields has expired. Only interrupted threads expire.
+pub(super) fn is_expired(status: ThreadStatus, expires_ms: Option<i64>, now_ms: i64) -> bool {
+    status == ThreadStatus::Interrupted && expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
 }

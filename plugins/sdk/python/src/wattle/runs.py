@@ -296,7 +296,7 @@ class ThreadSearch:
     after: str | None = None
     """The `ThreadPage.next` of the page before."""
     limit: int = 50
-    """Maximum number of threads in the page, at least one."""
+    """Maximum number of threads in the page, from 1 to 500."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Extension fields."""
 
@@ -339,7 +339,7 @@ class ThreadPage:
     """The threads, newest update first. A page may be short or empty although another one
     follows."""
     next: str | None = None
-    """Position after the page; `None` at the end of the list."""
+    """Cursor after the page; `None` at the end of the list."""
 
 
 def _channel(state: dict[str, Any], name: str, of: Any) -> Any:
@@ -404,9 +404,10 @@ def threads(search: ThreadSearch) -> ThreadPage:
 def update_thread(thread_id: str, metadata: dict[str, Any]) -> None:
     """Adds metadata to a thread. Each field replaces the field of the same name.
 
-    The thread moves to the beginning of lists. Raises `not-found` if the thread does not exist or
-    has expired, `limit` if the metadata becomes too large, `busy` if a run of the thread is active
-    on another host.
+    The thread moves to the beginning of lists. Raises `not-found` if the thread does not exist for
+    the tenant of the request or has expired, `limit` if the metadata becomes too large, `busy` if a
+    run of the thread is active on another host, or if another operation uses the thread for too
+    long.
     """
     _host.interface("runs").update_thread(thread_id, metadata)
 

@@ -12,6 +12,9 @@ use crate::runs::{
 };
 use crate::testing::state::{play, with};
 
+/// Maximum number of threads in a page of a list.
+const PAGE_THREADS: u32 = 500;
+
 pub(crate) fn start(start: Start) -> Result<RunRef, Failure> {
     let script = with(|state| state.start.clone())?;
     if let Some(script) = script {
@@ -76,7 +79,7 @@ pub(crate) fn threads(search: ThreadSearch) -> Result<ThreadPage, Failure> {
             state.threads.values().filter(|thread| matches(thread)).collect();
         // The map has sorted the threads by id, and this sort is stable.
         found.sort_by_key(|thread| Reverse(thread.updated_ms));
-        let page = found.len().min(search.limit.max(1) as usize);
+        let page = found.len().min(search.limit.clamp(1, PAGE_THREADS) as usize);
         let last = found[..page].last().filter(|_| page < found.len());
         let next = last.map(|thread| format!("{}.{}", thread.updated_ms, thread.thread_id));
         ThreadPage { threads: found[..page].iter().map(|thread| summary(thread)).collect(), next }
@@ -134,15 +137,17 @@ fn summary(thread: &Thread) -> ThreadSummary {
 }
 
 pub(crate) fn update_thread(thread_id: &str, metadata: Value) -> Result<(), Failure> {
-    let added = object(&metadata)?;
+    let Value::Object(added) = metadata else {
+        return Err(Failure::invalid("`metadata` is not a JSON object"));
+    };
     with(|state| {
         let now_ms = state.now_ms;
         let thread = state.threads.get_mut(thread_id).ok_or_else(|| {
             Failure::not_found(format!("there is no thread `{thread_id}`, or it has expired"))
         })?;
-        if let Value::Object(known) = &mut thread.metadata {
-            known.extend(added);
-        }
+        let mut all = object(&thread.metadata)?;
+        all.extend(added);
+        thread.metadata = Value::Object(all);
         thread.updated_ms = now_ms;
         Ok(())
     })?
@@ -240,13 +245,24 @@ mod tests {
     }
 
     #[test]
+    fn thread_without_metadata_can_get_some() {
+        let thread = Thread { metadata: json!(null), ..Thread::new("t", "g", "idle", json!({})) };
+        FakeHost::new().thread(thread).run(|| {
+            runs::update_thread("t", json!({"title": "Tea"})).unwrap();
+            assert_eq!(runs::thread("t").unwrap().unwrap().metadata, json!({"title": "Tea"}));
+        });
+    }
+
+    #[test]
     fn invalid_requests_are_refused() {
         let invalid = [ThreadSearch::all().after("x"), ThreadSearch::all().metadata("x")];
         for search in invalid {
             let failure = host().run(|| search.run()).unwrap_err();
             assert_eq!(failure.code, code::INVALID);
         }
-        let failure = host().run(|| runs::update_thread("a", "x")).unwrap_err();
-        assert_eq!(failure.code, code::INVALID);
+        for metadata in [Value::Null, "x".into()] {
+            let failure = host().run(|| runs::update_thread("a", metadata)).unwrap_err();
+            assert_eq!(failure.code, code::INVALID);
+        }
     }
 }

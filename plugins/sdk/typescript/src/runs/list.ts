@@ -22,7 +22,7 @@ export interface ThreadSearchOptions {
   metadata?: unknown;
   /** The {@link ThreadPage.next} of the page before. */
   after?: string | undefined;
-  /** Maximum number of threads in the page, at least one; 50 by default. */
+  /** Maximum number of threads in the page, from 1 to 500; 50 by default. */
   limit?: number;
   /** Extension fields. */
   extra?: Extra;
@@ -70,7 +70,7 @@ export interface ThreadPage {
    * The threads, newest update first. A page may be short or empty although another one follows.
    */
   threads: ThreadSummary[];
-  /** Position after the page; `undefined` at the end of the list. */
+  /** Cursor after the page; `undefined` at the end of the list. */
   next: string | undefined;
 }
 
@@ -108,8 +108,9 @@ export function threads(search: ThreadSearchOptions = {}): ThreadPage {
  * Adds the fields of an object to the metadata of a thread. Each replaces the field of the same name.
  * The thread moves to the beginning of lists.
  *
- * @throws `not-found` if the thread does not exist or has expired, `limit` if the metadata becomes too
- * large, `busy` if a run of the thread is active on another host.
+ * @throws `not-found` if the thread does not exist for the tenant of the request or has expired,
+ * `invalid` if the metadata is not an object, `limit` if the metadata becomes too large, `busy` if a
+ * run of the thread is active on another host, or if another operation uses the thread for too long.
  */
 export function updateThread(threadId: string, metadata: unknown): void {
   host.updateThread(threadId, toValue("the metadata of the thread", metadata));

@@ -22,6 +22,7 @@
 //! | look-alikes in names, control characters in failures | `words`, `host/sandbox/tests/sandbox/names.rs` |
 //! | `Host` headers that name another host | `hosts`, `host/api/src/guard.rs` |
 //! | web handlers that call the host without end, or that wait, also for clients that have left | `handlers`, `tests/suite/tests/suite/engine/handlers.rs` |
+//! | web handler that searches for threads without end | `searches`, `tests/suite/tests/suite/engine/handlers.rs` |
 //! | runs of one caller that take all places and wait for more | `waiting-runs`, `tests/suite/tests/suite/engine/turns.rs` |
 //! | readers at many positions of a log with large events | `large-events`, `pages_are_bounded_in_bytes` of the stores |
 //! | history of large states | `history`, `checkpoint_pages_are_bounded_in_bytes` of the stores |
@@ -75,6 +76,7 @@ withstands! {
     large_events: "large-events",
     history: "history",
     handlers: "handlers",
+    searches: "searches",
     waiting_runs: "waiting-runs",
     model_comments: "model-comments",
     model_deltas: "model-deltas",

@@ -1,13 +1,15 @@
 //! Limits of web handlers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{PluginName, ThreadId};
+use wattle_graph::id::{AppName, PluginName, ThreadId};
 use wattle_graph::tool::ToolRequest;
 use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
@@ -15,7 +17,7 @@ use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::gate::unwind::{CallError, Unwind};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
-use wattle_run::hostcall::runs::{RunOutcome, RunService as _};
+use wattle_run::hostcall::runs::{ListThreads, RunOutcome, RunService as _};
 use wattle_run::limit::Limits;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::sandbox::{GuestError, WebRequest, WebResponse};
@@ -120,6 +122,39 @@ async fn a_web_handler_that_loops_over_calls_is_limited_by_name() {
         assert_eq!(failure.code, code::LIMIT, "{path}: {failure}");
         assert_eq!(failure.details.unwrap()["limit"], limit, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_search_of_threads_counts_as_100_calls() {
+    let searches = Arc::<AtomicUsize>::default();
+    let found = searches.clone();
+    let handler = plugin().web(move |_, gate| {
+        let found = found.clone();
+        async move {
+            let app = AppName::new("test").map_err(|_| Failure::internal("an app"))?;
+            let list = ListThreads {
+                app,
+                tenant: None,
+                graph: None,
+                text: None,
+                metadata: BTreeMap::new(),
+                after: None,
+                limit: 1,
+            };
+            for _ in 0..10 {
+                gate.threads(list.clone()).await?;
+                found.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(json!({}))
+        }
+    });
+    let limits = Limits { host_calls: 299, ..Limits::default() };
+    let world = World::new(ONE, plugin());
+    let app = app(vec![(handler, Grants { limits, ..Grants::default() })]);
+    let ended = handle(&world.engine, &app, "/", CallerId::default()).await;
+    let Err(GuestError::Unwound(Unwind::Limit(failure))) = ended else { panic!("{ended:?}") };
+    assert_eq!(failure.details.unwrap()["limit"], "host_calls");
+    assert_eq!(searches.load(Ordering::SeqCst), 2);
 }
 
 /// A web handler that waits. `/tool` waits in a tool.

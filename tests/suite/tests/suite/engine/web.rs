@@ -217,8 +217,9 @@ async fn a_web_handler_updates_the_threads_of_its_app_and_tenant() {
     let (world, app) = threads_of_tenants().await;
     for (id, tenant, is_found) in [
         ("a1", Some("acme"), true),
-        // All tenants have access to a thread without a tenant.
-        ("n1", Some("acme"), true),
+        ("n1", None, true),
+        // All tenants can read a thread without a tenant, and none can list or update it.
+        ("n1", Some("acme"), false),
         ("a2", Some("globex"), false),
         ("a2", None, false),
         ("g1", Some("acme"), false),

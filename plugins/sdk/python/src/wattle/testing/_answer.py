@@ -219,7 +219,10 @@ def _resume(request: Any) -> RunRef:
 
 
 def _events(thread_id: str, after: int, limit: int) -> list[Any]:
-    own = [event for thread, event in current().state.events if thread == thread_id]
+    state = current().state
+    own = [event for thread, event in state.events if thread == thread_id]
+    if not own and thread_id not in state.threads:
+        raise Failure.not_found(f"there is no thread `{thread_id}`")
     return own[after : after + min(limit, PAGE_EVENTS)]
 
 

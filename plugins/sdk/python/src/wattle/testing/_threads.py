@@ -68,7 +68,16 @@ def _contains(known: Any, wanted: Any) -> bool:
     """Returns true if a value contains another one. Objects may have additional fields."""
     if isinstance(known, dict) and isinstance(wanted, dict):
         return all(name in known and _contains(known[name], it) for name, it in wanted.items())
-    return bool(known == wanted)
+    return _is_equal(known, wanted)
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Returns true if two values are equal as JSON, where `true` is not 1 and 1 is not 1.0."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_equal(one[it], other[it]) for it in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_equal, one, other))
+    return type(one) is type(other) and bool(one == other)
 
 
 def _has_text(thread: Thread, text: str) -> bool:

@@ -79,7 +79,11 @@ export function updateThread(threadId: string, metadata: Json): void {
 }
 
 export function events(threadId: string, after: number, limit: number): Json[] {
-  const own = current().events.filter((event) => event.threadId === threadId);
+  const { events, threads } = current();
+  const own = events.filter((event) => event.threadId === threadId);
+  if (own.length === 0 && !threads.has(threadId)) {
+    throw Failure.notFound(`there is no thread \`${threadId}\``);
+  }
   const page = own.slice(after, after + Math.min(limit, PAGE_EVENTS));
   return page.map(({ event }) => event);
 }
@@ -113,12 +117,27 @@ function isObject(value: Json): value is Extra {
 
 /** Returns true if a value contains another one. Objects may have additional fields. */
 function contains(known: Json, wanted: Json): boolean {
-  if (!isObject(known) || !isObject(wanted)) {
-    return JSON.stringify(known) === JSON.stringify(wanted);
-  }
+  if (!isObject(known) || !isObject(wanted)) return isEqual(known, wanted);
   return Object.entries(wanted).every(
     ([name, value]) => Object.hasOwn(known, name) && contains(known[name] ?? null, value),
   );
+}
+
+/** Returns true if two values are equal. The order of fields is irrelevant. */
+function isEqual(one: Json, other: Json): boolean {
+  if (Array.isArray(one) && Array.isArray(other)) {
+    return one.length === other.length && one.every((item, at) => isEqual(item, other[at] ?? null));
+  }
+  if (isObject(one) && isObject(other)) {
+    const names = Object.keys(one);
+    return (
+      names.length === Object.keys(other).length &&
+      names.every((name) => {
+        return Object.hasOwn(other, name) && isEqual(one[name] ?? null, other[name] ?? null);
+      })
+    );
+  }
+  return one === other;
 }
 
 /** Returns true if a thread contains a text in lower case. */
