@@ -158,9 +158,11 @@ impl LoadState {
     }
 
     /// Returns the files that have a standalone plugin. The file from which the plugin was loaded
-    /// comes first, and comes a second time if the last scan found it.
+    /// comes first.
     pub(super) fn files_of_plugin(&self, plugin: &PluginName) -> impl Iterator<Item = &Path> {
-        let files = self.plugins.iter().chain(&self.standalone);
+        let found = self.standalone.iter();
+        let others = found.filter(move |&(file, name)| self.plugins.get(file) != Some(name));
+        let files = self.plugins.iter().chain(others);
         files.filter(move |(_, name)| *name == plugin).map(|(file, _)| file.as_path())
     }
 
@@ -186,6 +188,18 @@ impl LoadState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_of_a_plugin_begin_with_the_loaded_one() {
+        let mut state = LoadState::default();
+        let plugin = PluginName::new("tools").unwrap();
+        let [loaded, found] = ["b.wasm", "a.wasm"].map(PathBuf::from);
+        state.plugins.insert(loaded.clone(), plugin.clone());
+        for file in [&loaded, &found] {
+            state.standalone.insert(file.clone(), plugin.clone());
+        }
+        assert_eq!(state.files_of_plugin(&plugin).collect::<Vec<_>>(), [&loaded, &found]);
+    }
 
     #[test]
     fn a_newer_load_replaces_an_older_one() {

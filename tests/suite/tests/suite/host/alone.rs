@@ -187,6 +187,21 @@ async fn a_node_runs_alone() {
     assert_eq!(threads["items"].as_array().map(Vec::len), Some(3), "refused runs leave no thread");
 }
 
+/// Returns true if a line of an export has a field with a value, at any depth.
+fn has_field(export: &Value, name: &str) -> bool {
+    fn has(document: &Value, name: &str) -> bool {
+        match document {
+            Value::Array(items) => items.iter().any(|item| has(item, name)),
+            Value::Object(fields) => fields
+                .iter()
+                .any(|(field, value)| (field == name && !value.is_null()) || has(value, name)),
+            _ => false,
+        }
+    }
+    let mut lines = export.as_str().unwrap().lines();
+    lines.any(|line| has(&serde_json::from_str(line).unwrap(), name))
+}
+
 #[tokio::test]
 async fn a_thread_is_exported_as_a_test() {
     let server = Setup::misdeeds(COUNT).await.start().await;
@@ -212,5 +227,9 @@ async fn a_thread_is_exported_as_a_test() {
     }
     assert_eq!(Export::read(test.as_str().unwrap()), Ok(expected));
     assert!(!test.to_string().contains("Ada"), "{test}");
+    assert!(has_field(&whole, "seal"), "{whole}");
+    for name in ["principal", "seal", "pruned_seal", "spec", "plugins"] {
+        assert!(!has_field(&test, name), "{name}: {test}");
+    }
     assert_eq!(server.get("/api/v1/threads/u/test").await.status, 404);
 }
