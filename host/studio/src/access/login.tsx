@@ -51,18 +51,22 @@ interface ValueFormProps {
   label: string;
   action: string;
   isSecret?: boolean;
+  /** Returns why a value is not accepted; `undefined` if it is. */
+  problemOf?: (value: string) => string | undefined;
   onValue: (value: string) => void;
 }
 
 /** A form of one value that is sent in a header. */
-export function ValueForm({ label, action, isSecret = false, onValue }: ValueFormProps) {
+export function ValueForm(props: ValueFormProps) {
+  const { label, action, isSecret = false, problemOf = () => undefined, onValue } = props;
   const [value, setValue] = useState("");
   const [error, setError] = useState<string>();
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const trimmed = value.trim();
-    if (HEADER_VALUE.test(trimmed)) onValue(trimmed);
-    else setError(TEXTS.notPrintable);
+    const problem = HEADER_VALUE.test(trimmed) ? problemOf(trimmed) : TEXTS.notPrintable;
+    setError(problem);
+    if (problem === undefined) onValue(trimmed);
   };
   return (
     <form onSubmit={submit} className={styles.form}>

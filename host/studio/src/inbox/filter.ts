@@ -7,8 +7,12 @@ export const FILTER = { app: name, tenant: name, thread: name, interrupt: name, 
 
 export type InboxFilter = Search<typeof FILTER>;
 
-/** Returns the filter with another value, or without it. Nothing is selected any more. */
-export function withValue(filter: InboxFilter, key: "app" | "tenant", value: string): InboxFilter {
+/** Returns the filter with another condition, or without it, and without the selected interrupt. */
+export function withCondition(
+  filter: InboxFilter,
+  key: "app" | "tenant",
+  value: string,
+): InboxFilter {
   const { app, tenant } = filter;
   return readSearch(writeSearch({ app, tenant, [key]: value }), FILTER);
 }

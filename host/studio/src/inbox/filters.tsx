@@ -5,7 +5,7 @@ import { useAppOptions } from "../part/filters/options.ts";
 import { TenantField } from "../part/filters/usual-fields.tsx";
 import { inboxRoute, useGo } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
-import { type InboxFilter, withValue } from "./filter.ts";
+import { type InboxFilter, withCondition } from "./filter.ts";
 import styles from "./inbox.module.css";
 import { TEXTS } from "./texts.ts";
 
@@ -17,7 +17,7 @@ export function InboxFilters({ filter }: { filter: InboxFilter }) {
     box.current?.querySelector<HTMLElement>("select, input")?.focus();
   });
   const set = (key: "app" | "tenant") => (value: string) =>
-    go(inboxRoute(withValue(filter, key, value)), { replace: true });
+    go(inboxRoute(withCondition(filter, key, value)), { replace: true });
   return (
     <section ref={box} className={styles.filters} aria-label={TEXTS.filters}>
       <SelectField

@@ -5,7 +5,8 @@ import { may } from "../access/scope.ts";
 import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import type { Draft } from "../part/schema-form/draft.ts";
 import { Text } from "../part/text.tsx";
-import { RouteLink, threadRoute } from "../router/links.tsx";
+import { ThreadLink } from "../part/thread-link.tsx";
+import { threadRoute } from "../router/links.tsx";
 import { AnswerForm } from "./answer.tsx";
 import { keyOf } from "./filter.ts";
 import styles from "./inbox.module.css";
@@ -55,9 +56,9 @@ function factsOf({ thread_id, app, graph, tenant, interrupt }: InboxItem): Fact[
   return [
     [
       TEXTS.thread,
-      <RouteLink key="thread" to={threadRoute(thread_id, tenant ?? undefined)}>
+      <ThreadLink key="thread" to={threadRoute(thread_id, tenant ?? undefined)} tenant={tenant}>
         <Text>{thread_id}</Text>
-      </RouteLink>,
+      </ThreadLink>,
     ],
     [TEXTS.graph, textFact(`${app} / ${graph}`)],
     [TEXTS.node, textFact(namespace ? `${namespace} / ${node}` : node)],

@@ -3,6 +3,7 @@ import { api, ok, type Schemas } from "../api/client.ts";
 import { Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
+import { ThreadLink } from "../part/thread-link.tsx";
 import { Time } from "../part/time.tsx";
 import { graphRoute, RouteLink, runRoute, threadRoute } from "../router/links.tsx";
 import type { OperationsFilter } from "./filter.ts";
@@ -72,9 +73,9 @@ function Graph({ cron: { app, graph } }: { cron: Cron }) {
 function Thread({ cron: { thread, tenant } }: { cron: Cron }) {
   if (thread == null) return null;
   return (
-    <RouteLink to={threadRoute(thread, tenant ?? undefined)}>
+    <ThreadLink to={threadRoute(thread, tenant ?? undefined)} tenant={tenant}>
       <Text>{thread}</Text>
-    </RouteLink>
+    </ThreadLink>
   );
 }
 
@@ -83,8 +84,8 @@ function LastRun({ cron: { last, thread, tenant } }: { cron: Cron }) {
   // A run without a thread of the cron has one of its own, with the same id.
   const place = { thread: thread ?? last.run, run: last.run, tenant: tenant ?? undefined };
   return (
-    <RouteLink to={runRoute(place)}>
+    <ThreadLink to={runRoute(place)} tenant={tenant}>
       <Time ms={last.due_ms} />
-    </RouteLink>
+    </ThreadLink>
   );
 }

@@ -90,6 +90,7 @@ function Revoke({ item: { id, name }, isOwn, onLeft }: KeyProps & { isOwn: boole
   const { is_operator } = useAccess();
   const [isOpen, setOpen] = useState(false);
   const [withMade, setWithMade] = useState(false);
+  const [isOpening, setOpening] = useState(false);
   const { act, isBusy, refusal, forget } = useAttempt(async (open: boolean) => {
     const query = { ...(withMade ? { made: true } : {}), ...(open ? { open: true } : {}) };
     const params = { path: { key: id }, query };
@@ -103,10 +104,16 @@ function Revoke({ item: { id, name }, isOwn, onLeft }: KeyProps & { isOwn: boole
   const choose = (value: boolean) => {
     forget();
     setWithMade(value);
+    setOpening(false);
   };
   const ask = () => {
     choose(false);
     setOpen(true);
+  };
+  const revoke = () => {
+    // A user opens the host by one more choice, which a further click on the button does not make.
+    act(isLast && isOpening);
+    setOpening(false);
   };
   return (
     <>
@@ -118,9 +125,9 @@ function Revoke({ item: { id, name }, isOwn, onLeft }: KeyProps & { isOwn: boole
       <Confirm
         open={isOpen}
         title={KEYS.revokeTitle(visible(name))}
-        name={isLast ? KEYS.last : KEYS.revoke}
+        name={KEYS.revoke}
         isBusy={isBusy}
-        onConfirm={() => act(isLast)}
+        onConfirm={revoke}
         onClose={() => setOpen(false)}
       >
         <div className={styles.question}>
@@ -129,7 +136,14 @@ function Revoke({ item: { id, name }, isOwn, onLeft }: KeyProps & { isOwn: boole
             {KEYS.withMade}
           </Checkbox>
           <Refusal error={refusal} />
-          {isLast && <Alert kind="warning">{KEYS.lastNote}</Alert>}
+          {isLast && (
+            <>
+              <Alert kind="warning">{KEYS.lastNote}</Alert>
+              <Checkbox checked={isOpening} onChange={setOpening}>
+                {KEYS.last}
+              </Checkbox>
+            </>
+          )}
         </div>
       </Confirm>
     </>

@@ -2,8 +2,9 @@
 import { type Column, DataTable } from "@wattle/page/table";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Text } from "../part/text.tsx";
+import { ThreadLink } from "../part/thread-link.tsx";
 import { Time, timeText } from "../part/time.tsx";
-import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
+import { runRoute, threadRoute } from "../router/links.tsx";
 import type { OperationsFilter } from "./filter.ts";
 import { AppFilter, Filters } from "./filters.tsx";
 import { Paged } from "./list.tsx";
@@ -18,9 +19,9 @@ const COLUMNS: readonly Column<QueuedRun>[] = [
     header: TEXTS.run,
     value: ({ run }) => run,
     render: ({ thread, run, tenant }) => (
-      <RouteLink to={runRoute({ thread, run, tenant: tenant ?? undefined })}>
+      <ThreadLink to={runRoute({ thread, run, tenant: tenant ?? undefined })} tenant={tenant}>
         <Text>{run}</Text>
-      </RouteLink>
+      </ThreadLink>
     ),
   },
   {
@@ -28,9 +29,9 @@ const COLUMNS: readonly Column<QueuedRun>[] = [
     header: TEXTS.thread,
     value: ({ thread }) => thread,
     render: ({ thread, tenant }) => (
-      <RouteLink to={threadRoute(thread, tenant ?? undefined)}>
+      <ThreadLink to={threadRoute(thread, tenant ?? undefined)} tenant={tenant}>
         <Text>{thread}</Text>
-      </RouteLink>
+      </ThreadLink>
     ),
   },
   {

@@ -4,7 +4,8 @@ import { api, ok, type Schemas } from "../api/client.ts";
 import { countText } from "../part/amount.ts";
 import { Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
-import { RouteLink, runRoute } from "../router/links.tsx";
+import { ThreadLink } from "../part/thread-link.tsx";
+import { runRoute } from "../router/links.tsx";
 import type { OperationsFilter } from "./filter.ts";
 import { Filters, useSet } from "./filters.tsx";
 import { Paged } from "./list.tsx";
@@ -52,9 +53,9 @@ function WebhookItem({ webhook }: { webhook: Webhook }) {
   return (
     <article className={styles.item} data-webhook={run}>
       <h4>
-        <RouteLink to={runRoute({ thread, run, tenant })}>
+        <ThreadLink to={runRoute({ thread, run, tenant })} tenant={tenant}>
           <Text>{run}</Text>
-        </RouteLink>
+        </ThreadLink>
       </h4>
       {!webhook.has_ended && <p>{WEBHOOKS.waits}</p>}
       {last_error != null && (

@@ -4,9 +4,10 @@ import { tookText } from "../part/amount.ts";
 import { GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
 import { Text } from "../part/text.tsx";
+import { ThreadLink } from "../part/thread-link.tsx";
 import { Time } from "../part/time.tsx";
 import type { Column } from "../part/virtual-list.tsx";
-import { RouteLink, runRoute, threadRoute } from "../router/links.tsx";
+import { runRoute, threadRoute } from "../router/links.tsx";
 import type { Run } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 
@@ -22,9 +23,12 @@ export function columnsOf(tenant: string | undefined): readonly Column<Run>[] {
       key: "run",
       header: TEXTS.run,
       render: (row) => (
-        <RouteLink to={runRoute({ thread: row.thread, run: row.run, tenant: tenantOf(row) })}>
+        <ThreadLink
+          to={runRoute({ thread: row.thread, run: row.run, tenant: tenantOf(row) })}
+          tenant={row.tenant}
+        >
           <Text>{row.run}</Text>
-        </RouteLink>
+        </ThreadLink>
       ),
     },
     {
@@ -32,9 +36,9 @@ export function columnsOf(tenant: string | undefined): readonly Column<Run>[] {
       header: TEXTS.thread,
       className: styles.wide,
       render: (row) => (
-        <RouteLink to={threadRoute(row.thread, tenantOf(row))}>
+        <ThreadLink to={threadRoute(row.thread, tenantOf(row))} tenant={row.tenant}>
           <Text>{row.thread}</Text>
-        </RouteLink>
+        </ThreadLink>
       ),
     },
     ...(isOfAll ? [TENANT] : []),

@@ -41,6 +41,7 @@ function TenantForm() {
       <ValueForm
         label={TENANT.tenant}
         action={TENANT.continue}
+        problemOf={(tenant) => (name(tenant) === undefined ? TENANT.tooLong : undefined)}
         onValue={(tenant) => set(PARAMETER, tenant)}
       />
       <p className="w-note">{TENANT.none}</p>

@@ -30,5 +30,6 @@ export const TENANT = {
   unnamed: "The address does not name the tenant of the thread, which this host needs to know.",
   tenant: "Tenant",
   continue: "Continue",
+  tooLong: "The name is too long.",
   none: "A thread without a tenant cannot be shown.",
 };

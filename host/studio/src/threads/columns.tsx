@@ -3,9 +3,10 @@ import { ALL_TENANTS } from "../access/tenant.ts";
 import { GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
 import { Text } from "../part/text.tsx";
+import { ThreadLink } from "../part/thread-link.tsx";
 import { Time } from "../part/time.tsx";
 import type { Column } from "../part/virtual-list.tsx";
-import { RouteLink, threadRoute } from "../router/links.tsx";
+import { threadRoute } from "../router/links.tsx";
 import type { Thread } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 
@@ -21,9 +22,12 @@ export function columnsOf(tenant: string | undefined): readonly Column<Thread>[]
       key: "thread",
       header: TEXTS.thread,
       render: ({ thread_id, tenant }) => (
-        <RouteLink to={threadRoute(thread_id, isNamed ? (tenant ?? undefined) : undefined)}>
+        <ThreadLink
+          to={threadRoute(thread_id, isNamed ? (tenant ?? undefined) : undefined)}
+          tenant={tenant}
+        >
           <Text>{thread_id}</Text>
-        </RouteLink>
+        </ThreadLink>
       ),
     },
     ...(isOfAll ? [TENANT] : []),

@@ -110,6 +110,15 @@ test("the queue of all tenants is shown page by page", async () => {
   expect(screen.queryByRole("button", { name: "Show more" })).toBeNull();
 });
 
+test("a pending run without a tenant has no link on a host with tenants", async () => {
+  const item = { run: "r1", thread: "t1", app: "notes", created_ms: 1, due_ms: 2 };
+  documents["GET /queue?tenant=*"] = { items: [item] };
+  show("/operations?part=queue", { tenant_header: "x-tenant" });
+  await screen.findByText("r1");
+  screen.getByText("t1");
+  expect(screen.queryByRole("link", { name: /^[rt]1$/ })).toBeNull();
+});
+
 test("the field of the tenant keeps the focus, and says what is wrong", async () => {
   show("/operations?part=queue", { tenant_header: "x-tenant" });
   const field = await screen.findByLabelText<HTMLInputElement>("Tenant");
@@ -186,7 +195,7 @@ test("the fields of a new key are checked", () => {
   }
 });
 
-test("a key is revoked after a confirmation, the last one after another", async () => {
+test("a key is revoked after a confirmation, the last one after another choice", async () => {
   const key = { id: "k1", name: "old", scopes: ["write"], created_ms: 1, expires_ms: 2 };
   documents["GET /keys"] = [key];
   documents["DELETE /keys/k1?made=true"] = problem(409, "the key is the last active one");
@@ -196,12 +205,18 @@ test("a key is revoked after a confirmation, the last one after another", async 
   screen.getByText("expired");
   const dialog = within(await screen.findByRole("dialog", { name: "Revoke old?" }));
   fireEvent.click(dialog.getByLabelText("Also revoke the keys that were created with it"));
-  fireEvent.click(dialog.getByRole("button", { name: "Revoke" }));
+  const revoke = () => fireEvent.click(dialog.getByRole("button", { name: "Revoke" }));
+  const sent = () => asked.filter(({ method }) => method === "DELETE").map(({ search }) => search);
+  revoke();
   await dialog.findByText("The host refused this: the key is the last active one");
   dialog.getByText("Without its last key, everybody who reaches the host may do everything.");
+  revoke();
+  await waitFor(() => expect(sent()).toEqual(["?made=true", "?made=true"]));
+  fireEvent.click(await dialog.findByRole("checkbox", { name: "Revoke it all the same" }));
   documents["GET /keys"] = [];
-  fireEvent.click(dialog.getByRole("button", { name: "Revoke it all the same" }));
+  revoke();
   await screen.findByText("No key was created.");
+  expect(sent()).toEqual(["?made=true", "?made=true", "?made=true&open=true"]);
   screen.getByText("A key that was created with it still works.");
 });
 

@@ -39,6 +39,15 @@ test("an address that does not name the tenant of its thread asks for it", async
   expect(new Set(tenants)).toEqual(new Set(["acme"]));
 });
 
+test("a name that an address cannot have is refused with the reason", async () => {
+  const { history } = show("/threads/t1", OPERATOR);
+  const field = await screen.findByLabelText("Tenant");
+  fireEvent.change(field, { target: { value: "x".repeat(257) } });
+  fireEvent.click(screen.getByRole("button", { name: "Continue" }));
+  await screen.findByText("The name is too long.");
+  expect(history.location.href).toBe("/threads/t1");
+});
+
 test.each(["/threads/t1", "/threads/t1/checkpoints/3", COMPARED])("%s asks", async (route) => {
   show(route, OPERATOR);
   await screen.findByLabelText("Tenant");

@@ -152,6 +152,17 @@ test("an operator sees the threads of all tenants, each with its tenant, or thos
   expect(screen.queryByRole("columnheader", { name: "Tenant" })).toBeNull();
 });
 
+test("a thread without a tenant has no link on a host with tenants", async () => {
+  threads = [threadOf("theirs", 3, { tenant: "acme" }), threadOf("unowned", 2)];
+  show("/threads", { is_operator: true, tenant_header: "x-tenant" });
+  await screen.findByRole("link", { name: "theirs" });
+  screen.getByText("unowned");
+  expect(screen.queryByRole("link", { name: "unowned" })).toBeNull();
+  cleanup();
+  show("/threads", { is_operator: true });
+  await screen.findByRole("link", { name: "unowned" });
+});
+
 test("a match behind many threads is searched for, and is not lost when the list is read again", async () => {
   threads = Array.from({ length: 7 }, (_, index) => threadOf(`t${index}`, 1_000 - index));
   examined = 6;
