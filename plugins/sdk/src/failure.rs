@@ -39,8 +39,9 @@ pub mod code {
     pub const INTERNAL: &str = "internal";
 }
 
-/// Key in [`Failure::details`] that contains the HTTP status of a web handler's response.
-const STATUS: &str = "status";
+/// Key in [`Failure::details`] that contains the HTTP status of a web handler's response. `status`
+/// is the one of a model's provider.
+const STATUS: &str = "http_status";
 
 /// The error of a guest or of a host call.
 ///
@@ -245,9 +246,19 @@ mod tests {
     #[test]
     fn status_keeps_other_details() {
         let failure = Failure::invalid("no").with_details(json!({"field": "a"})).with_status(400);
-        assert_eq!(failure.details.as_deref(), Some(&json!({"field": "a", "status": 400})));
+        assert_eq!(failure.details.as_deref(), Some(&json!({"field": "a", "http_status": 400})));
         let failure = Failure::invalid("no").with_details(json!([1])).with_status(400);
-        assert_eq!(failure.details.as_deref(), Some(&json!({"facts": [1], "status": 400})));
+        assert_eq!(failure.details.as_deref(), Some(&json!({"facts": [1], "http_status": 400})));
+    }
+
+    #[test]
+    fn status_of_a_provider_is_not_that_of_the_response() {
+        let failure = Failure::unavailable("no key").with_details(json!({"status": 401}));
+        assert_eq!(failure.status(), None);
+        let failure = failure.with_status(502);
+        assert_eq!(failure.status(), Some(502));
+        let both = json!({"status": 401, "http_status": 502});
+        assert_eq!(failure.details.as_deref(), Some(&both));
     }
 
     #[test]

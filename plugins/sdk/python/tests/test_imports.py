@@ -322,6 +322,8 @@ class Runs(unittest.TestCase):
                 ({"text": "TEA"}, "a"),
                 ({"metadata": {"of": {"id": 7}}}, "a"),
                 ({"metadata": {"of": 7}}, ""),
+                ({"metadata": {"of": {"new": True}}}, "a"),
+                ({"metadata": {"of": {"new": 1}}}, ""),
                 ({"limit": 0}, "b"),
             ):
                 self.assertEqual(ids(**conditions), expected, conditions)
@@ -334,6 +336,7 @@ class Runs(unittest.TestCase):
             self.assertEqual(thread.metadata, {**tea, "title": "Green tea"})
             for call, code in (
                 (lambda: runs.update_thread("nobody", {}), "not-found"),
+                (lambda: runs.events("nobody", 0, 1), "not-found"),
                 (lambda: runs.ThreadSearch(after="x").run(), "invalid"),
             ):
                 with self.assertRaises(Failure) as raised:
@@ -505,10 +508,11 @@ class Others(unittest.TestCase):
 class Failures(unittest.TestCase):
     def test_status_keeps_other_details(self) -> None:
         failure = Failure.invalid("no", details={"field": "a"}).with_status(400)
-        self.assertEqual(failure.details, {"field": "a", "status": 400})
+        self.assertEqual(failure.details, {"field": "a", "http_status": 400})
         failure = Failure.invalid("no", details=[1]).with_status(400)
-        self.assertEqual(failure.details, {"facts": [1], "status": 400})
-        self.assertIsNone(Failure.invalid("no", details={"status": "x"}).status())
+        self.assertEqual(failure.details, {"facts": [1], "http_status": 400})
+        self.assertIsNone(Failure.invalid("no", details={"http_status": "x"}).status())
+        self.assertIsNone(Failure.invalid("no", details={"status": 401}).status())
 
     def test_a_failure_is_read_from_json(self) -> None:
         failure = Failure.unavailable("down", details={"a": 1})

@@ -33,8 +33,11 @@ export const code = {
   INTERNAL: "internal",
 } as const;
 
-/** Key in {@link Failure.details} that contains the HTTP status of a web handler's response. */
-const STATUS = "status";
+/**
+ * Key in {@link Failure.details} that contains the HTTP status of a web handler's response. `status`
+ * is the one of a model's provider.
+ */
+const STATUS = "http_status";
 
 /** Maximum number of frames of a stack in the details of a failure. */
 const STACK_FRAMES = 30;

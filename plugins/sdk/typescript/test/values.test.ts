@@ -52,9 +52,13 @@ describe("failures", () => {
     const failure = Failure.invalid("no");
     expect(failure.withDetails({ field: "a" }).withStatus(400).details).toEqual({
       field: "a",
-      status: 400,
+      http_status: 400,
     });
-    expect(failure.withDetails([1]).withStatus(400).details).toEqual({ facts: [1], status: 400 });
+    expect(failure.withDetails([1]).withStatus(400).details).toEqual({
+      facts: [1],
+      http_status: 400,
+    });
+    expect(failure.withDetails({ status: 401 }).status()).toBeUndefined();
   });
 
   test("a failure is read from what it is written as", () => {

@@ -6,8 +6,11 @@ from typing import Any, Self
 
 from wattle import code as codes
 
-STATUS = "status"
-"""Key in `Failure.details` that contains the HTTP status of a web handler's response."""
+STATUS = "http_status"
+"""Key in `Failure.details` that contains the HTTP status of a web handler's response.
+
+`status` is the one of a model's provider.
+"""
 
 
 class Failure(Exception):
