@@ -21,6 +21,8 @@
 //! Redaction recognizes names and forms only. The host itself keeps the secrets of the operator
 //! away from guests.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 /// Text in place of a secret.
@@ -29,8 +31,8 @@ const REDACTED: &str = "[redacted]";
 /// Parts of the names of fields whose values are redacted.
 const FIELDS: &[&str] = &["api_key", "apikey", "authorization", "password", "secret", "token"];
 
-/// Parts of the names of token counts, which are not secrets.
-const HARMLESS: &[&str] = &["tokens", "token_count"];
+/// Parts of the names of token counts, whose numbers are not secrets.
+const COUNTS: &[&str] = &["tokens", "token_count"];
 
 /// Prefixes of keys of well-known services.
 const PREFIXES: &[&str] = &["sk-", "sk_", "AIza", "ghp_", "xoxb-"];
@@ -43,7 +45,7 @@ pub fn value(document: Value) -> Value {
     Redaction::new().value(document)
 }
 
-/// Redacts a text with the default list of prefixes, as [`Redaction::text`] does.
+/// Redacts a text with the default lists of names and prefixes, as [`Redaction::text`] does.
 pub fn text(text: &str) -> String {
     Redaction::new().text(text)
 }
@@ -53,7 +55,7 @@ pub fn text(text: &str) -> String {
 /// | list | default |
 /// |---|---|
 /// | fields | `api_key`, `apikey`, `authorization`, `password`, `secret`, `token` |
-/// | harmless fields | `tokens`, `token_count` |
+/// | harmless fields | none; numbers in `tokens` and `token_count` are kept |
 /// | prefixes of keys | `sk-`, `sk_`, `AIza`, `ghp_`, `xoxb-` |
 #[derive(Debug, Clone, Default)]
 pub struct Redaction {
@@ -75,7 +77,7 @@ impl Redaction {
         self
     }
 
-    /// Adds a part of the names of fields that are not secrets, also if the name has a part of a
+    /// Adds a part of the names of fields that are not secrets, even if the name has a part of a
     /// secret.
     pub fn harmless(mut self, part: &str) -> Self {
         self.harmless.push(normal(part));
@@ -90,13 +92,17 @@ impl Redaction {
     }
 
     /// Redacts the values of fields with the name of a secret, of any type except null and boolean,
-    /// and all texts of the document as [`Redaction::text`] does.
+    /// and all texts of the document as [`Redaction::text`] does. Of a field with the name of a
+    /// token count, only the texts are redacted.
     pub fn value(&self, document: Value) -> Value {
         match document {
             Value::Object(fields) => fields
                 .into_iter()
                 .map(|(name, value)| match value {
                     value @ (Value::Null | Value::Bool(_)) => (name, value),
+                    value if self.is_secret(&name) && is_count(&name) => {
+                        (name, without_texts(value))
+                    }
                     _ if self.is_secret(&name) => (name, REDACTED.into()),
                     value => (name, self.value(value)),
                 })
@@ -107,12 +113,15 @@ impl Redaction {
         }
     }
 
-    /// Redacts the words of a text that look like keys: those with a prefix of a key, and those
-    /// after `Bearer`.
+    /// Redacts what looks like a secret in a text:
+    ///
+    /// * keys: words with the prefix of a key at the start or after `=` or `/`,
+    /// * credentials: words after `Bearer`, and after `Authorization: Basic`,
+    /// * values of fields with the name of a secret, as in `password=...` and in JSON.
     pub fn text(&self, text: &str) -> String {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=".contains(c);
         let mut kept = String::with_capacity(text.len());
-        let mut after_bearer = false;
+        // The two words before, and what separates them from the next one.
+        let (mut before, mut previous, mut gap) = ("", "", "");
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
             let end = if is_part(c) {
@@ -120,24 +129,122 @@ impl Redaction {
             } else {
                 rest.find(is_part).unwrap_or(rest.len())
             };
-            let (piece, later) = rest.split_at(end);
-            rest = later;
+            let word = &rest[..end];
             if !is_part(c) {
-                after_bearer &= piece.trim().is_empty();
-                kept.push_str(piece);
+                kept.push_str(word);
+                (gap, rest) = (word, &rest[end..]);
                 continue;
             }
-            let is_key = after_bearer || has(PREFIXES, &self.prefixes, |it| piece.starts_with(it));
-            kept.push_str(if is_key && piece.len() >= SHORTEST { REDACTED } else { piece });
-            after_bearer = piece.eq_ignore_ascii_case("bearer");
+            let is_credential = end >= SHORTEST
+                && gap.trim().is_empty()
+                && (previous.eq_ignore_ascii_case("bearer")
+                    || (previous.eq_ignore_ascii_case("basic")
+                        && before.to_lowercase().ends_with("authorization")));
+            let secret = if is_credential { Some(0..end) } else { self.secret(rest, end) };
+            if let Some(secret) = secret {
+                kept.push_str(&rest[..secret.start]);
+                kept.push_str(REDACTED);
+                rest = &rest[secret.end..];
+            } else {
+                kept.push_str(word);
+                rest = &rest[end..];
+            }
+            (before, previous, gap) = (previous, word, "");
         }
         kept
+    }
+
+    /// Returns the range of the secret that the first word of a text contains or names. The word
+    /// ends at `end`.
+    fn secret(&self, text: &str, end: usize) -> Option<Range<usize>> {
+        let word = &text[..end];
+        let assigned = word.match_indices('=').find_map(|(at, _)| {
+            let name = word[..at].rsplit(['/', '=']).next()?;
+            self.secret_value(name, text, at + 1)
+        });
+        let in_json = || self.secret_value(word, text, value_in_json(text, end)?);
+        let key = || {
+            let starts = word.match_indices(['/', '=']).map(|(at, _)| at + 1);
+            let is_key = |start: &usize| {
+                let key = &word[*start..];
+                key.len() >= SHORTEST && has(PREFIXES, &self.prefixes, |it| key.starts_with(it))
+            };
+            std::iter::once(0).chain(starts).find(is_key).map(|start| start..end)
+        };
+        assigned.or_else(in_json).or_else(key)
+    }
+
+    /// Returns the range of the value at `start`, without its quotes, if the name is that of a
+    /// secret.
+    fn secret_value(&self, name: &str, text: &str, start: usize) -> Option<Range<usize>> {
+        if !self.is_secret(name) {
+            return None;
+        }
+        let quote = quote(&text[start..]);
+        let start = start + quote.len();
+        let value = &text[start..];
+        let value = &value[..end_of_value(value, quote)];
+        let is_plain = matches!(value, "" | "null" | "true" | "false" | REDACTED)
+            || (is_count(name) && value.bytes().all(|byte| byte.is_ascii_digit()));
+        (!is_plain).then_some(start..start + value.len())
     }
 
     fn is_secret(&self, name: &str) -> bool {
         let name = normal(name);
         has(FIELDS, &self.fields, |part| name.contains(part))
-            && !has(HARMLESS, &self.harmless, |part| name.contains(part))
+            && !has(&[], &self.harmless, |part| name.contains(part))
+    }
+}
+
+/// Returns true for a character of a word.
+fn is_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.~+/=".contains(c)
+}
+
+/// Returns the start of the value of a JSON field whose name ends at `end`.
+fn value_in_json(text: &str, end: usize) -> Option<usize> {
+    let rest = &text[end..];
+    let quote = quote(rest);
+    let rest = rest[quote.len()..].trim_start().strip_prefix(':')?.trim_start();
+    (!quote.is_empty()).then_some(text.len() - rest.len())
+}
+
+/// Returns the quote that a text begins with, which is escaped in JSON within JSON.
+fn quote(text: &str) -> &'static str {
+    [r#"\""#, "\"", "'"].into_iter().find(|quote| text.starts_with(*quote)).unwrap_or_default()
+}
+
+/// Returns the length of a value after its opening quote, which is empty for a bare value.
+fn end_of_value(value: &str, quote: &str) -> usize {
+    if quote.is_empty() {
+        let is_end = |c: char| c.is_whitespace() || "&;,\"'<>()[]{}".contains(c);
+        return value.find(is_end).unwrap_or(value.len());
+    }
+    let mut is_escaped = false;
+    for (at, c) in value.char_indices() {
+        if !is_escaped && value[at..].starts_with(quote) {
+            return at;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    value.len()
+}
+
+/// Returns true if a field has the name of a token count.
+fn is_count(name: &str) -> bool {
+    let name = normal(name);
+    COUNTS.iter().any(|part| name.contains(part))
+}
+
+/// Redacts the texts of a document, and keeps its numbers.
+fn without_texts(document: Value) -> Value {
+    match document {
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, without_texts(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(without_texts).collect(),
+        Value::String(_) => REDACTED.into(),
+        other => other,
     }
 }
 
@@ -164,6 +271,9 @@ mod tests {
             (json!({"X-Api-Key": 7}), json!({"X-Api-Key": "[redacted]"})),
             (json!({"token": {"value": "t"}}), json!({"token": "[redacted]"})),
             (json!({"input_tokens": 3}), json!({"input_tokens": 3})),
+            (json!({"tokens": {"cached": 3}}), json!({"tokens": {"cached": 3}})),
+            (json!({"refresh_tokens": "ab"}), json!({"refresh_tokens": "[redacted]"})),
+            (json!({"access_tokens": ["ab", 3]}), json!({"access_tokens": ["[redacted]", 3]})),
             (json!({"password": null}), json!({"password": null})),
             (json!({"has_api_key": true}), json!({"has_api_key": true})),
             (json!("Incorrect API key: sk-abc123456."), json!("Incorrect API key: [redacted]")),
@@ -172,6 +282,24 @@ mod tests {
                 json!({"a": ["Authorization: Bearer [redacted]"]}),
             ),
             (json!("{\"key\":\"AIzaSyA0123\"}"), json!("{\"key\":\"[redacted]\"}")),
+            // Keys and values of fields within a text.
+            (json!("GET /v1?key=AIzaSyA0123&n=1"), json!("GET /v1?key=[redacted]&n=1")),
+            (json!("https://h/ghp_0123456/x"), json!("https://h/[redacted]")),
+            (json!("id=7/sk-abc123456"), json!("id=7/[redacted]")),
+            (json!("a:sk-abc123456"), json!("a:[redacted]")),
+            (json!("api_key=x&token=p$w;n=1"), json!("api_key=[redacted]&token=[redacted];n=1")),
+            (json!("password=\"a b\" n=1"), json!("password=\"[redacted]\" n=1")),
+            (json!("max_tokens=16 tokens=abc"), json!("max_tokens=16 tokens=[redacted]")),
+            (json!("password= token=null x==y"), json!("password= token=null x==y")),
+            (json!("{\"password\":\"x\\\"y\"}"), json!("{\"password\":\"[redacted]\"}")),
+            (json!("{\\\"secret\\\": \\\"x\\\"}"), json!("{\\\"secret\\\": \\\"[redacted]\\\"}")),
+            (json!("{'token': 'x', 'n': 1}"), json!("{'token': '[redacted]', 'n': 1}")),
+            (
+                json!("{\"pin_secret\": 7, \"tokens\": 8}"),
+                json!("{\"pin_secret\": [redacted], \"tokens\": 8}"),
+            ),
+            (json!("Authorization: Basic dXNlcjpw"), json!("Authorization: Basic [redacted]")),
+            (json!("the token's basic information"), json!("the token's basic information")),
             (json!("bearer of 坏消息 sk-1"), json!("bearer of 坏消息 sk-1")),
             (json!("查询手机号13800138000的客户"), json!("查询手机号13800138000的客户")),
             (json!(""), json!("")),
