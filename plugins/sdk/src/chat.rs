@@ -74,6 +74,7 @@ use self::talk::Talk;
 pub use self::texts::Texts;
 use crate::failure::{Failure, code};
 use crate::log;
+use crate::prompt::head;
 use crate::runs::{self, EndedRun, Interrupt, RunRef, Start, Thread};
 use crate::web::{HandOff, Request, Response, StreamFormat, refuse, status};
 
@@ -201,17 +202,19 @@ impl Chat {
         }
         let channel = self.channel;
         let input = json!({ channel: [{ "role": "user", "content": message }] });
-        let start = Start::graph(self.graph).input(input);
-        if let Some(thread_id) = &thread_id
-            && let Some(thread) = runs::find(self.graph, thread_id)?
-        {
-            self.refuse_while_waiting(&thread)?;
+        let mut start = Start::graph(self.graph).input(input);
+        let mut is_new = true;
+        if let Some(thread_id) = thread_id {
+            if let Some(thread) = runs::find(self.graph, &thread_id)? {
+                self.refuse_while_waiting(&thread)?;
+                is_new = false;
+            }
+            start = start.thread_id(thread_id);
         }
-        self.start(match (thread_id, self.title_chars) {
-            (Some(thread_id), _) => start.thread_id(thread_id),
-            (None, Some(chars)) => start.metadata(json!({ TITLE: title_of(message, chars) })),
-            (None, None) => start,
-        })
+        if let Some(chars) = self.title_chars.filter(|_| is_new) {
+            start = start.metadata(json!({ TITLE: title_of(message, chars) }));
+        }
+        self.start(start)
     }
 
     /// Sends a message as [`Chat::send`] does and hands the stream of the run off: as the host's
@@ -309,16 +312,26 @@ impl Chat {
     fn start(&self, start: Start) -> Result<RunRef, Failure> {
         start.start().map_err(|failure| {
             log::debug!("start a run: {failure}");
-            let (status, text) = match failure.code.as_str() {
-                code::BUSY => (status::CONFLICT, self.texts.busy),
+            match failure.code.as_str() {
                 // The thread belongs to another graph.
-                code::CONFLICT => return self.missing(),
-                code::NOT_FOUND => (status::NOT_FOUND, self.texts.missing),
-                code::INVALID => (status::BAD_REQUEST, self.texts.thread_id),
-                _ => return failure,
-            };
-            Failure::new(failure.code, text).with_status(status)
+                code::CONFLICT => self.missing(),
+                code::INVALID => refuse(status::BAD_REQUEST, self.texts.thread_id),
+                _ => self.refused(failure),
+            }
         })
+    }
+
+    /// Returns the refusal for a thread that another operation uses or has deleted.
+    fn refused(&self, failure: Failure) -> Failure {
+        match failure.code.as_str() {
+            code::BUSY => self.busy(),
+            code::NOT_FOUND => self.missing(),
+            _ => failure,
+        }
+    }
+
+    fn busy(&self) -> Failure {
+        Failure::new(code::BUSY, self.texts.busy).with_status(status::CONFLICT)
     }
 
     /// Refuses a message or a retry while a question of the conversation is pending.
@@ -365,8 +378,7 @@ fn pending(thread: &Thread) -> &[Interrupt] {
 /// Returns the title of a conversation that begins with a message.
 fn title_of(message: &str, chars: usize) -> String {
     let line = message.lines().next().unwrap_or_default();
-    let beginning: String = line.chars().take(chars).collect();
-    beginning.trim_end().to_owned()
+    head(line, chars).trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use crate::runs::{CallStarted, Called, Event, EventKind, Streamed, TaskFinished}
 /// are pure: the same events give the same results, so an app can apply a log again after a crash.
 /// The log has more than the channel, such as the text of a model call that was cancelled.
 ///
+/// The start of a call does not name its node, so no other node of the graph may call tools: their
+/// calls would be steps without a result.
+///
 /// ```
 /// use wattle_plugin::chat::{Agent, StepStatus};
 /// use wattle_plugin::prelude::*;
@@ -82,8 +85,7 @@ impl Agent {
         }
     }
 
-    /// Returns true if a node calls a tool. Calls that tools make are not steps. No other node of
-    /// the graph calls tools.
+    /// Returns true if a node calls a tool. Calls that tools make are not steps.
     pub(super) fn begins_step(call: &CallStarted) -> bool {
         call.scope.is_empty() && call.kind.is_tool()
     }

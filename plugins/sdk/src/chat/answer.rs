@@ -48,7 +48,8 @@ impl Chat {
     ///
     /// A failure with status 400 for an answer that does not fit its question, which remains
     /// pending; `not-found` with status 404 if the graph has no such thread; `conflict` with status
-    /// 409 if the question is not pending, or if other requests had active runs in all attempts.
+    /// 409 if the question is not pending; `busy` with status 409 if other requests had active runs
+    /// in all attempts.
     pub fn answer(&self, thread_id: &str, request: &Request) -> Result<Ended, Failure> {
         let invalid = || refuse(status::BAD_REQUEST, self.texts.answer);
         let AnswerRequest { id, answer } = request.json().map_err(|_| invalid())?;
@@ -68,7 +69,7 @@ impl Chat {
             }
             // Any thread of the graph that is not interrupted is over.
             ResumeOutcome::NotInterrupted => Err(self.missing()),
-            ResumeOutcome::Busy => Err(refuse(status::CONFLICT, self.texts.busy)),
+            ResumeOutcome::Busy => Err(self.busy()),
         }
     }
 }

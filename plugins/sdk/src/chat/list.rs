@@ -117,12 +117,14 @@ impl Chat {
     ///
     /// A failure with status 400 for a parameter that is not valid.
     pub fn list(&self, request: &Request) -> Result<ThreadList, Failure> {
-        let limit = request.page(DEFAULT_LIMIT, MAX_LIMIT)?.limit;
+        let invalid = || refuse(status::BAD_REQUEST, self.texts.list);
+        let limit = request.number::<u32>("limit").map_err(|_| invalid())?;
+        let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let mut search = ThreadSearch::all().graph(self.graph).limit(limit);
         search.after = request.query("after").map(ToOwned::to_owned);
         search.text = request.query("text").map(ToOwned::to_owned);
         let page = search.run().map_err(|failure| match failure.code.as_str() {
-            code::INVALID => refuse(status::BAD_REQUEST, self.texts.list),
+            code::INVALID => invalid(),
             _ => failure,
         })?;
         Ok(page.into())
@@ -158,14 +160,5 @@ impl Chat {
             runs::cancel_and_wait(&run)?;
         }
         runs::delete_thread_if_any(&thread.thread_id).map_err(|failure| self.refused(failure))
-    }
-
-    /// Returns the refusal for a thread that another operation uses or has deleted.
-    fn refused(&self, failure: Failure) -> Failure {
-        match failure.code.as_str() {
-            code::BUSY => refuse(status::CONFLICT, self.texts.busy),
-            code::NOT_FOUND => self.missing(),
-            _ => failure,
-        }
     }
 }

@@ -32,8 +32,9 @@ struct Turn {
 impl Agent {
     /// Returns the output of a run as one message; `None` for a run without output. It equals the
     /// message that a page builds from the host's stream of the format
-    /// [`AiSdk`](crate::web::StreamFormat::AiSdk), also if no client has read the stream. A model
-    /// call that was cancelled has its text so far.
+    /// [`AiSdk`](crate::web::StreamFormat::AiSdk), even if no client has read the stream. A model
+    /// call that was cancelled has its text so far, and a tool call without a result is pending
+    /// until the run ends.
     ///
     /// The events are those of the run, from its first one, and `steps` are its [`Agent::steps`].
     /// `output` returns the output of a tool as the app stores it.
@@ -44,6 +45,7 @@ impl Agent {
         output: impl Fn(&Value) -> Value,
     ) -> Option<UiMessage> {
         let run = &events.first()?.run;
+        let is_active = is_active(events);
         let mut folding = Folding::default();
         for event in events {
             folding.add(self, event);
@@ -57,7 +59,7 @@ impl Agent {
                 texts.map(|(kind, text)| json!({"type": kind, "text": text, "state": "done"}));
             let tools = turn.requested.iter().map(|call| {
                 let step = steps.iter().find(|step| step.call_id.as_ref() == Some(&call.id));
-                tool_part(call, step, results.get(&call.id), &output)
+                tool_part(call, step, results.get(&call.id), is_active, &output)
             });
             let said: Vec<Value> = texts.chain(tools).collect();
             if !said.is_empty() {
@@ -109,7 +111,8 @@ impl Folding {
     }
 
     fn turn(&mut self, task: &str, call: u32) -> &mut Turn {
-        let known = self.turns.iter().rposition(|turn| turn.call == (task.to_owned(), call));
+        let is_same = |turn: &Turn| turn.call.1 == call && turn.call.0 == task;
+        let known = self.turns.iter().rposition(is_same);
         let place = known.unwrap_or_else(|| {
             self.turns.push(Turn { call: (task.to_owned(), call), ..Turn::default() });
             self.turns.len() - 1
@@ -156,10 +159,21 @@ fn result(message: &Value) -> Option<(String, String)> {
     Some((call_id.to_owned(), text_of(&message["content"])))
 }
 
+/// Returns true if the run of the events has not ended.
+fn is_active(events: &[Event]) -> bool {
+    let last = events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::RunStarted(_) => Some(true),
+        EventKind::RunEnded(_) => Some(false),
+        _ => None,
+    });
+    last.unwrap_or(true)
+}
+
 fn tool_part(
     call: &Call,
     step: Option<&Step>,
     result: Option<&String>,
+    is_active: bool,
     output: &impl Fn(&Value) -> Value,
 ) -> Value {
     let mut part = json!({
@@ -176,6 +190,10 @@ fn tool_part(
         (None, Some(error)) => Some(error.clone()),
         (None, None) => call.arguments.is_string().then(|| UNREADABLE.to_owned()),
     };
+    if error.is_none() && is_active {
+        part["state"] = json!("input-available");
+        return part;
+    }
     part["errorText"] = json!(error.unwrap_or_else(|| CANCELLED.to_owned()));
     part
 }

@@ -161,8 +161,10 @@ impl Folding {
     }
 
     fn add(&mut self, event: &Event, id: String, reference: &str) -> usize {
-        let tool = reference.rsplit('/').next().unwrap_or(reference);
-        let is_requested = |call: &Call| call.name == tool && !call.arguments.is_string();
+        let tool = bare(reference);
+        // A conversation has the reference of a tool whose bare name is ambiguous.
+        let is_named = |call: &Call| call.name == reference || call.name == tool;
+        let is_requested = |call: &Call| is_named(call) && !call.arguments.is_string();
         let requested = self.requested.iter().position(is_requested);
         let requested = requested.map(|place| self.requested.remove(place));
         let place = self.steps.len();
@@ -177,8 +179,8 @@ impl Folding {
         let place = self.requested.iter().position(is_result);
         let Some(place) = place.filter(|_| message["role"] == "tool") else { return };
         let call = self.requested.remove(place);
-        let (id, tool) = (format!("{}:{}", event.run, call.id), call.name.clone());
-        let mut step = Step::begun(event, id, &tool, Some(call));
+        let (id, name) = (format!("{}:{}", event.run, call.id), call.name.clone());
+        let mut step = Step::begun(event, id, bare(&name), Some(call));
         step.fail(event, text_of(&message["content"]));
         step.is_refused = true;
         step.duration_ms = Some(0);
@@ -217,6 +219,11 @@ impl Folding {
             step.duration_ms = Some((event.at_ms - step.started_ms).max(0));
         }
     }
+}
+
+/// Returns the name of a tool without the app or plugin.
+fn bare(reference: &str) -> &str {
+    reference.rsplit('/').next().unwrap_or(reference)
 }
 
 fn output(result: &Value) -> Value {

@@ -63,7 +63,7 @@ impl Texts {
         nothing_to_retry: "the last message has a reply",
         too_long: "the message is too long; send it in several messages",
         title: "`title` must have 1 to 200 characters",
-        list: "`after` or `text` is invalid",
+        list: "`limit`, `after` or `text` is invalid",
         cancelled: "the run was cancelled",
         failed: "the run failed; try again later",
         unfinished: "this step was not completed",

@@ -8,6 +8,6 @@ mod client;
 mod message;
 mod read;
 
-pub use self::client::{Part, ToolPart, to_stored};
+pub use self::client::{CallIds, Part, ToolPart, to_stored};
 pub use self::message::{Role, UiMessage};
 pub use self::read::{Limits, read};

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 use crate::llm::{Completion, FinishReason, Request};
-use crate::prompt::fill;
+use crate::prompt::{fill, head};
 
 /// Code of the failure of a [`Task`] for which no candidate made a completion that passes.
 pub const TASK_FAILED: &str = "task-failed";
@@ -156,6 +156,7 @@ impl Task {
     ///   the reasons of their last attempts; the details have them as `task` and `models`.
     /// * `cancelled` if the run was cancelled.
     /// * The failure of [`llm::route`](crate::llm::route()), if the task cannot use its route.
+    /// * `internal` if `{{reasons}}` is not the placeholder of the template of [`Task::refusal`].
     pub fn document<T, U>(
         &self,
         system: &str,
@@ -204,6 +205,11 @@ impl Task {
         })
     }
 
+    /// Checks the template of the refusal, which is filled only after a refused completion.
+    fn check_refusal(&self) -> Result<(), Failure> {
+        fill(self.refusal, &[("reasons", "")]).map(|_| ())
+    }
+
     /// Returns the end of the user message; empty without reasons.
     fn refusal_of(&self, reasons: &[String]) -> Result<String, Failure> {
         if reasons.is_empty() {
@@ -219,7 +225,7 @@ impl Task {
 /// Returns the first reasons, each on one line and of limited length.
 fn bounded(reasons: &[String]) -> Vec<String> {
     let one_line = |reason: &String| reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = |reason: String| reason.chars().take(REASON_CHARS).collect();
+    let cut = |reason: String| head(&reason, REASON_CHARS).to_owned();
     reasons.iter().take(REASONS).map(one_line).map(cut).collect()
 }
 

@@ -2,8 +2,8 @@
 //!
 //! An audit trail has two rows for a call, and the first one often needs the result, too. A call
 //! can also lose its result, because its run ended or the host was started again. [`pairs`] gives
-//! each call both of its items and stops before a pending call, so that a
-//! [`Projection`](super::Projection) applies both at once:
+//! each call both of its items and stops before a pending call, and before a call that overlaps it,
+//! so that a [`Projection`](super::Projection) applies both at once:
 //!
 //! ```
 //! use serde_json::json;
@@ -29,6 +29,8 @@
 //! assert_eq!(begun, called);
 //! # Ok::<_, wattle_plugin::Failure>(())
 //! ```
+
+use std::collections::BTreeMap;
 
 use crate::runs::{CallKind, CallStarted, Called, Event, EventKind};
 
@@ -64,7 +66,7 @@ pub enum Item<'a> {
     Other(&'a Event),
 }
 
-/// The items of a log up to the first pending call.
+/// The items of a log up to the first pending call, or the first call that overlaps it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pairs<'a> {
     /// The items in the order of the log.
@@ -73,68 +75,96 @@ pub struct Pairs<'a> {
     pub last: u64,
 }
 
-/// What happened to a call after its start.
-enum Fate<'a> {
-    Ended(&'a Called),
-    /// The call can get no result since this event.
-    Lost(&'a Event),
+/// Task, scope and number of a call.
+type CallId<'a> = (&'a str, &'a [u32], u32);
+
+/// What an event is to the calls of a log.
+enum Role<'a> {
+    /// A start whose call has neither ended nor been lost.
     Pending,
+    /// A start, with the result of its call and the index of the result.
+    Ended(&'a Called, usize),
+    /// A start, with the event since which its call can get no result.
+    Lost(&'a CallStarted, &'a Event),
+    /// A result.
+    Result { called: &'a Called, has_start: bool },
+    /// Another event.
+    Other,
 }
 
 /// Returns the items of consecutive events. Calls for which `is_paired` returns false are other
-/// events, and are not waited for. The same events give the same items, also in several parts, each
-/// of which begins after the last event of the part before.
+/// events, and are not waited for. The same events give the same items, even in several parts, each
+/// of which begins after the last event of the part before. A part therefore contains a call from
+/// its start to its result, and the items stop before the first call that overlaps a pending one.
 pub fn pairs(events: &[Event], is_paired: impl Fn(&CallKind) -> bool) -> Pairs<'_> {
+    let roles = roles(events, is_paired);
+    let is_pending = |role: &Role<'_>| matches!(role, Role::Pending);
+    let mut complete = roles.iter().position(is_pending).unwrap_or(roles.len());
+    for start in (0..complete).rev() {
+        if matches!(roles[start], Role::Ended(_, end) if end >= complete) {
+            complete = start;
+        }
+    }
     let mut pairs = Pairs::default();
-    for (index, event) in events.iter().enumerate() {
-        match &event.kind {
-            EventKind::CallStarted(call) if is_paired(&call.kind) => {
-                let item = match fate(call, &events[index + 1..]) {
-                    Fate::Ended(called) => Item::Started { event, called },
-                    Fate::Lost(end) => Item::Lost { event, call, end },
-                    Fate::Pending => return pairs,
-                };
-                pairs.items.push(item);
-            }
-            EventKind::Called(called) if is_paired(&called.kind) => {
-                if !has_start(called, &events[..index]) {
+    for (event, role) in events[..complete].iter().zip(&roles) {
+        match *role {
+            Role::Ended(called, _) => pairs.items.push(Item::Started { event, called }),
+            Role::Lost(call, end) => pairs.items.push(Item::Lost { event, call, end }),
+            Role::Result { called, has_start } => {
+                if !has_start {
                     pairs.items.push(Item::Started { event, called });
                 }
                 pairs.items.push(Item::Ended { event, called });
             }
-            _ => pairs.items.push(Item::Other(event)),
+            Role::Pending | Role::Other => pairs.items.push(Item::Other(event)),
         }
         pairs.last = event.seq;
     }
     pairs
 }
 
-fn fate<'a>(call: &CallStarted, later: &'a [Event]) -> Fate<'a> {
-    for event in later {
-        match &event.kind {
-            EventKind::Called(called) if is_result_of(called, call) => return Fate::Ended(called),
-            EventKind::CallStarted(again)
-                if (&again.task, &again.scope, again.call)
-                    == (&call.task, &call.scope, call.call) =>
-            {
-                return Fate::Lost(event);
+/// Returns the role of each event.
+fn roles(events: &[Event], is_paired: impl Fn(&CallKind) -> bool) -> Vec<Role<'_>> {
+    let mut roles: Vec<Role<'_>> = Vec::with_capacity(events.len());
+    // The starts of calls without a result so far, with their indices.
+    let mut open: BTreeMap<CallId<'_>, (&CallStarted, usize)> = BTreeMap::new();
+    for (index, event) in events.iter().enumerate() {
+        let role = match &event.kind {
+            EventKind::CallStarted(call) => {
+                let key = (call.task.as_str(), call.scope.as_slice(), call.call);
+                if let Some((before, start)) = open.remove(&key) {
+                    roles[start] = Role::Lost(before, event);
+                }
+                if is_paired(&call.kind) {
+                    open.insert(key, (call, index));
+                    Role::Pending
+                } else {
+                    Role::Other
+                }
             }
-            EventKind::RunEnded(_) | EventKind::RunStarted(_) => return Fate::Lost(event),
-            _ => {}
-        }
+            EventKind::Called(called) => {
+                let key = (called.task.as_str(), called.scope.as_slice(), called.call);
+                let start = open.remove(&key);
+                if let Some((_, start)) = start {
+                    roles[start] = Role::Ended(called, index);
+                }
+                if is_paired(&called.kind) {
+                    Role::Result { called, has_start: start.is_some() }
+                } else {
+                    Role::Other
+                }
+            }
+            EventKind::RunEnded(_) | EventKind::RunStarted(_) => {
+                for (call, start) in std::mem::take(&mut open).into_values() {
+                    roles[start] = Role::Lost(call, event);
+                }
+                Role::Other
+            }
+            _ => Role::Other,
+        };
+        roles.push(role);
     }
-    Fate::Pending
-}
-
-fn has_start(called: &Called, earlier: &[Event]) -> bool {
-    earlier.iter().rev().any(|event| match &event.kind {
-        EventKind::CallStarted(call) => is_result_of(called, call),
-        _ => false,
-    })
-}
-
-fn is_result_of(called: &Called, call: &CallStarted) -> bool {
-    (&called.task, &called.scope, called.call) == (&call.task, &call.scope, call.call)
+    roles
 }
 
 #[cfg(test)]
@@ -210,6 +240,9 @@ mod tests {
             ),
             (vec![other(), start(0), other()], "other 1", 1),
             (vec![start(0), end(0), start(1), other()], "started 1, ended 2", 2),
+            // Calls that overlap a pending one, directly and by another call.
+            (vec![other(), start(0), start(1), end(0)], "other 1", 1),
+            (vec![start(0), start(1), end(0), start(2), end(1)], "", 0),
             (vec![start(0), run_ended()], "lost 1 at 2, other 2", 2),
             (vec![start(0), start(0), end(0)], "lost 1 at 2, started 2, ended 3", 3),
             (
@@ -237,6 +270,15 @@ mod tests {
             called(&[], 0, "tools.call"),
             called(&[], 1, "tools.call"),
             started(&[], 2, "llm.complete"),
+            run_ended(),
+            run_started("input"),
+            // A call batch.
+            started(&[], 3, "tools.call"),
+            started(&[], 4, "tools.call"),
+            called(&[], 3, "tools.call"),
+            started(&[], 5, "tools.call"),
+            called(&[], 5, "tools.call"),
+            called(&[], 4, "tools.call"),
             run_ended(),
         ];
         let (whole, _) = read(&events(1, &log));

@@ -146,7 +146,8 @@ impl Request {
     }
 
     /// Returns true if a header with entity tags, such as `if-match` or `if-none-match`, has this
-    /// one or `*`. The tag includes its quotes and contains no comma.
+    /// one or `*`. The tag includes its quotes and contains no comma. A weak tag, such as that of a
+    /// proxy which compressed a response, is the same tag in `if-none-match` only.
     ///
     /// ```
     /// use wattle_plugin::web::Request;
@@ -155,14 +156,21 @@ impl Request {
     /// assert!(request.has_tag("if-none-match", r#""7""#));
     /// ```
     pub fn has_tag(&self, header: &str, tag: &str) -> bool {
-        let tags = self.header(header);
-        tags.is_some_and(|tags| tags.split(',').map(str::trim).any(|it| it == tag || it == "*"))
+        let is_weak = header.eq_ignore_ascii_case("if-none-match");
+        let tags = self.header(header).into_iter().flat_map(|tags| tags.split(','));
+        tags.map(str::trim)
+            .any(|it| it == "*" || it == tag || (is_weak && opaque(it) == opaque(tag)))
     }
 
     /// Returns the first header with a name, in upper or lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, &name.to_ascii_lowercase())
     }
+}
+
+/// Returns an entity tag without the prefix of a weak one.
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -200,6 +208,16 @@ mod tests {
             let request = Request::new("GET", "/").with_header("if-match", tags);
             assert_eq!(request.has_tag("if-match", "\"5\""), has_it, "{tags}");
             assert!(!request.has_tag("if-none-match", "\"5\""), "{tags}");
+        }
+    }
+
+    #[test]
+    fn weak_tags_match_in_if_none_match() {
+        for (tags, tag) in [("W/\"5\"", "\"5\""), ("\"1\", \"5\"", "W/\"5\"")] {
+            for (header, has_it) in [("If-None-Match", true), ("if-match", false)] {
+                let request = Request::new("GET", "/").with_header(header, tags);
+                assert_eq!(request.has_tag(header, tag), has_it, "{header}: {tags}");
+            }
         }
     }
 

@@ -80,6 +80,22 @@ fn output_before_the_end_of_a_run_is_kept() {
 }
 
 #[test]
+fn calls_of_an_active_run_are_pending() {
+    let asked = [
+        completed(0, completion("First.")),
+        requested(0, &[("c", "search", json!({}))]),
+        called(0, &[], "search", 0),
+    ];
+    let tool = json!({"type": "tool-search", "toolCallId": "c", "state": "input-available",
+        "input": {}});
+    let expected = json!([begin(), thought(), text("First."), tool]);
+    // The second log ends before the tool begins.
+    for events in [&asked[..], &asked[..2], &[&asked[..], &[recovery()][..]].concat()[..]] {
+        check(events, expected.clone());
+    }
+}
+
+#[test]
 fn failed_calls_have_their_errors() {
     check(
         &[

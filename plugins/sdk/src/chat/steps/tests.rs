@@ -94,6 +94,36 @@ fn calls_that_no_tool_executes_are_refused_steps() {
 }
 
 #[test]
+fn calls_by_reference_are_those_of_their_tools() {
+    let mut other = called(0, &[], "search", 1);
+    other["summary"] = json!("maps/search");
+    let events = [
+        requested(
+            0,
+            &[
+                ("a", "maps/search", json!(1)),
+                ("b", "notes/search", json!(2)),
+                ("c", "notes/fly", json!(3)),
+            ],
+        ),
+        called(0, &[], "search", 0),
+        other,
+        returned(0, &[], "search", 0, good(&json!(7))),
+        results(0, &[("a", "short"), ("b", "short"), ("c", "no tool `notes/fly`")]),
+    ];
+    check(
+        &events,
+        json!([
+            ["t0:0", "b", "SUCCESS", 2, 7, 1500],
+            ["t0:1", "a", "RUNNING", 1, null, null],
+            ["r:c", "c", "ERROR", 3, "no tool `notes/fly`", 0],
+        ]),
+    );
+    let tools = steps(&events).into_iter().map(|step| step.tool);
+    assert!(tools.eq(["search", "search", "fly"]));
+}
+
+#[test]
 fn calls_of_one_turn_have_their_own_inputs() {
     let calls = [("a", "search", json!(1)), ("b", "fly", json!(2)), ("c", "search", json!(3))];
     let events = [

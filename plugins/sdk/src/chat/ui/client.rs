@@ -1,7 +1,7 @@
 //! Messages that a client of the AI SDK sends: their parts, and their conversion to those of the
 //! state.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -65,9 +65,11 @@ impl<'a> Part<'a> {
     }
 
     fn tool(name: &'a str, part: &'a Value) -> Self {
-        let Some(call_id) = part["toolCallId"].as_str().filter(|id| !id.is_empty()) else {
+        // Providers reject a conversation with a call without a name or an id.
+        let call_id = part["toolCallId"].as_str().unwrap_or_default();
+        if name.is_empty() || call_id.is_empty() {
             return Self::Other;
-        };
+        }
         let is_preliminary = part["preliminary"].as_bool().unwrap_or_default();
         let result = match part["state"].as_str().unwrap_or_default() {
             "output-available" if !is_preliminary => Some(Ok(&part["output"])),
@@ -75,6 +77,30 @@ impl<'a> Part<'a> {
             _ => None,
         };
         Self::Tool(ToolPart { name, call_id, input: &part["input"], result })
+    }
+}
+
+/// The ids of the tool calls of a conversation, as a model reads them. A model needs unique ids, so a
+/// call whose id is in use gets a number as suffix.
+#[derive(Debug, Clone, Default)]
+pub struct CallIds {
+    /// The number of the next suffix, by id.
+    next: BTreeMap<String, usize>,
+}
+
+impl CallIds {
+    /// Returns the id, with a number as suffix if another call has it.
+    fn unique(&mut self, id: &str) -> String {
+        let mut unique = id.to_owned();
+        if let Some(mut number) = self.next.get(id).copied() {
+            while self.next.contains_key(&unique) {
+                unique = format!("{id}-{number}");
+                number += 1;
+            }
+            self.next.insert(id.to_owned(), number);
+        }
+        self.next.insert(unique.clone(), 2);
+        unique
     }
 }
 
@@ -86,14 +112,11 @@ impl<'a> Part<'a> {
 /// error of a tool call; a call for which it returns `None` is left out. So is a call without a
 /// result, such as after a cancel, because providers reject it.
 ///
-/// `ids` has the ids of the calls of the conversation so far. A model needs unique ids, so a call
-/// whose id is in use gets a number as suffix.
+/// `ids` has the ids of the calls of the conversation so far.
 ///
 /// ```
-/// use std::collections::BTreeSet;
-///
 /// use serde_json::json;
-/// use wattle_plugin::chat::ui;
+/// use wattle_plugin::chat::ui::{self, CallIds};
 ///
 /// let parts = [
 ///     json!({"type": "step-start"}),
@@ -104,13 +127,13 @@ impl<'a> Part<'a> {
 ///     Ok(output) => Some(output.to_string()),
 ///     Err(error) => Some(error.to_owned()),
 /// };
-/// let messages = ui::to_stored(&parts, &mut BTreeSet::new(), view);
+/// let messages = ui::to_stored(&parts, &mut CallIds::default(), view);
 /// assert_eq!(messages[0]["tool_calls"][0]["name"], "add");
 /// assert_eq!(messages[1]["content"], "3");
 /// ```
 pub fn to_stored(
     parts: &[Value],
-    ids: &mut BTreeSet<String>,
+    ids: &mut CallIds,
     view: impl Fn(&str, Result<&Value, &str>) -> Option<String>,
 ) -> Vec<Value> {
     let mut messages = Vec::new();
@@ -130,7 +153,7 @@ pub fn to_stored(
                 let Some(result) = call.result else { continue };
                 if let Some(content) = view(call.name, result) {
                     let status = if result.is_ok() { "success" } else { "error" };
-                    turn.call(own_id(call.call_id, ids), &call, status, &content);
+                    turn.call(ids.unique(call.call_id), &call, status, &content);
                 }
             }
             Part::File(_) | Part::Other => {}
@@ -138,17 +161,6 @@ pub fn to_stored(
     }
     turn.end(&mut messages);
     messages
-}
-
-/// Returns the id, with a number as suffix if another call has it.
-fn own_id(id: &str, ids: &mut BTreeSet<String>) -> String {
-    let mut own = id.to_owned();
-    let mut number = 2;
-    while !ids.insert(own.clone()) {
-        own = format!("{id}-{number}");
-        number += 1;
-    }
-    own
 }
 
 /// The output of one model call, so far.
@@ -195,11 +207,9 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::{Value, json};
 
-    use super::{Part, ToolPart, to_stored};
+    use super::{CallIds, Part, ToolPart, to_stored};
 
     #[test]
     fn both_kinds_of_tool_parts_are_parsed() {
@@ -222,6 +232,8 @@ mod tests {
         for part in [
             json!({"type": "data-step", "data": {}}),
             json!({"type": "tool-search_image", "state": "output-available"}),
+            json!({"type": "tool-", "toolCallId": "c1", "state": "output-available"}),
+            json!({"type": "dynamic-tool", "toolCallId": "c1", "state": "output-available"}),
             json!(7),
             json!({}),
         ] {
@@ -234,7 +246,9 @@ mod tests {
             Ok(output) => (name != "hidden").then(|| output.to_string()),
             Err(error) => Some(error.to_owned()),
         };
-        to_stored(parts.as_array().unwrap(), &mut BTreeSet::from(["used".to_owned()]), view)
+        let mut ids = CallIds::default();
+        assert_eq!(ids.unique("used"), "used");
+        to_stored(parts.as_array().unwrap(), &mut ids, view)
     }
 
     fn tool(name: &str, id: &str, state: &str) -> Value {
@@ -290,5 +304,18 @@ mod tests {
         let messages = stored(&json!([calls[0], text("and"), calls[1], calls[2]]));
         let ids: Vec<&Value> = messages.iter().filter_map(|it| it.get("tool_call_id")).collect();
         assert_eq!(ids, ["a", "a-2", "used-2"]);
+    }
+
+    // A client can send as many calls with one id as its message has parts.
+    #[test]
+    fn many_calls_with_one_id_are_numbered() {
+        let mut ids = CallIds::default();
+        assert_eq!(
+            ["a-3", "a", "a", "a", "a-3"].map(|id| ids.unique(id)),
+            ["a-3", "a", "a-2", "a-4", "a-3-2"]
+        );
+        for number in 5..=100_000 {
+            assert_eq!(ids.unique("a"), format!("a-{number}"));
+        }
     }
 }

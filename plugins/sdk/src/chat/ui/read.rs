@@ -132,7 +132,6 @@ fn kept(mut part: Value, output: &impl Fn(&Value) -> Value) -> Option<Value> {
         Part::Other => None,
         Part::File(name) => Some(json!({ "type": "file", "filename": name,
             "mediaType": part["mediaType"].as_str().unwrap_or("application/octet-stream") })),
-        Part::Tool(tool) if tool.result.is_none() && tool.name.is_empty() => None,
         Part::Tool(_) => {
             if let Some(sent) = part.get_mut("output") {
                 *sent = output(sent);
@@ -181,6 +180,7 @@ mod tests {
             (call("search", "input-available"), None),
             (ended, Some(json!([stored]))),
             (call("", "input-available"), Some(json!([]))),
+            (call("", "output-available"), Some(json!([]))),
             (json!({"type": "data-hint", "data": {}}), Some(json!([]))),
             (
                 json!({"type": "file", "url": "data:image/png;base64,AAAA",

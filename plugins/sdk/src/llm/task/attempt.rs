@@ -26,6 +26,7 @@ pub(super) fn run<T>(
     ask: impl Fn(&[String]) -> Result<Request, Failure>,
     read: impl Fn(&Completion) -> Result<T, Vec<String>>,
 ) -> Result<Checked<T>, Failure> {
+    task.check_refusal()?;
     let route = llm::route(task.route).map_err(|failure| failure.context(task.name))?;
     let mut reasons = Vec::new();
     let mut failed = Vec::new();

@@ -94,6 +94,19 @@ fn tasks_can_have_a_route_a_temperature_and_a_refusal_of_their_own() {
 }
 
 #[test]
+fn wrong_template_of_a_refusal_fails_before_the_first_request() {
+    for template in ["No.", "No: {{why}}", "No: {{reasons"] {
+        let host = host(vec![]);
+        let result = host.run(|| {
+            let task = TASK.refusal(template);
+            task.document("Be strict.", "Give one.", |answer: Answer| Ok(answer.number))
+        });
+        assert_eq!(result.unwrap_err().code, code::INTERNAL, "{template}");
+        assert!(host.llm_requests().is_empty(), "{template}");
+    }
+}
+
+#[test]
 fn attempts_are_counted_for_each_candidate() {
     let away = || Err(Failure::unavailable("away"));
     let retried = |tries| {
