@@ -128,6 +128,25 @@ pub(crate) struct TaskView {
 }
 
 /// Returns the tasks of a turn, oldest first.
+///
+/// # Errors
+///
+/// `limit` if the host truncates them.
 pub(crate) fn of_turn(session_id: &str, turn_id: &str) -> Result<Vec<TaskView>, Failure> {
-    sql::database(DATABASE).query(SELECT, params![session_id, turn_id])?.read_all()
+    sql::database(DATABASE).query(SELECT, params![session_id, turn_id])?.whole()?.read_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::sql;
+    use wattle_plugin::testing::FakeHost;
+
+    use super::of_turn;
+
+    #[test]
+    fn some_of_the_tasks_are_not_all() {
+        let host = FakeHost::new()
+            .sql(|_| Ok(sql::Rows { truncated: true, ..sql::Rows::default() }.into()));
+        assert_eq!(host.run(|| of_turn("s", "t")).unwrap_err().code, "limit");
+    }
 }

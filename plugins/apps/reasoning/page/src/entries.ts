@@ -26,6 +26,7 @@ interface Parts {
   isRunning: boolean;
 }
 
+const TRUNCATED = "会话过长，较早的消息没有显示。";
 const STOPPED = "已停止。下一条消息将开始新的会话。";
 
 /** Codes in responses by failure code of a turn; 9999 for any other failure. */
@@ -54,19 +55,23 @@ export function closedEntries(entries: readonly Entry[]): Entry[] {
 
 /** Returns the entries of a session in order. */
 export function entriesOf(session: Session): Entry[] {
-  return session.turns.flatMap((turn, index) => {
+  const entries = session.turns.flatMap((turn, index) => {
     const asked = session.clarifications.filter(({ turn_id }) => turn_id === turn.turn_id);
     const isLast = index === session.turns.length - 1;
     const said: Entry = { kind: "said", key: turn.turn_id, text: question(turn, asked) };
     return [said, ...asked.flatMap(dialog), ...outcome(turn, session, isLast)];
   });
+  const cut: Entry = { kind: "notice", key: "truncated", text: TRUNCATED };
+  return session.truncated ? [cut, ...entries] : entries;
 }
 
 /** Returns the number of user messages in a session. */
 export function saidIn(session: Session | null): number {
   if (session === null) return 0;
   const answers = session.clarifications.filter(({ status }) => status === "answered");
-  return session.turns.length + answers.length;
+  // The oldest turns can be missing.
+  const turns = Math.max(session.turns.length, session.turns.at(-1)?.turn_no ?? 0);
+  return turns + answers.length;
 }
 
 function dialog(asked: Clarification): Entry[] {

@@ -21,6 +21,7 @@ const session = (more: Partial<Session>): Session => ({
   turns: [],
   clarification: null,
   clarifications: [],
+  truncated: false,
   created_at: "",
   updated_at: "",
   ...more,
@@ -53,6 +54,12 @@ test("answers follow their clarifications", () => {
     ["answer", undefined],
   ]);
   expect(saidIn(it)).toBe(3);
+});
+
+test("a notice says that the oldest turns are missing", () => {
+  const it = session({ turns: [turn({ turn_no: 7, result: {} })], truncated: true });
+  expect(told(it).map(([kind]) => kind)).toEqual(["notice", "said", "answer"]);
+  expect(saidIn(it)).toBe(7);
 });
 
 test("a text that looks like an answer stays in the question", () => {

@@ -18,7 +18,7 @@ pub(crate) struct Folded {
     pub(crate) rows: Vec<Row>,
     /// Sequence number of the last folded event; 0 if there is none.
     pub(crate) cursor: u64,
-    /// The last run that ended.
+    /// The end of a run, which is the last folded event.
     pub(crate) run_end: Option<RunEnd>,
 }
 
@@ -31,8 +31,10 @@ pub(crate) struct RunEnd {
     pub(crate) failure: Option<Failure>,
 }
 
-/// Folds consecutive events.
+/// Folds consecutive events up to the first end of a run, because each end settles a turn.
 pub(crate) fn fold(events: &[Event]) -> Folded {
+    let end = events.iter().position(|event| matches!(event.kind, EventKind::RunEnded(_)));
+    let events = end.map_or(events, |end| &events[..=end]);
     let pairs = pairs(events, |call| call.is_model() || call.is_tool());
     let mut folded = Folded { cursor: pairs.last, ..Folded::default() };
     for item in pairs.items {

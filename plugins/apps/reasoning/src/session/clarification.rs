@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Serialize, Value, clock, json, params, random, sql,
 };
-use wattle_plugin::sql::Transaction;
+use wattle_plugin::sql::{Newest, Transaction};
 
 use crate::audit::{self, Row, Turns};
 use crate::session::record::{self, Session, status};
@@ -19,7 +19,7 @@ const SELECT: &str = "SELECT id, turn_id, reason, question, status FROM reasonin
 
 const SELECT_ALL: &str = "SELECT id AS clarification_id, turn_id, reason, question, status, \
     answer_json AS answer FROM reasoning_clarification \
-    WHERE session_id = $1 ORDER BY created_at, id";
+    WHERE session_id = $1 ORDER BY created_at DESC, id DESC";
 
 const ANSWER: &str = "UPDATE reasoning_clarification \
     SET status = 'answered', answer_json = $1, answered_at = $2 \
@@ -86,9 +86,11 @@ pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failur
     sql::database(DATABASE).query(SELECT, params![&session.id])?.read_first()
 }
 
-/// Returns all clarifications of a session with their answers, oldest first.
-pub(crate) fn asked(session_id: &str) -> Result<Vec<ClarificationView>, Failure> {
-    sql::database(DATABASE).query(SELECT_ALL, params![session_id])?.read_all()
+/// Returns the newest clarifications of a session in order, as [`ClarificationView`], that fit into
+/// `room` bytes of JSON.
+pub(crate) fn asked(session_id: &str, mut room: usize) -> Result<Newest, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT_ALL, params![session_id])?;
+    rows.newest::<ClarificationView>(&mut room)
 }
 
 /// Stores the clarification with which a run ended.

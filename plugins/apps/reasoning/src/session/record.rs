@@ -11,6 +11,9 @@ const SET_STATUS: &str = "UPDATE reasoning_session SET status = $1, updated_at =
 
 const TOUCH: &str = "UPDATE reasoning_session SET updated_at = $1 WHERE id = $2";
 
+const FORGET: &str = "UPDATE reasoning_session SET updated_at = $1, \
+    status = CASE WHEN status = 'running' THEN 'failed' ELSE status END WHERE id = $2";
+
 /// Tenant of requests that name none.
 pub(super) const DEFAULT_TENANT: &str = "default";
 
@@ -71,6 +74,11 @@ pub(crate) fn set_status(
     status: &str,
 ) -> Result<(), Failure> {
     transaction.execute(SET_STATUS, params![status, time::now(), session_id]).map(|_| ())
+}
+
+/// Fails a session that is still running although its thread was deleted.
+pub(super) fn forget(transaction: &sql::Transaction, session_id: &str) -> Result<(), Failure> {
+    transaction.execute(FORGET, params![time::now(), session_id]).map(|_| ())
 }
 
 /// Sets the time of the last change of a session.

@@ -40,7 +40,7 @@ struct Synced<'a> {
 struct Change {
     folded: Folded,
     turns: Turns,
-    /// The thread after the end of a run.
+    /// The thread after the end of a run. `None` if it has a later run, whose state is another one.
     thread: Option<Thread>,
 }
 
@@ -75,7 +75,8 @@ impl Projection for Synced<'_> {
         let by_run = contexts(&self.session.id)?;
         let newest = Some(turn::newest_turn(&self.session.id)?.id);
         let thread = match &folded.run_end {
-            Some(_) => runs::thread(&self.session.id)?,
+            Some(end) => runs::thread(&self.session.id)?
+                .filter(|thread| thread.run_id.as_ref() == Some(&end.run)),
             None => None,
         };
         Ok(Some((Change { folded, turns: Turns { by_run, newest }, thread }, cursor)))
@@ -85,17 +86,27 @@ impl Projection for Synced<'_> {
         let (session_id, Change { folded, turns, thread }) = (&self.session.id, change);
         record::touch(transaction, session_id)?;
         audit::append(transaction, session_id, &folded.rows, &turns)?;
-        if let (Some(run_end), Some(thread)) = (&folded.run_end, thread)
-            && let Some(turn_id) = turns.by_run.get(&run_end.run).or(turns.newest.as_ref())
-        {
-            settle(transaction, session_id, turn_id, run_end, &thread)?;
+        let Some(run_end) = &folded.run_end else { return Ok(()) };
+        let newest = turns.newest.as_ref();
+        match (thread, turns.by_run.get(&run_end.run).or(newest)) {
+            (Some(thread), Some(turn_id)) => {
+                settle(transaction, session_id, turn_id, run_end, &thread)
+            }
+            // The later run settles the newest turn.
+            (None, Some(turn_id)) if newest != Some(turn_id) => {
+                settle_replaced(transaction, session_id, turn_id, run_end)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    /// The session can start a new thread.
+    /// Fails the turn that was running. Another run of it gets a new thread.
     fn forget(&self, transaction: &Transaction) -> Result<(), Failure> {
-        record::touch(transaction, &self.session.id)
+        let session_id = &self.session.id;
+        for turn_id in turn::forget(transaction, session_id)? {
+            task::abandon(transaction, session_id, &turn_id)?;
+        }
+        record::forget(transaction, session_id)
     }
 
     fn reload(&mut self) -> Result<bool, Failure> {
@@ -140,8 +151,12 @@ fn adopt_newest(session_id: &str, thread: &Thread) -> Result<(), Failure> {
 }
 
 /// Returns the turn of each run.
+///
+/// # Errors
+///
+/// `limit` if the host truncates the result: a run without its turn would count for the newest one.
 fn contexts(session_id: &str) -> Result<BTreeMap<String, String>, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT_CONTEXTS, params![session_id])?;
+    let rows = sql::database(DATABASE).query(SELECT_CONTEXTS, params![session_id])?.whole()?;
     rows.iter().map(|row| Ok((row.get("id")?, row.get("turn_id")?))).collect()
 }
 
@@ -173,6 +188,21 @@ fn settle(
     transaction.execute(SET_CONTEXT, params![context, time::now(), &run_end.run]).map(|_| ())
 }
 
+/// Stores the end of a run whose result a later run has replaced.
+fn settle_replaced(
+    transaction: &Transaction,
+    session_id: &str,
+    turn_id: &str,
+    run_end: &RunEnd,
+) -> Result<(), Failure> {
+    let (status, error) = match run_end.status.as_str() {
+        "cancelled" => (status::CANCELLED, None),
+        _ => (status::FAILED, Some(error_of(run_end))),
+    };
+    task::abandon(transaction, session_id, turn_id)?;
+    turn::settle(transaction, turn_id, status, None, error.as_ref())
+}
+
 /// Returns the code and the message of a failed run. A reason from the app takes precedence over
 /// the host's message, which also names nodes and plugins.
 fn error_of(run_end: &RunEnd) -> Value {
@@ -181,4 +211,111 @@ fn error_of(run_end: &RunEnd) -> Value {
     };
     let reason = failure.details.as_ref().and_then(|details| details.get("reason")?.as_str());
     json!({ "code": failure.code, "message": reason.unwrap_or(&failure.message) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use wattle_plugin::prelude::{json, params, sql};
+    use wattle_plugin::runs::Thread;
+    use wattle_plugin::testing::{FakeHost, SqlAnswer};
+
+    use super::{Session, contexts, status, sync};
+
+    const COLUMNS: [&str; 6] =
+        ["id", "status", "metadata", "event_cursor", "created_at", "updated_at"];
+
+    fn running(event_cursor: u64) -> Session {
+        Session {
+            id: "s".to_owned(),
+            status: status::RUNNING.to_owned(),
+            metadata: json!({}),
+            event_cursor,
+            created_at: String::new(),
+            updated_at: String::new(),
+        }
+    }
+
+    #[test]
+    fn each_end_of_a_run_settles_its_turn() {
+        let mut thread = Thread::new("s", "reasoning", "idle", json!({ "model_output": {} }));
+        thread.run_id = Some("r2".to_owned());
+        let ended = |seq: u64, run: &str, status: &str| {
+            let kind = "run_ended";
+            json!({"seq": seq, "at_ms": 1, "run": run, "type": kind, "status": status})
+        };
+        let cursor = Cell::new(0);
+        let host = FakeHost::new()
+            .thread(thread)
+            .event("s", ended(1, "r1", "cancelled"))
+            .event("s", ended(2, "r2", "completed"))
+            .sql(move |statement| {
+                let text = statement.text.as_str();
+                let rows = if text.contains("FROM reasoning_session") {
+                    let session = params!["s", "running", "{}", cursor.get(), "t", "t"];
+                    sql::Rows::new(COLUMNS, vec![session])
+                } else if text.contains("FROM reasoning_context") {
+                    let runs = vec![params!["r1", "t1"], params!["r2", "t2"]];
+                    sql::Rows::new(["id", "turn_id"], runs)
+                } else if text.contains("FROM reasoning_turn") {
+                    let turn = params!["t2", 2, "running", "q", None::<&str>, None::<&str>];
+                    let columns = ["id", "turn_no", "status", "user_input", "result", "error"];
+                    sql::Rows::new(columns, vec![turn])
+                } else if text.contains("RETURNING trace_count") {
+                    sql::Rows::new(["trace_count"], vec![params![1]])
+                } else {
+                    if text.contains("SET event_cursor")
+                        && let Some(sql::Value::Integer(to)) = statement.parameters.first()
+                    {
+                        cursor.set(*to);
+                    }
+                    return Ok(SqlAnswer::affected(1));
+                };
+                Ok(rows.into())
+            });
+        host.run(|| sync(None, running(0))).unwrap();
+        let statements = host.statements();
+        let settled: Vec<_> = statements
+            .iter()
+            .filter(|it| it.text.starts_with("UPDATE reasoning_turn SET status = $1, result_json"))
+            .map(|it| (it.parameters[0].clone(), it.parameters[4].clone()))
+            .collect();
+        let expected: [(sql::Value, sql::Value); 2] =
+            [("cancelled".into(), "t1".into()), ("completed".into(), "t2".into())];
+        assert_eq!(settled, expected);
+    }
+
+    #[test]
+    fn running_turn_without_its_thread_has_failed() {
+        let host = FakeHost::new().sql(|statement| {
+            if statement.text.starts_with("SELECT") {
+                let session = params!["s", "failed", "{}", 0, "t", "t"];
+                return Ok(sql::Rows::new(COLUMNS, vec![session]).into());
+            }
+            if statement.text.contains("RETURNING id") {
+                return Ok(sql::Rows::new(["id"], vec![params!["turn"]]).into());
+            }
+            Ok(SqlAnswer::affected(1))
+        });
+        let (session, thread) = host.run(|| sync(None, running(7))).unwrap();
+        assert_eq!((session.status.as_str(), session.event_cursor), (status::FAILED, 0));
+        assert!(thread.is_none());
+        let written: Vec<String> =
+            host.statements().into_iter().map(|statement| statement.text).collect();
+        for table in ["reasoning_turn", "reasoning_task", "reasoning_session"] {
+            let fails = format!("UPDATE {table} SET ");
+            let is_failed = |text: &String| text.starts_with(&fails) && text.contains("'failed'");
+            assert!(written.iter().any(is_failed), "{table}: {written:?}");
+        }
+    }
+
+    #[test]
+    fn some_of_the_runs_are_not_all() {
+        let host = FakeHost::new().sql(|_| {
+            let rows = sql::Rows::new(["id", "turn_id"], vec![params!["r", "t"]]);
+            Ok(sql::Rows { truncated: true, ..rows }.into())
+        });
+        assert_eq!(host.run(|| contexts("s")).unwrap_err().code, "limit");
+    }
 }

@@ -1,9 +1,9 @@
 //! Turns: messages of the user, with their results.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, Serialize, Value, params, random, sql,
+    Deserialize, Failure, JsonSchema, Serialize, Value, json, params, random, sql,
 };
-use wattle_plugin::sql::Transaction;
+use wattle_plugin::sql::{Newest, Transaction};
 
 use crate::result::ModelOutput;
 use crate::session::record::{Status, status};
@@ -14,8 +14,9 @@ const INSERT: &str = "INSERT INTO reasoning_turn \
     (id, session_id, turn_no, status, user_input, created_at, updated_at) \
     VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT DO NOTHING";
 
-const SELECT: &str = "SELECT id, turn_no, status, user_input, result_json AS result, \
-    error_json AS error FROM reasoning_turn WHERE session_id = $1 ORDER BY turn_no";
+const SELECT: &str = "SELECT id AS turn_id, turn_no, status, user_input, \
+    result_json AS result, error_json AS error FROM reasoning_turn \
+    WHERE session_id = $1 ORDER BY turn_no DESC";
 
 const SELECT_NEWEST: &str = "SELECT id, turn_no, status, user_input, result_json AS result, \
     error_json AS error FROM reasoning_turn WHERE session_id = $1 ORDER BY turn_no DESC LIMIT 1";
@@ -27,6 +28,9 @@ const SET_STATUS: &str = "UPDATE reasoning_turn SET status = $1, updated_at = $2
 
 const SETTLE: &str = "UPDATE reasoning_turn SET status = $1, result_json = $2, error_json = $3, \
     updated_at = $4 WHERE id = $5";
+
+const FORGET: &str = "UPDATE reasoning_turn SET status = 'failed', error_json = $1, \
+    updated_at = $2 WHERE session_id = $3 AND status = 'running' RETURNING id";
 
 const MERGE: &str = "UPDATE reasoning_turn SET user_input = $1, status = $2, updated_at = $3 \
     WHERE id = $4";
@@ -56,12 +60,18 @@ pub(crate) struct TurnView {
 }
 
 /// A turn with its result and its error.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct WholeTurn {
-    #[serde(flatten)]
-    turn: TurnView,
+    turn_id: String,
+    turn_no: i64,
+    #[schemars(with = "Status")]
+    status: String,
+    /// Message of the user, with the answers to clarifications as further lines.
+    user_input: String,
+    #[serde(deserialize_with = "sql::json")]
     #[schemars(with = "Option<ModelOutput>")]
     result: Option<Value>,
+    #[serde(deserialize_with = "sql::json")]
     #[schemars(with = "Option<TurnError>")]
     error: Option<Value>,
 }
@@ -106,20 +116,12 @@ impl TurnRow {
             user_input: self.user_input.clone(),
         }
     }
-
-    /// Returns the turn with its result and its error, for clients that continue a session.
-    pub(crate) fn whole(&self) -> WholeTurn {
-        WholeTurn { turn: self.view(), result: self.result.clone(), error: self.error.clone() }
-    }
 }
 
-/// Returns the turns of a session in order.
-///
-/// # Errors
-///
-/// `limit` if the host truncates them, because results of turns can be large.
-pub(crate) fn turns(session_id: &str) -> Result<Vec<TurnRow>, Failure> {
-    sql::database(DATABASE).query(SELECT, params![session_id])?.whole()?.read_all()
+/// Returns the newest turns of a session in order, as [`WholeTurn`], that fit into `room` bytes of
+/// JSON.
+pub(crate) fn turns(session_id: &str, mut room: usize) -> Result<Newest, Failure> {
+    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<WholeTurn>(&mut room)
 }
 
 /// Returns the newest turn of a session. Every session has a turn.
@@ -159,6 +161,13 @@ pub(super) fn settle(
     transaction.execute(SETTLE, row).map(|_| ())
 }
 
+/// Fails the turns that are still running although their thread was deleted. Returns their ids.
+pub(super) fn forget(transaction: &Transaction, session_id: &str) -> Result<Vec<String>, Failure> {
+    let error = json!({ "code": null, "message": "the thread of the run was deleted" });
+    let row = params![error.to_string(), time::now(), session_id];
+    transaction.execute(FORGET, row)?.returned.column("id")
+}
+
 /// Appends the answer to a clarification to the input of a turn, which can then run again.
 pub(super) fn merge(
     transaction: &Transaction,
@@ -193,7 +202,8 @@ mod tests {
             }
             let truncated = rows.len() > 2;
             rows.truncate(2);
-            let columns = ["id", "turn_no", "status", "user_input", "result", "error"];
+            let id = if statement.text.contains("AS turn_id") { "turn_id" } else { "id" };
+            let columns = [id, "turn_no", "status", "user_input", "result", "error"];
             Ok(sql::Rows { truncated, ..sql::Rows::new(columns, rows) }.into())
         })
     }
@@ -208,7 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn some_of_the_turns_are_not_all() {
-        assert_eq!(host().run(|| turns("s")).unwrap_err().code, "limit");
+    fn list_of_a_long_session_has_the_newest_turns() {
+        for (room, expected) in [(1_000, vec!["b", "c"]), (100, vec!["c"]), (10, vec![])] {
+            let turns = host().run(|| turns("s", room)).unwrap();
+            let ids: Vec<&str> =
+                turns.items.iter().filter_map(|turn| turn["turn_id"].as_str()).collect();
+            assert_eq!((ids, turns.truncated), (expected, true), "{room}");
+        }
     }
 }

@@ -68,7 +68,6 @@ impl ErrorForm for ErrorEnvelope {
 
     fn status(failure: &Failure) -> Option<u16> {
         Some(failure.status().unwrap_or(match failure.code.as_str() {
-            code::INVALID => BAD_REQUEST,
             code::BUSY => CONFLICT,
             LLM => LLM_UNAVAILABLE,
             MCP => BAD_GATEWAY,
@@ -93,5 +92,28 @@ fn trace_id(request: &Request) -> String {
     match request.header(TRACE_HEADER) {
         Some(given) if !given.is_empty() && given.len() <= TRACE_BYTES => given.to_owned(),
         _ => random::uuid(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Failure, Request, json};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::respond;
+
+    #[test]
+    fn only_refused_requests_are_invalid() {
+        let request = Request::new("POST", "/x").with_body("{");
+        let unread = request.json::<()>().unwrap_err();
+        for (failure, status, code, logged) in
+            [(unread, 400, 4000, 0), (Failure::invalid("read a row: no column"), 500, 9999, 1)]
+        {
+            let host = FakeHost::new();
+            let response = host.run(|| respond::<()>(&request, || Err(failure))).unwrap();
+            let body = response.json_body().unwrap();
+            assert_eq!((response.status, &body["code"]), (status, &json!(code)), "{body}");
+            assert_eq!(host.logged().len(), logged);
+        }
     }
 }

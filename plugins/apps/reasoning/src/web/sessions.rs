@@ -13,6 +13,12 @@ use crate::web::{Envelope, ErrorEnvelope, find, respond};
 /// calls expensive.
 const INPUT_CHARACTERS: usize = 10_000;
 
+/// Maximum size of the turns in a response, in bytes. The whole response may have 4 MiB.
+const TURNS_BYTES: usize = 3 << 20;
+
+/// Maximum size of the clarifications in a response, in bytes.
+const CLARIFICATIONS_BYTES: usize = 512 << 10;
+
 /// Maximum bytes of the metadata of a session.
 const METADATA_BYTES: usize = 16 << 10;
 
@@ -44,10 +50,14 @@ struct SessionView {
     metadata: Value,
     /// The newest turn.
     turn: Option<TurnView>,
-    turns: Vec<WholeTurn>,
+    #[schemars(with = "Vec<WholeTurn>")]
+    turns: Vec<Value>,
     /// The pending clarification.
     clarification: Option<PendingClarification>,
-    clarifications: Vec<ClarificationView>,
+    #[schemars(with = "Vec<ClarificationView>")]
+    clarifications: Vec<Value>,
+    /// True if the oldest turns or clarifications are left out.
+    truncated: bool,
     created_at: String,
     updated_at: String,
 }
@@ -85,23 +95,26 @@ fn metadata(metadata: Option<Value>) -> Result<Value, Failure> {
     }
 }
 
-/// Responds with a session, its turns with their results, and its clarifications.
+/// Responds with a session, its turns with their results, and its clarifications. `truncated` is
+/// true if the oldest ones are left out, because the response would be too large.
 #[handler(GET, "/api/v1/reasoning/sessions/{session_id}", returns = Envelope<SessionView>,
     error = ErrorEnvelope)]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     respond(request, || {
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
-        let turns = session::turns(&session.id)?;
+        let turn = session::newest_turn(&session.id)?.view();
+        let turns = session::turns(&session.id, TURNS_BYTES)?;
         let asked = session::pending(&session)?.map(|asked| asked.view());
-        let clarifications = session::asked(&session.id)?;
+        let clarifications = session::asked(&session.id, CLARIFICATIONS_BYTES)?;
         Ok(SessionView {
             session_id: session.id,
             status: session.status,
             metadata: session.metadata,
-            turn: turns.last().map(session::TurnRow::view),
-            turns: turns.iter().map(session::TurnRow::whole).collect(),
+            turn: Some(turn),
+            turns: turns.items,
             clarification: asked,
-            clarifications,
+            clarifications: clarifications.items,
+            truncated: turns.truncated || clarifications.truncated,
             created_at: session.created_at,
             updated_at: session.updated_at,
         })

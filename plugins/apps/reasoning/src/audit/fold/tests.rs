@@ -168,3 +168,13 @@ fn failed_run_has_a_row_with_its_error() {
     let well = fold(&events(1, &[json!({"type": "run_ended", "status": "completed"})]));
     assert!(well.rows.is_empty() && well.run_end.is_some());
 }
+
+#[test]
+fn fold_stops_at_the_end_of_a_run() {
+    let ended = |status: &str| json!({"type": "run_ended", "status": status});
+    let log = events(1, &[ended("cancelled"), ended("completed")]);
+    let folded = fold(&log);
+    assert_eq!((folded.cursor, folded.run_end.unwrap().status.as_str()), (1, "cancelled"));
+    let folded = fold(&log[1..]);
+    assert_eq!((folded.cursor, folded.run_end.unwrap().status.as_str()), (2, "completed"));
+}
