@@ -40,16 +40,16 @@ impl ErrorForm for ErrorDocument {
     }
 
     fn status(failure: &Failure) -> Option<u16> {
-        if is_busy(failure) {
-            return Some(status::CONFLICT);
-        }
-        Some(failure.status().unwrap_or(status::INTERNAL_SERVER_ERROR))
+        Some(failure.status().unwrap_or(match failure.code.as_str() {
+            code::BUSY | code::CONFLICT => status::CONFLICT,
+            _ => status::INTERNAL_SERVER_ERROR,
+        }))
     }
 }
 
 /// Returns true if the host or the app refused a request because of a run.
 fn is_busy(failure: &Failure) -> bool {
-    matches!(failure.code.as_str(), code::BUSY | code::CONFLICT)
+    failure.code == code::BUSY && failure.status().is_none()
 }
 
 /// Returns the session in the path, if it belongs to the tenant, up to date.
@@ -83,6 +83,33 @@ fn running(session: &Session) -> Option<RunRef> {
 
 #[cfg(test)]
 mod tests {
+    use wattle_plugin::prelude::{Failure, Request, code, json};
+    use wattle_plugin::testing::FakeHost;
+    use wattle_plugin::web::{refuse, respond};
+
+    use super::{BUSY, ErrorDocument};
+
+    #[test]
+    fn only_active_runs_have_the_text_of_a_busy_session() {
+        let request = Request::new("POST", "/x");
+        for (failure, status, error) in [
+            (Failure::new(code::BUSY, "a run is active"), 409, BUSY),
+            (
+                Failure::conflict("another graph has the thread"),
+                409,
+                "another graph has the thread",
+            ),
+            (refuse(409, "the guide has no page"), 409, "the guide has no page"),
+            (refuse(412, "the state is stale"), 412, "the state is stale"),
+        ] {
+            let host = FakeHost::new();
+            let response = host.run(|| respond::<ErrorDocument>(&request, || Err(failure)));
+            let response = response.unwrap();
+            let body = response.json_body().unwrap();
+            assert_eq!((response.status, body), (status, json!({ "error": error })));
+        }
+    }
+
     #[test]
     fn openapi_document_describes_the_endpoints() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");

@@ -1,8 +1,6 @@
 //! Converts the messages of the page to those of a model.
 
-use std::collections::BTreeSet;
-
-use wattle_plugin::chat::ui::{Part, to_stored};
+use wattle_plugin::chat::ui::{CallIds, Part, to_stored};
 use wattle_plugin::prelude::{Failure, Value, json};
 use wattle_plugin::prompt::fill;
 
@@ -17,8 +15,7 @@ const PROGRESS: &str = include_str!("../../prompts/progress.md");
 pub(crate) fn for_model(messages: &[UiMessage], finished: &[&str]) -> Result<Vec<Value>, Failure> {
     let last = messages.iter().rposition(|message| message.role == Role::User);
     let mut told = Vec::new();
-    // Ids of the calls so far.
-    let mut ids = BTreeSet::new();
+    let mut ids = CallIds::default();
     for (index, message) in messages.iter().enumerate() {
         match message.role {
             // A system message of a client does not come from the service, so it is left out.

@@ -1,8 +1,8 @@
 //! `POST /api/chat`: answers the last message of a conversation with a stream.
 
 use wattle_plugin::prelude::{
-    Deserialize, Extra, Failure, JsonSchema, Request, Response, Value, code, handler, json, runs,
-    sql,
+    Deserialize, Extra, Failure, JsonSchema, Request, Response, Value, code, handler, json, log,
+    runs, sql,
 };
 use wattle_plugin::runs::RunRef;
 use wattle_plugin::web::{refuse, respond, status};
@@ -94,8 +94,9 @@ fn input(session: &Session, messages: Vec<UiMessage>) -> Result<Value, Failure> 
     Ok(json!({ channel::REQUEST: request }))
 }
 
-/// Stores the messages and starts a run, or does neither: a refused request changes nothing. Other
-/// requests see the messages only when the run exists, and before its answer is stored.
+/// Stores the messages and starts a run, or does neither: a refused request changes nothing. A run
+/// whose messages cannot be stored is cancelled. Other requests see the messages only when the run
+/// exists, and before its answer is stored.
 fn keep_and_start(
     session: &Session,
     messages: &[UiMessage],
@@ -106,13 +107,17 @@ fn keep_and_start(
     session::lock(&transaction, &session.id)?;
     let started = message::keep(&transaction, session, messages, instead)
         .and_then(|()| runs::Start::graph(GRAPH).thread_id(&session.id).input(input).start());
-    match started {
-        Ok(run) => transaction.commit().map(|()| run),
-        Err(failure) => {
-            transaction.rollback()?;
-            Err(failure)
-        }
+    let (failure, undone) = match started {
+        Ok(run) => match transaction.commit() {
+            Ok(()) => return Ok(run),
+            Err(failure) => (failure, runs::cancel(&run)),
+        },
+        Err(failure) => (failure, transaction.rollback()),
+    };
+    if let Err(other) = undone {
+        log::error!("undo a refused message: {other}");
     }
+    Err(failure)
 }
 
 #[cfg(test)]
