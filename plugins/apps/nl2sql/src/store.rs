@@ -5,10 +5,59 @@ pub(crate) mod history;
 pub(crate) mod sessions;
 pub(crate) mod workflow_log;
 
-use wattle_plugin::sql::{self, Database};
+use serde::de::DeserializeOwned;
+use wattle_plugin::prelude::Failure;
+use wattle_plugin::sql::{self, Database, Rows};
 
 use crate::DATABASE;
 
+/// A page of a list.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
+    /// Number of items to the next page, which can be smaller than the requested limit.
+    pub(crate) limit: u32,
+    /// Number of items in the whole list.
+    pub(crate) total: i64,
+}
+
+impl<T: DeserializeOwned> Page<T> {
+    /// Reads a page of at most `limit` items. The page ends early where the host truncates the
+    /// result.
+    ///
+    /// # Errors
+    ///
+    /// `limit` if the host truncates the result before the first item.
+    fn read(rows: Rows, limit: u32, total: i64) -> Result<Self, Failure> {
+        // A page without an item has no offset at which the next one begins.
+        let rows = if rows.is_empty() { rows.whole()? } else { rows };
+        let limit = if rows.truncated { u32::try_from(rows.len())? } else { limit };
+        Ok(Self { items: rows.read_all()?, limit, total })
+    }
+}
+
 fn database() -> Database {
     sql::database(DATABASE)
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Value, json, params};
+    use wattle_plugin::sql::Rows;
+
+    use super::Page;
+
+    #[test]
+    fn truncated_page_ends_where_the_next_one_begins() {
+        let page = |values, truncated| {
+            let rows = Rows { truncated, ..Rows::new(["id"], values) };
+            Page::<Value>::read(rows, 200, 9)
+        };
+        let items = vec![json!({"id": 1}), json!({"id": 2})];
+        let rows = vec![params![1], params![2]];
+        let whole = Page { items: items.clone(), limit: 200, total: 9 };
+        assert_eq!(page(rows.clone(), false), Ok(whole));
+        assert_eq!(page(rows, true), Ok(Page { items, limit: 2, total: 9 }));
+        assert_eq!(page(Vec::new(), true).unwrap_err().code, "limit");
+    }
 }

@@ -31,7 +31,7 @@ struct Portfolio {
 /// Lists the portfolios.
 #[handler(GET, "/api/portfolios", returns = Vec<Portfolio>)]
 pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT, params![])?;
+    let rows = sql::database(DATABASE).query(SELECT, params![])?.whole()?;
     Response::json(200, &rows.read_all::<Portfolio>()?)
 }
 
@@ -68,6 +68,16 @@ mod tests {
     fn portfolios_are_listed() {
         let response = host().run(|| list(&Request::new("GET", "/api/portfolios"))).unwrap();
         assert_eq!(response.json_body(), Ok(json!([{"id": 1, "name": "长线"}])));
+    }
+
+    #[test]
+    fn some_of_the_portfolios_are_not_all() {
+        let host = FakeHost::new().sql(|_| {
+            let rows = sql::Rows::new(["id", "name"], vec![params![1, "长线"]]);
+            Ok(sql::Rows { truncated: true, ..rows }.into())
+        });
+        let failure = host.run(|| list(&Request::new("GET", "/api/portfolios"))).unwrap_err();
+        assert_eq!(failure.code, "limit");
     }
 
     #[test]

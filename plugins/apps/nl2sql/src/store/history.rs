@@ -7,7 +7,7 @@ use wattle_plugin::sql::Transaction;
 
 use crate::setting;
 use crate::state::ResultReturnResult;
-use crate::store::database;
+use crate::store::{Page, database};
 
 const INSERT: &str = "INSERT INTO chat_history
     (session_id, role, content, result, result_rows, created_at)
@@ -115,15 +115,11 @@ pub(crate) fn last_of_user(session_id: &str, limit: u32) -> Result<Vec<String>, 
     Ok(messages)
 }
 
-/// Returns messages of a session, the oldest first, and the number of all messages.
-pub(crate) fn list(
-    session_id: &str,
-    offset: u32,
-    limit: u32,
-) -> Result<(Vec<Message>, i64), Failure> {
-    let messages = database().query(LIST, params![session_id, limit, offset])?.read_all()?;
+/// Returns a page of a session's messages, the oldest first.
+pub(crate) fn list(session_id: &str, offset: u32, limit: u32) -> Result<Page<Message>, Failure> {
+    let messages = database().query(LIST, params![session_id, limit, offset])?;
     let count = database().query(COUNT, params![session_id])?;
-    Ok((messages, count.one()?.get("total")?))
+    Page::read(messages, limit, count.one()?.get("total")?)
 }
 
 /// Deletes the messages of a session.

@@ -5,7 +5,7 @@ use wattle_plugin::sql::Transaction;
 
 use crate::owner::Owner;
 use crate::setting;
-use crate::store::database;
+use crate::store::{Page, database};
 
 /// Number of characters of the first message that become the title.
 const TITLE_CHARACTERS: usize = 40;
@@ -80,12 +80,12 @@ pub(crate) fn touch(
     Ok(())
 }
 
-/// Returns an owner's sessions, the last used first, and the number of all sessions.
-pub(crate) fn list(owner: &Owner, offset: u32, limit: u32) -> Result<(Vec<Session>, i64), Failure> {
+/// Returns a page of an owner's sessions, the last used first.
+pub(crate) fn list(owner: &Owner, offset: u32, limit: u32) -> Result<Page<Session>, Failure> {
     let parameters = params![&owner.tenant, owner.admin_id, limit, offset];
-    let sessions = database().query(LIST, parameters)?.read_all()?;
+    let sessions = database().query(LIST, parameters)?;
     let count = database().query(COUNT, params![&owner.tenant, owner.admin_id])?;
-    Ok((sessions, count.one()?.get("total")?))
+    Page::read(sessions, limit, count.one()?.get("total")?)
 }
 
 /// Deletes a session with its history and downloads.

@@ -7,7 +7,7 @@ use wattle_plugin::web::{refuse, respond, status};
 
 use crate::state::Row;
 use crate::store::history::{AnswerRows, Message};
-use crate::store::{downloads, history, workflow_log};
+use crate::store::{Page, downloads, history, workflow_log};
 use crate::web::sessions::owned;
 use crate::web::{Deleted, Envelope, ErrorEnvelope, ok, page};
 
@@ -19,6 +19,7 @@ struct MessageList {
     /// Number of all messages.
     total: i64,
     offset: u32,
+    /// Number of items to the next page, which can be smaller than the requested limit.
     limit: u32,
     pending: Option<Pending>,
 }
@@ -54,7 +55,7 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
         let (offset, limit) = page(request)?;
         // Read before the messages, so that the list has an answer that is written in between.
         let pending = pending(&session_id)?;
-        let (messages, total) = history::list(&session_id, offset, limit)?;
+        let Page { items: messages, limit, total } = history::list(&session_id, offset, limit)?;
         ok(&MessageList { session_id, messages, total, offset, limit, pending })
     })
 }

@@ -4,6 +4,7 @@ use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, 
 use wattle_plugin::web::respond;
 
 use crate::owner::Owner;
+use crate::store::Page;
 use crate::store::sessions::{self, Session};
 use crate::web::{Deleted, Envelope, ErrorEnvelope, check_session, ok, page};
 
@@ -14,6 +15,7 @@ struct SessionList {
     /// Number of all sessions.
     total: i64,
     offset: u32,
+    /// Number of items to the next page, which can be smaller than the requested limit.
     limit: u32,
 }
 
@@ -24,7 +26,7 @@ pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorEnvelope>(request, || {
         let owner = Owner::of_request(request)?;
         let (offset, limit) = page(request)?;
-        let (sessions, total) = sessions::list(&owner, offset, limit)?;
+        let Page { items: sessions, limit, total } = sessions::list(&owner, offset, limit)?;
         ok(&SessionList { sessions, total, offset, limit })
     })
 }
