@@ -66,7 +66,8 @@ pub(crate) struct Calendar {
     pub(crate) zone: String,
     /// Current date as `2025-01-15`.
     pub(crate) today: String,
-    /// Start of each day and of the day after the last, in milliseconds since the Unix epoch.
+    /// First instant of each day and of the day after the last, in milliseconds since the Unix
+    /// epoch.
     begins_ms: Vec<i64>,
 }
 
@@ -79,7 +80,7 @@ impl Calendar {
         let last = clock::days_in_month(month.year, month.month).unwrap_or_default();
         let midnights = (1..=last).map(|day| month.midnight(day));
         let midnights = midnights.chain([month.next().midnight(1)]);
-        let begins_ms = midnights.map(|day| clock::from_zone(day, zone.as_deref()));
+        let begins_ms = midnights.map(|day| clock::first_instant(day, zone.as_deref()));
         let begins_ms = begins_ms.collect::<Result<_, _>>()?;
         Ok(Self { month, today: now.civil.date(), zone: now.zone, begins_ms })
     }

@@ -21,7 +21,7 @@ const TEXTS: Texts = Texts {
     format: "format 只能是 sse 或 ai-sdk",
     missing: "对话不存在或已过期",
     busy: "上一条消息还在处理中，请稍后再试",
-    waiting: "该对话有待确认的操作，请先处理",
+    waiting: "该对话有待管理员确认的操作，确认后才能继续",
     nothing_to_retry: "没有需要重试的消息",
     too_long: "消息过长，请分几次发送",
     cancelled: "处理已取消",

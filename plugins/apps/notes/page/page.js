@@ -6,9 +6,10 @@ async function call(path, body) {
   const headers = { "content-type": "application/json" };
   const post = body && { method: "POST", headers, body: JSON.stringify(body) };
   const response = await fetch(path, post);
-  const result = await response.json();
+  // The error of a proxy is no JSON.
+  const result = await response.json().catch(() => ({}));
   if (result.threadId) location.hash = result.threadId;
-  if (!response.ok) throw new Error(result.error ?? result.detail);
+  if (!response.ok) throw new Error(result.error ?? result.detail ?? response.statusText);
   return result;
 }
 
@@ -30,15 +31,33 @@ function show({ messages, questions = [] }) {
   }
 }
 
-async function send(path, body) {
+async function read() {
+  if (!thread()) return;
+  const conversation = await call(`api/threads/${thread()}`);
+  show(conversation);
+  if (conversation.status === "running") setTimeout(attempt, 1000, read);
+}
+
+async function attempt(work) {
   try {
-    if (path) await call(path, body);
-    // A message that the host refused stays in its field.
-    if (path === "api/chat") form.reset();
-    if (thread()) show(await call(`api/threads/${thread()}`));
+    await work();
   } catch (error) {
     add("p", error.message);
   }
+}
+
+async function send(path, body) {
+  let failure;
+  try {
+    await call(path, body);
+    // A message that the host refused stays in its field.
+    if (path === "api/chat") form.reset();
+  } catch (error) {
+    failure = error;
+  }
+  // The messages of a failed run are stored as well.
+  await attempt(read);
+  if (failure) add("p", failure.message);
 }
 
 form.onsubmit = () => {
@@ -46,4 +65,4 @@ form.onsubmit = () => {
   return false;
 };
 
-send();
+attempt(read);
