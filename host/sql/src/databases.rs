@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::AppName;
+use wattle_graph::suggest;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
@@ -118,8 +119,11 @@ impl Databases {
     }
 
     fn configured_database(&self, database: &str) -> Result<&Database, SqlError> {
-        let configured = self.databases.get(database);
-        configured.ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })
+        self.databases.get(database).ok_or_else(|| {
+            let known = self.databases.keys().map(String::as_str);
+            let hint = suggest::hint(database, "databases", known);
+            SqlError::UnknownDatabase { name: database.to_owned(), hint }
+        })
     }
 
     /// Closes all connections. Later calls fail.

@@ -8,10 +8,14 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum SqlError {
     /// The configuration has no database with this name.
-    #[error("there is no database `{name}`; define it with `url = ...` under `[sql.{name}]`")]
+    #[error(
+        "there is no database `{name}`; define it with `url = ...` under `[sql.{name}]`; {hint}"
+    )]
     UnknownDatabase {
         /// The requested name.
         name: String,
+        /// A similar name, if there is one, and the names of the databases.
+        hint: String,
     },
     /// The URL is invalid. The message omits the URL, since a URL can contain a password.
     #[error("the url of `[sql.{name}]` cannot be used: {reason}")]

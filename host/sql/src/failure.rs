@@ -1,5 +1,6 @@
 //! Converts errors of statements to failures for guests.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
 
@@ -9,6 +10,10 @@ use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::SqlLimits;
+
+/// Maximum bytes of a database's message in a failure. PostgreSQL quotes a value of up to 1 GB in
+/// full.
+const DATABASE_MESSAGE_BYTES: usize = 2_000;
 
 /// Why a statement failed.
 #[derive(Debug)]
@@ -122,15 +127,16 @@ impl OperationContext<'_> {
     }
 
     fn database_failure(self, error: &dyn DatabaseError) -> Failure {
+        let message = shortened(error.message());
         if let Some(kind) = constraint_kind(error.kind()) {
             let constraint = constraint_name(error);
             return self
-                .failure_with(code::CONFLICT, error.message())
+                .failure_with(code::CONFLICT, &message)
                 .with_details(json!({ "constraint": constraint, "kind": kind }));
         }
         if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
             let code = postgres_code(error.code());
-            let failure = with_retry(self.failure_with(code, error.message()), code);
+            let failure = with_retry(self.failure_with(code, &message), code);
             return failure
                 .with_details(json!({ "dialect": "postgres", "sqlstate": error.code() }));
         }
@@ -140,8 +146,17 @@ impl OperationContext<'_> {
         if let Some(limit) = sqlite_limit(number) {
             details["limit"] = limit.into();
         }
-        with_retry(self.failure_with(code, error.message()), code).with_details(details)
+        with_retry(self.failure_with(code, &message), code).with_details(details)
     }
+}
+
+/// Returns the part of a database's message that a failure contains.
+fn shortened(message: &str) -> Cow<'_, str> {
+    if message.len() <= DATABASE_MESSAGE_BYTES {
+        return Cow::Borrowed(message);
+    }
+    let end = message.floor_char_boundary(DATABASE_MESSAGE_BYTES);
+    Cow::Owned(format!("{}...", &message[..end]))
 }
 
 /// Returns true if the database reports that it stopped the statement at its timeout.

@@ -31,6 +31,10 @@ const CREATE_ONLY_OBJECTS: &[&str] = &["schema"];
 const MODIFIER_KEYWORDS: &[&str] =
     &["global", "local", "or", "recursive", "replace", "temp", "temporary", "unique", "unlogged"];
 
+/// Keywords of a definition that lasts as long as the session. All apps that write to a SQLite
+/// database share one session. A session of PostgreSQL is reset after each transaction.
+const TEMPORARY_KEYWORDS: &[&str] = &["temp", "temporary"];
+
 /// Functions that run dynamic SQL, change the session, read or write files, or reach other sessions
 /// and servers. For example, a setting of the session changes how PostgreSQL reads string
 /// constants. A name that ends in `*` matches every function whose name begins with it.
@@ -150,7 +154,17 @@ fn check_definition(dialect: Dialect, tokens: &[&Token]) -> Result<(), Failure> 
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),
         _ => None,
     });
-    let object = words.find(|word| !MODIFIER_KEYWORDS.contains(&word.as_str())).unwrap_or_default();
+    let mut is_temporary = false;
+    let object = words.find(|word| {
+        is_temporary |= TEMPORARY_KEYWORDS.contains(&word.as_str());
+        !MODIFIER_KEYWORDS.contains(&word.as_str())
+    });
+    let object = object.unwrap_or_default();
+    if is_temporary && dialect == Dialect::Sqlite {
+        let reason = "temporary tables and views are not available on SQLite, where all apps use \
+                      one connection that writes; use a table, or a `WITH` part";
+        return Err(denied("definition", "temporary", reason));
+    }
     let is_made = is_plain(verb, "create") && CREATE_ONLY_OBJECTS.contains(&object.as_str());
     if is_made || ALLOWED_OBJECTS.contains(&object.as_str()) {
         return Ok(());
@@ -207,7 +221,6 @@ mod tests {
             "UPDATE notes SET title = upper(title) RETURNING id",
             "SELECT nextval('notes_id_seq')",
             "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY)",
-            "create temp table draft as select * from notes",
             "CREATE UNIQUE INDEX i ON notes (id)",
             "CREATE OR REPLACE VIEW v AS SELECT 1",
             "CREATE MATERIALIZED VIEW v AS SELECT 1",
@@ -218,6 +231,18 @@ mod tests {
             "TRUNCATE TABLE notes",
         ] {
             assert_eq!(rule(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn temporary_objects_are_rejected_on_sqlite() {
+        for text in [
+            "create temp table draft as select * from notes",
+            "CREATE TEMPORARY VIEW notes AS SELECT 1",
+        ] {
+            check(Dialect::Postgres, text).unwrap();
+            let details = check(Dialect::Sqlite, text).unwrap_err().details.unwrap();
+            assert_eq!(details, json!({ "rule": "definition", "subject": "temporary" }), "{text}");
         }
     }
 

@@ -10,10 +10,18 @@ use wattle_run::limit::SqlLimits;
 /// also count.
 const VALUE_OVERHEAD_BYTES: u64 = 8;
 
+/// Bytes of a row, as the database sent it, that do not count as content of its values: texts of
+/// numbers and prefixes of bytes. A row of PostgreSQL has at most 1,664 columns.
+const ROW_OVERHEAD_BYTES: u64 = 64 << 10;
+
 /// Reads the rows of one dialect.
 pub(crate) trait RowReader {
     type Row;
     type Outcome;
+
+    /// Returns the bytes of the values of a row as the database sent them. Returns 0 for a dialect
+    /// whose database limits the length of a row.
+    fn sent_bytes(row: &Self::Row) -> Result<u64, sqlx::Error>;
 
     fn columns(row: &Self::Row) -> Vec<Column>;
     fn values(row: &Self::Row) -> Result<Vec<SqlValue>, sqlx::Error>;
@@ -48,7 +56,12 @@ pub(crate) async fn collect<R: RowReader>(
                 if executed.returned.columns.is_empty() {
                     executed.returned.columns = R::columns(&row);
                 }
-                push_row(&mut executed.returned, R::values(&row)?, &mut bytes, limits);
+                // Values are copies of the row, and those of JSON take many times as much memory.
+                if R::sent_bytes(&row)? > max_sent_bytes(limits) {
+                    executed.returned.truncated = true;
+                } else {
+                    push_row(&mut executed.returned, R::values(&row)?, &mut bytes, limits);
+                }
             }
         }
         if executed.returned.truncated && rest == OnLimit::Stop {
@@ -56,6 +69,13 @@ pub(crate) async fn collect<R: RowReader>(
         }
     }
     Ok(executed)
+}
+
+/// Returns the maximum bytes of the values of a row as the database sends them. A row that a result
+/// can contain has fewer, since bytes are sent as two digits each. An exception is a JSON document,
+/// which counts without its whitespace in a result, if whitespace is most of its text.
+fn max_sent_bytes(limits: &SqlLimits) -> u64 {
+    limits.bytes.saturating_mul(2).saturating_add(ROW_OVERHEAD_BYTES)
 }
 
 fn push_row(rows: &mut Rows, row: Vec<SqlValue>, bytes: &mut u64, limits: &SqlLimits) {

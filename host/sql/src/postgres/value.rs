@@ -95,6 +95,17 @@ impl RowReader for PostgresReader {
     type Row = PgRow;
     type Outcome = PgQueryResult;
 
+    fn sent_bytes(row: &PgRow) -> Result<u64, sqlx::Error> {
+        let mut bytes = 0;
+        for index in 0..row.len() {
+            let raw = row.try_get_raw(index)?;
+            if !raw.is_null() {
+                bytes += raw.as_bytes().map_err(sqlx::Error::Decode)?.len() as u64;
+            }
+        }
+        Ok(bytes)
+    }
+
     fn columns(row: &PgRow) -> Vec<Column> {
         columns(row.columns())
     }

@@ -47,6 +47,10 @@ const MIGRATION_RULE: usize = 2;
 /// The next number of a rule; 0 means no rule.
 static NEXT_RULE: AtomicUsize = AtomicUsize::new(3);
 
+/// Table of the temporary schema. SQLite reads it, and updates it without a change, while it
+/// renames a table or a column of the file.
+const TEMP_SCHEMA: &str = "sqlite_temp_master";
+
 /// Pragmas that a migration can set. They affect only the database file and the transaction.
 const MIGRATION_PRAGMAS: &[&str] =
     &["application_id", "defer_foreign_keys", "foreign_key_check", "user_version"];
@@ -106,7 +110,7 @@ impl Drop for AuthorizerGuard {
 }
 
 /// Installs the rule for transactions. This rule permits every statement that does not access the
-/// host's own tables, leave the database or change the session.
+/// host's own tables, leave the database, change the session or create a temporary object.
 pub(super) async fn install_writer_rule(
     connection: &mut SqliteConnection,
 ) -> Result<(), sqlx::Error> {
@@ -208,7 +212,11 @@ struct Access<'a> {
 impl Access<'_> {
     fn may_write(&self, is_migration: bool) -> bool {
         let own = |name: &str| name.starts_with(HOST_TABLE_PREFIX);
-        let is_elsewhere = !matches!(self.database, "" | "main" | "temp");
+        let is_elsewhere = match self.database {
+            "" | "main" => false,
+            "temp" => !self.renames_in_temp_schema(),
+            _ => true,
+        };
         match self.action {
             sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => false,
             // A migration and its record are one transaction, which the host commits. The host also
@@ -235,6 +243,19 @@ impl Access<'_> {
             // The pages of the file and the host's own tables are forbidden.
             _ => !own(self.first) && !PAGE_TABLES.contains(&self.first) && !is_elsewhere,
         }
+    }
+
+    /// Returns true for an access to the temporary schema by which SQLite renames a table or a
+    /// column of the file.
+    ///
+    /// All apps use one connection that writes, and a temporary object lasts as long as its
+    /// connection. Until then, unqualified names in statements of other apps refer to a temporary
+    /// table before a table of the file, and temporary triggers run on their writes. SQLite
+    /// inserts a row into the temporary schema for every temporary object, whatever form the
+    /// definition has.
+    fn renames_in_temp_schema(&self) -> bool {
+        let is_change = matches!(self.action, sqlite::SQLITE_READ | sqlite::SQLITE_UPDATE);
+        is_change && self.first == TEMP_SCHEMA
     }
 }
 

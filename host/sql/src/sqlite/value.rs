@@ -45,6 +45,10 @@ impl RowReader for SqliteReader {
     type Row = SqliteRow;
     type Outcome = SqliteQueryResult;
 
+    fn sent_bytes(_row: &SqliteRow) -> Result<u64, sqlx::Error> {
+        Ok(0)
+    }
+
     fn columns(row: &SqliteRow) -> Vec<Column> {
         columns(row.columns())
     }

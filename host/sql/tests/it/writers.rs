@@ -175,6 +175,75 @@ async fn migrations_cannot_access_host_tables_or_other_databases() {
     }
 }
 
+/// The modules of SQLite store virtual tables in ordinary tables, which they parse in the process
+/// of the host.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_a_virtual_table_are_changed_by_its_module_only() {
+    let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
+    let tables = "CREATE VIRTUAL TABLE words USING fts5(body);
+        CREATE VIRTUAL TABLE areas USING rtree(id, low, high);
+        CREATE TRIGGER copy AFTER INSERT ON notes BEGIN INSERT INTO words VALUES (new.text); END;";
+    assert_eq!(bench.migrate(&[NOTES, tables]).await.unwrap(), ["0002_more"]);
+    for text in [
+        "UPDATE words_data SET block = x'00'",
+        "DELETE FROM words_idx",
+        "INSERT INTO words_config VALUES ('version', 9)",
+        "UPDATE areas_node SET data = x'00'",
+        "DROP TABLE words_data",
+    ] {
+        for answer in bench.try_everywhere(text).await {
+            let failure = answer.expect_err(text);
+            assert!(failure.message.contains("may not be"), "{text}: {failure}");
+        }
+    }
+    let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
+    for text in [
+        "INSERT INTO notes VALUES (2, 'green tea')",
+        "UPDATE words SET body = 'black tea' WHERE words MATCH 'green'",
+        "INSERT INTO words (words) VALUES ('integrity-check')",
+        "INSERT INTO areas VALUES (1, 2, 3)",
+        "ALTER TABLE words RENAME TO phrases",
+        "DROP TABLE areas",
+    ] {
+        transaction.execute(text, &[]).await.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    let found = transaction.query("SELECT * FROM phrases WHERE phrases MATCH 'black'", &[]).await;
+    assert_eq!(found.unwrap().rows.len(), 1);
+    transaction.commit(None).await.unwrap();
+    assert_eq!(bench.migrate(&[NOTES, tables]).await.unwrap(), Vec::<String>::new());
+}
+
+/// All writers of a SQLite database share one connection, and a temporary object lasts as long as
+/// its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_writers_and_migrations_create_no_temporary_objects() {
+    for url in [SQLITE_FILE, SQLITE_MEMORY] {
+        let bench = Bench::new(Fresh::sqlite(url).await).await;
+        for text in [
+            "CREATE TEMP TABLE notes (id INTEGER, text TEXT)",
+            "CREATE TABLE temp.notes (id INTEGER, text TEXT)",
+            "CREATE TABLE \"temp\".notes AS SELECT 1 AS id, '' AS text",
+            "CREATE TEMP VIEW notes AS SELECT 1 AS id, 'c' AS text",
+            "CREATE VIEW temp.notes AS SELECT 1 AS id, 'c' AS text",
+            "CREATE VIRTUAL TABLE temp.notes USING fts5(id, text)",
+            "INSERT INTO temp.sqlite_master VALUES ('table', 'notes', 'notes', 0, '')",
+        ] {
+            for answer in bench.try_everywhere(text).await {
+                let failure = answer.expect_err(text);
+                assert_eq!(failure.code, "denied", "{text}: {failure}");
+            }
+            assert!(bench.migrate(&[NOTES, text]).await.is_err(), "{text}");
+        }
+        for text in [
+            "CREATE TEMP TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END;",
+            "CREATE TRIGGER temp.t AFTER INSERT ON main.notes BEGIN DELETE FROM notes; END;",
+        ] {
+            assert!(bench.migrate(&[NOTES, text]).await.is_err(), "{text}");
+        }
+        bench.is_whole().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_of_postgresql_can_neither_define_nor_run_code() {
     let server = need!(Postgres::for_test());
@@ -271,6 +340,42 @@ async fn value_sizes_are_limited() {
     bench.is_whole().await;
 }
 
+/// A row of PostgreSQL counts as the server sends it, before the host parses its values.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_postgresql_are_limited_as_they_are_sent() {
+    let server = need!(Postgres::for_test());
+    let bench = Bench::new(Fresh::postgres(server).await).await;
+    let query = "SELECT ('[' || repeat(' ', 30000000) || ']')::json";
+    let rule = SqlAccess::ReadWrite.into();
+    let rows = bench.fresh.databases.query("main", &rule, &limits(), query, &[]).await.unwrap();
+    assert!(rows.truncated && rows.rows.is_empty());
+    assert_eq!(rows.columns.len(), 1);
+    let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
+    let returned = transaction.execute(query, &[]).await.unwrap().returned;
+    assert!(returned.truncated && returned.rows.is_empty());
+    transaction.rollback().await.unwrap();
+    bench.is_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_databases_are_shortened() {
+    for bench in Bench::all().await {
+        // The message quotes the value, or the name of the column.
+        let text = if bench.fresh.dialect == "postgres" {
+            "SELECT repeat('x', 3000000)::integer".to_owned()
+        } else {
+            format!("SELECT {}", "x".repeat(100_000))
+        };
+        for answer in bench.try_everywhere(&text).await {
+            let failure = answer.unwrap_err();
+            assert_eq!(failure.code, "invalid");
+            assert!(failure.message.ends_with("xxx..."));
+            assert!(failure.message.len() < 3_000);
+        }
+        bench.is_whole().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_memory_is_limited() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_MEMORY).await).await;
@@ -283,6 +388,20 @@ async fn sqlite_memory_is_limited() {
     assert_eq!(failure.code, "limit", "{failure}");
     assert_eq!(failure.details.unwrap()["limit"], "sql.memory");
     drop(transaction);
+    bench.is_whole().await;
+}
+
+/// SQLite would write the rows that do not fit into its cache to a temporary file.
+#[tokio::test(flavor = "multi_thread")]
+async fn intermediate_tables_of_sqlite_are_limited() {
+    let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
+    let gigabyte = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+        SELECT count(*) FROM (SELECT DISTINCT i || hex(zeroblob(500000)) FROM n)";
+    for answer in bench.try_everywhere(gigabyte).await {
+        let failure = answer.unwrap_err();
+        assert_eq!(failure.code, "limit", "{failure}");
+        assert_eq!(failure.details.unwrap()["limit"], "sql.memory");
+    }
     bench.is_whole().await;
 }
 
