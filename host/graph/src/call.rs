@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use strum::VariantArray;
 
-use crate::event::{CallStarted, Called};
+use crate::event::{CallStarted, Called, Tokens};
 use crate::id::CallKey;
 use crate::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 use crate::tool::{ToolOutput, ToolRequest};
@@ -103,6 +103,18 @@ impl Called {
         self.request.get("route")?.as_str()
     }
 
+    /// Returns the model that a completion was requested from, and the tokens of the call. Returns
+    /// `None` for a call that used no tokens, such as one with a reused result. The name is that of
+    /// the route, and not one that a service reports, unless the log has only the latter.
+    pub fn model_tokens(&self) -> Option<(&str, Tokens)> {
+        self.kind().filter(|kind| kind.is_completion())?;
+        let tokens = self.tokens.filter(|_| self.reused.is_none())?;
+        let completion = self.answer()?;
+        let attempts = completion.get("attempts").and_then(Value::as_array);
+        let source = attempts.and_then(|attempts| attempts.last()).unwrap_or(completion);
+        Some((source.get("model")?.as_str()?, tokens))
+    }
+
     /// Returns the request for a completion. Returns `None` for a call of another kind, and for a
     /// request that the log holds only in part or that does not parse. All accessors of requests
     /// and results return `None` in the same cases.
@@ -191,6 +203,7 @@ mod tests {
             result: Ok(answer),
             started_ms: 0,
             duration_us: 0,
+            store_us: 0,
             summary: String::new(),
             tokens: None,
             reused: None,

@@ -168,6 +168,10 @@ pub struct RunEnded {
     /// The party that cancelled the run, if the run was cancelled and the party is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
+    /// Time for which the run waited for the store between supersteps, since its last start or
+    /// recovery, in microseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub store_us: u64,
 }
 
 /// See [`EventKind::TaskStarted`].

@@ -1,5 +1,7 @@
 //! JSON values as text: the length of the text without building it, values that cache their text,
-//! and writers with a limit.
+//! writers with a limit, and lone surrogates.
+
+mod surrogates;
 
 use std::io::{self, Write};
 use std::ops::Deref;
@@ -7,6 +9,10 @@ use std::sync::OnceLock;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+pub use self::surrogates::{
+    HIGH_SURROGATES, LOW_SURROGATES, replace_lone_surrogates, replace_surrogates,
+};
 
 /// Returns the length of a value as JSON text, in bytes.
 ///

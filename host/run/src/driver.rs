@@ -144,8 +144,10 @@ impl Driver {
         self.run.failure.clone_from(&failure);
         self.run.ended_ms = Some(now);
         self.run.last_checkpoint = Some(self.superstep_loop.lineage().checkpoint.meta.id);
+        self.run.usage = self.context().log.usage();
         let principal = is_cancelled.then(|| self.context().cancel.principal()).flatten();
-        let ended = RunEnded { status, failure: failure.clone(), drained, principal };
+        let store_us = self.context().log.store_us();
+        let ended = RunEnded { status, failure: failure.clone(), drained, principal, store_us };
         commit.record = Some(self.record.clone());
         commit.run = Some(self.run.clone());
         // The interrupts of the run are read after its end, before another host can change them.

@@ -21,6 +21,7 @@ mod history;
 mod host_leases;
 pub mod interrupts;
 mod lease;
+mod lists;
 mod load_balance;
 pub mod migrate;
 mod owner;
@@ -267,23 +268,26 @@ impl Engine {
         self.active().get(&run.thread).filter(|active| active.run == run.run).cloned()
     }
 
-    /// Returns the head of a thread, or `None` if the thread does not exist or has expired. Deletes
-    /// an expired thread.
+    /// Returns the head of a thread that the caller has claimed, or `None` if the thread does not
+    /// exist or has expired. Deletes an expired thread, so that a new one can have its id.
     async fn unexpired_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
         let store = &self.0.ports.store;
         let Some(head) = store.thread(thread).await? else {
             return Ok(None);
         };
-        Ok(self.check_unexpired(&head.record).await?.then_some(head))
+        if head.record.is_expired(self.now_ms()) {
+            self.delete_expired(thread).await?;
+            return Ok(None);
+        }
+        Ok(Some(head))
     }
 
-    /// Returns true if a thread has not expired. Deletes an expired thread.
-    async fn check_unexpired(&self, record: &ThreadRecord) -> Result<bool, Failure> {
-        let is_expired = record.is_expired(self.now_ms());
-        if is_expired {
-            self.delete_expired(&record.id).await?;
-        }
-        Ok(!is_expired)
+    /// Returns the head of a thread that the caller has not claimed, or `None` if the thread does
+    /// not exist or has expired. An expired thread is not deleted: without a claim, another request
+    /// may have created a thread with the same id since.
+    async fn visible_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
+        let head = self.0.ports.store.thread(thread).await?;
+        Ok(head.filter(|head| !head.record.is_expired(self.now_ms())))
     }
 
     async fn delete_expired(&self, thread: &ThreadId) -> Result<(), Failure> {
@@ -412,7 +416,7 @@ impl Engine {
         last: CheckpointId,
     ) -> Result<(Value, Vec<InterruptView>, Vec<NodeName>), Failure> {
         let thread = &record.thread;
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let tuple = self.root_checkpoint(thread, last).await?;
         let state = tuple.checkpoint.state();
         if record.status != RunStatus::Interrupted {
@@ -501,7 +505,7 @@ impl RunService for Engine {
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
         let latest = self.0.states.thread_snapshot(thread).await?;
         let Some(latest) = latest else { return Ok(None) };
-        if !self.check_unexpired(&latest.head.record).await? {
+        if latest.head.record.is_expired(self.now_ms()) {
             return Ok(None);
         }
         let store = self.0.ports.store.as_ref();
@@ -516,7 +520,7 @@ impl RunService for Engine {
     }
 
     async fn threads(&self, list: ListThreads) -> Result<ThreadSearchPage, Failure> {
-        self.list_threads(list).await
+        Ok(self.search_threads(list.into()).await?)
     }
 
     async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {

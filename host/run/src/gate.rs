@@ -63,7 +63,7 @@ use crate::hostcall::blob;
 use crate::hostcall::runs::RunService;
 use crate::hostcall::tools::{PluginToolCall, ToolInfo};
 use crate::limit::Limits;
-use crate::meter::plugin_use::PluginUse;
+use crate::meter::plugin_use::{Denial, PluginUse};
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 use crate::quota::Quotas;
@@ -240,11 +240,21 @@ impl Gate {
         self.env.app.use_of(&self.env.caller.plugin)
     }
 
-    /// Counts a call for the plugin of the guest if its grants deny the call.
-    fn count_denial(&self, failure: &Failure) {
-        if failure.code == code::DENIED {
-            self.plugin_use().count_denial();
+    /// Counts a call of a function for the plugin of the guest if its grants deny the call.
+    fn count_denial(&self, function: &'static str, failure: &Failure) {
+        if failure.code != code::DENIED {
+            return;
         }
+        let GuestEnv { ports, caller, .. } = &self.env;
+        let run =
+            self.task.as_ref().map(|task| (task.log.thread().clone(), task.log.run().clone()));
+        self.plugin_use().add_denial(Denial {
+            at_ms: ports.clock.now_ms(),
+            function,
+            message: failure.message.clone(),
+            tenant: caller.tenant.clone(),
+            run,
+        });
     }
 
     /// Counts a call that is not journaled. Such a call takes no number, so that the numbers of

@@ -1,18 +1,23 @@
 //! Grants: what the operator allows a plugin.
 
+mod denial;
 mod key;
+mod place;
 mod request;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use wattle_graph::id::{AppName, PluginName};
 
+pub use self::denial::MissingSide;
 pub use self::key::GrantKey;
+pub use self::place::RequestPlace;
 pub use self::request::{GrantRequest, MissingGrant};
 use crate::limit::Limits;
 use crate::ports::memory::WILDCARD;
@@ -48,6 +53,21 @@ pub struct Grants {
     /// grants. Messages name this table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<GrantKey>,
+    /// Requested and granted permissions, whose intersection the other fields are. Messages about
+    /// denied calls say on which side a permission is missing. `None` if the sides are unknown.
+    #[serde(skip)]
+    pub sides: Option<Arc<GrantSides>>,
+}
+
+/// The two sides that decide the grants of a plugin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantSides {
+    /// The requested permissions, and where they are requested. `None` if the plugin counts as
+    /// requesting everything that the operator grants.
+    pub request: Option<(RequestPlace, Grants)>,
+    /// The permissions that the operator grants. `None` if the operator grants everything that the
+    /// plugin requests.
+    pub granted: Option<Grants>,
 }
 
 impl Grants {
@@ -55,6 +75,12 @@ impl Grants {
     /// table is known, returns the name of the table of the plugin in its app.
     pub fn key_of(&self, app: &AppName, plugin: &PluginName) -> GrantKey {
         self.key.clone().unwrap_or_else(|| GrantKey::in_app(app, plugin))
+    }
+
+    /// Returns true if `others` grant the same permissions, even if they have other sides.
+    pub fn has_same_permissions(&self, others: &Self) -> bool {
+        let permissions = |grants: &Self| Self { sides: None, ..grants.clone() };
+        permissions(self) == permissions(others)
     }
 
     /// Returns true if the plugin may change files. A call that changes files is in doubt after a

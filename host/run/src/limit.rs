@@ -209,13 +209,10 @@ pub const ORPHANED_PAGE: usize = 256;
 /// over a network sends about as many bytes.
 pub const LIST_BYTES: u64 = 4 << 20;
 
-/// Maximum number of threads or runs that one search or count examines after its indexed
-/// conditions. A client continues a search with the position in its result, so a search for a rare
-/// match takes several requests of bounded time.
+/// Maximum number of threads, runs, webhooks or crons that a search examines. A client continues it.
 pub const SEARCH_RECORDS: usize = 20_000;
 
-/// Maximum bytes of JSON of the records that one search or count examines. As many as a search of
-/// the long-term memory reads.
+/// Maximum bytes of JSON of these records. As many as a search of the long-term memory reads.
 pub const SEARCH_BYTES: u64 = 64 << 20;
 
 /// Maximum bytes of the text of a search, and of the code of a failure in it. Words of people and
@@ -246,6 +243,9 @@ pub const WALK_RUN_RECORDS: usize = 32;
 /// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
 /// block the recovery of others.
 pub const RECOVERY_MS: u64 = 60_000;
+
+/// Maximum events of a run in which its recovery counts tokens. A longer run has no cost.
+pub const RECOVERED_USAGE_EVENTS: u64 = 10_000;
 
 /// Maximum bytes of a request that the journal holds in full. A longer request is stored as its
 /// first bytes and its digest.

@@ -15,12 +15,14 @@ mod outgoing;
 mod output_commit;
 mod unpersisted;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Checkpointed, Event, EventKind};
+use wattle_graph::event::{Called, Checkpointed, Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
@@ -34,6 +36,7 @@ use crate::log::interrupt_count::InterruptCount;
 use crate::log::log_size::LogSize;
 pub(crate) use crate::log::metadata_update::{MetadataUpdate, UpdateOutcome};
 use crate::log::outgoing::{AcceptedBatch, OutgoingBatch};
+use crate::meter::model_usage::ModelUsage;
 use crate::ports::Clock;
 use crate::ports::lease::CallLease;
 use crate::ports::store::{
@@ -93,6 +96,10 @@ struct LogWriter {
     /// The run that writes.
     run: RunId,
     buffer: EventBuffer,
+    /// Tokens that the model calls of the run used.
+    usage: Mutex<ModelUsage>,
+    /// Time for which supersteps waited for the store, in microseconds.
+    store_us: AtomicU64,
     /// Held while batches are enqueued, so that they reach the store in order.
     queue: tokio::sync::Mutex<CommitQueue>,
 }
@@ -156,10 +163,21 @@ impl ThreadLog {
         let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
         let queue = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
         let (thread, incarnation) = (head.record.id.clone(), head.record.incarnation_text());
-        let writer =
-            Arc::new(LogWriter { states, clock, thread, incarnation, epoch, run, buffer, queue });
+        let (usage, store_us) = (Mutex::default(), AtomicU64::default());
+        let writer = LogWriter {
+            states,
+            clock,
+            thread,
+            incarnation,
+            epoch,
+            run,
+            buffer,
+            usage,
+            store_us,
+            queue,
+        };
         Self {
-            writer,
+            writer: Arc::new(writer),
             namespace: Namespace::root(),
             durability: Durability::default(),
             caller: CallerId::of_app(&head.record.app),
@@ -181,6 +199,22 @@ impl ThreadLog {
     pub(crate) fn with_caller(mut self, caller: CallerId) -> Self {
         self.caller = caller;
         self
+    }
+
+    /// Sets the tokens that the model calls of the run have used so far.
+    pub(crate) fn with_usage(self, usage: ModelUsage) -> Self {
+        *self.writer.usage.lock().unwrap_or_else(PoisonError::into_inner) = usage;
+        self
+    }
+
+    /// Counts the tokens of a call of the run.
+    pub(crate) fn count_usage(&self, called: &Called) {
+        self.writer.usage.lock().unwrap_or_else(PoisonError::into_inner).count(called);
+    }
+
+    /// Returns the tokens that the model calls of the run have used so far.
+    pub(crate) fn usage(&self) -> ModelUsage {
+        self.writer.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Limits the size of the log to `allowed` bytes. `stored` bytes are in the store already. New
@@ -271,6 +305,11 @@ impl ThreadLog {
     /// Returns the id of the thread.
     pub fn thread(&self) -> &ThreadId {
         &self.writer.thread
+    }
+
+    /// Returns the run that writes.
+    pub(crate) fn run(&self) -> &RunId {
+        &self.writer.run
     }
 
     /// Returns the host that writes under its lease.
@@ -508,6 +547,25 @@ impl ThreadLog {
         self.flush().await;
         let last = self.writer.queue.lock().await.last.clone();
         wait_ticket(last).await
+    }
+
+    /// Waits like [`Self::wait_durable`] after a superstep. The time counts for
+    /// [`Self::store_us`].
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::wait_durable`].
+    pub(crate) async fn wait_superstep_durable(&self) -> Result<(), StoreError> {
+        let waiting = Instant::now();
+        let durable = self.wait_durable().await;
+        let us = waiting.elapsed().as_micros() as u64;
+        self.writer.store_us.fetch_add(us, Ordering::Relaxed);
+        durable
+    }
+
+    /// Returns the time for which supersteps have waited for the store, in microseconds.
+    pub(crate) fn store_us(&self) -> u64 {
+        self.writer.store_us.load(Ordering::Relaxed)
     }
 }
 

@@ -68,6 +68,7 @@
 //! batches in its writers has few writers, which take the batches in the order of their arrival.
 //! Guests have a meter of CPU time, and compilers and checks of SQL have places of their own.
 
+pub mod model_usage;
 pub mod plugin_use;
 pub(crate) mod turns;
 

@@ -1,4 +1,4 @@
-//! Untrusted text that people read: which characters are invisible, and an escaped form.
+//! Untrusted text that people read: which characters are escaped, and an escaped form.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::ops::RangeInclusive;
@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 /// Invisible characters that change how other characters are displayed: they turn the direction of
 /// text, or have no width.
 const INVISIBLE: &[RangeInclusive<char>] = &[
+    '\u{61c}'..='\u{61c}',
     '\u{200b}'..='\u{200f}',
     '\u{2028}'..='\u{202e}',
     '\u{2060}'..='\u{2069}',
@@ -44,7 +45,8 @@ impl Write for EscapingWriter<'_, '_> {
     }
 }
 
-fn is_escaped(c: char) -> bool {
+/// Returns true if [`Escaped`] escapes a character: a control character, or an invisible one.
+pub fn is_escaped(c: char) -> bool {
     c.is_control() || is_invisible(c)
 }
 
@@ -57,8 +59,8 @@ mod tests {
 
     #[test]
     fn control_and_invisible_characters_are_escaped() {
-        let text = "a\r\n2025-01-01 WARN forged\u{1b}[2J\u{9b}\t\u{202e}b\u{feff}";
-        let expected = r"a\r\n2025-01-01 WARN forged\u{1b}[2J\u{9b}\t\u{202e}b\u{feff}";
+        let text = "a\r\n2025-01-01 WARN forged\u{1b}[2J\u{9b}\t\u{202e}b\u{61c}\u{feff}";
+        let expected = r"a\r\n2025-01-01 WARN forged\u{1b}[2J\u{9b}\t\u{202e}b\u{61c}\u{feff}";
         assert_eq!(Escaped(text).to_string(), expected);
         let fields = json!({ "a\u{7f}": "\n\u{200b}ö" });
         assert_eq!(Escaped(&fields).to_string(), r#"{"a\u{7f}":"\n\u{200b}ö"}"#);

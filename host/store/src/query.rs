@@ -112,6 +112,7 @@ pub(crate) fn thread_matches(query: &ThreadQuery, thread: &ThreadFields) -> bool
         && query.status.is_none_or(|status| status == thread.listed_status(query))
         && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))
         && query.expires_by_ms.is_none_or(|by| thread.expires_ms.is_some_and(|at| at <= by))
+        && query.unexpired_at_ms.is_none_or(|at| !thread.status.has_expired(thread.expires_ms, at))
         && query.ttl_ended_by_ms.is_none_or(|by| thread.ttl_ends_ms().is_some_and(|at| at <= by))
         && query.after.as_ref().is_none_or(|after| thread.id > *after)
 }

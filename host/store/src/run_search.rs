@@ -5,6 +5,7 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::{
     FoundRun, RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, ThreadRecord,
+    ThreadStatus,
 };
 
 use crate::search::{FailureCode, FoundPage};
@@ -38,20 +39,28 @@ impl RunFields {
 pub(crate) struct RunThread {
     app: AppName,
     graph: GraphName,
+    status: ThreadStatus,
+    expires_ms: Option<i64>,
     tenant: Option<String>,
 }
 
 impl RunThread {
     /// Returns a run of the thread as a search finds it.
-    pub(crate) fn with(self, run: RunSummary) -> FoundRun {
+    fn with(self, run: RunSummary) -> FoundRun {
         FoundRun { run, app: self.app, graph: self.graph, tenant: self.tenant }
     }
 }
 
 impl From<&ThreadRecord> for RunThread {
     fn from(thread: &ThreadRecord) -> Self {
-        let ThreadRecord { app, graph, tenant, .. } = thread;
-        Self { app: app.clone(), graph: graph.clone(), tenant: tenant.clone() }
+        let ThreadRecord { app, graph, status, expires_ms, tenant, .. } = thread;
+        Self {
+            app: app.clone(),
+            graph: graph.clone(),
+            status: *status,
+            expires_ms: *expires_ms,
+            tenant: tenant.clone(),
+        }
     }
 }
 
@@ -88,6 +97,8 @@ impl<'r> From<&'r RunSummary> for RunSelectors<'r> {
 pub(crate) struct ThreadSelectors<'t> {
     app: &'t AppName,
     graph: &'t GraphName,
+    status: ThreadStatus,
+    expires_ms: Option<i64>,
     tenant: Option<&'t str>,
 }
 
@@ -96,14 +107,19 @@ macro_rules! impl_thread_selectors {
     ($($thread:ty),+) => {$(
         impl<'t> From<&'t $thread> for ThreadSelectors<'t> {
             fn from(thread: &'t $thread) -> Self {
-                let tenant = thread.tenant.as_deref();
-                Self { app: &thread.app, graph: &thread.graph, tenant }
+                Self {
+                    app: &thread.app,
+                    graph: &thread.graph,
+                    status: thread.status,
+                    expires_ms: thread.expires_ms,
+                    tenant: thread.tenant.as_deref(),
+                }
             }
         }
     )+};
 }
 
-impl_thread_selectors!(RunThread, ThreadRecord, FoundRun);
+impl_thread_selectors!(RunThread, ThreadRecord);
 
 /// The page of a search of runs that is being read. Runs are examined in the order of the search,
 /// which the store decides: by the time of the request or by its number.
@@ -141,21 +157,31 @@ impl RunPage {
     /// Returns whether the fields of the thread of a run match.
     pub(crate) fn selects_thread<'a>(&self, thread: impl Into<ThreadSelectors<'a>>) -> bool {
         let thread = thread.into();
-        let RunSearch { app, graph, tenant, .. } = &self.search;
+        let RunSearch { app, graph, tenant, unexpired_at_ms, .. } = &self.search;
         app.as_ref().is_none_or(|app| app == thread.app)
             && graph.as_ref().is_none_or(|graph| graph == thread.graph)
             && tenant.as_ref().is_none_or(|tenant| thread.tenant == Some(tenant.as_str()))
+            && unexpired_at_ms.is_none_or(|at| !thread.status.has_expired(thread.expires_ms, at))
     }
 
-    /// Examines the next run of the order, whose record has `bytes` bytes of JSON. Returns false if
-    /// the page was complete before this run, or if the budget is exhausted.
-    pub(crate) fn examine(&mut self, position: RunCursor, run: FoundRun, bytes: u64) -> bool {
+    /// Examines the next run of the order with its thread. `bytes` is the number of bytes of JSON
+    /// that the budget counts. Returns false if the page was complete before this run, or if the
+    /// budget is exhausted.
+    pub(crate) fn examine(
+        &mut self,
+        position: RunCursor,
+        run: RunSummary,
+        thread: RunThread,
+        bytes: u64,
+    ) -> bool {
         if !self.found.admits(bytes) {
             return false;
         }
-        let matches = self.selects(&run.run) && self.selects_thread(&run) && self.has_text(&run);
-        let bytes = run.memory_bytes();
-        self.found.examined(position, matches.then_some((run, bytes)))
+        let is_selected = self.selects(&run) && self.selects_thread(&thread);
+        let found = thread.with(run);
+        let matches = is_selected && self.has_text(&found);
+        let bytes = found.memory_bytes();
+        self.found.examined(position, matches.then_some((found, bytes)))
     }
 
     fn has_text(&self, found: &FoundRun) -> bool {

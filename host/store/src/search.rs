@@ -24,6 +24,7 @@ pub(crate) struct SearchFields {
     status: ThreadStatus,
     created_ms: i64,
     updated_ms: i64,
+    expires_ms: Option<i64>,
     tenant: Option<String>,
     #[serde(default)]
     failure: Option<FailureCode>,
@@ -51,6 +52,7 @@ pub(crate) struct Selectors<'t> {
     failure: Option<&'t str>,
     created_ms: i64,
     updated_ms: i64,
+    expires_ms: Option<i64>,
     id: &'t ThreadId,
 }
 
@@ -67,6 +69,7 @@ macro_rules! impl_selectors {
                     failure: thread.failure.as_ref().map(|failure| failure.code.as_str()),
                     created_ms: thread.created_ms,
                     updated_ms: thread.updated_ms,
+                    expires_ms: thread.expires_ms,
                     id: &thread.id,
                 }
             }
@@ -103,7 +106,8 @@ impl ThreadMatcher {
 
     /// Returns whether the fields of a thread match.
     fn selects(&self, thread: &Selectors<'_>) -> bool {
-        let ThreadSearch { app, graph, status, tenant, failure, after, .. } = &self.search;
+        let ThreadSearch { app, graph, status, tenant, failure, unexpired_at_ms, after, .. } =
+            &self.search;
         app.as_ref().is_none_or(|app| app == thread.app)
             && graph.as_ref().is_none_or(|graph| graph == thread.graph)
             && status.is_none_or(|status| status == thread.status)
@@ -111,6 +115,7 @@ impl ThreadMatcher {
             && failure.as_ref().is_none_or(|code| thread.failure == Some(code.as_str()))
             && self.search.created_ms.contains(&thread.created_ms)
             && self.search.updated_ms.contains(&thread.updated_ms)
+            && unexpired_at_ms.is_none_or(|at| !thread.status.has_expired(thread.expires_ms, at))
             && after.as_ref().is_none_or(|after| is_after(thread, after))
     }
 

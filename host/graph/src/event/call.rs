@@ -84,6 +84,9 @@ pub struct Called {
     pub started_ms: i64,
     /// Duration of the call, in microseconds.
     pub duration_us: u64,
+    /// Time for which the call waited for the store before its start, in microseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub store_us: u64,
     /// Description of the call in one line, such as `chat (gpt-4o-mini)`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,

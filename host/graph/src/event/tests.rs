@@ -83,8 +83,13 @@ fn payload_after_the_type_is_decoded_without_a_buffer() {
 #[test]
 fn json_has_the_name_of_the_event_as_its_type() {
     let task = TaskId::new("t").unwrap();
-    let end =
-        RunEnded { status: RunStatus::Failed, failure: None, drained: false, principal: None };
+    let end = RunEnded {
+        status: RunStatus::Failed,
+        failure: None,
+        drained: false,
+        principal: None,
+        store_us: 0,
+    };
     let from = CheckpointId(3);
     for kind in [
         EventKind::RunEnded(end),

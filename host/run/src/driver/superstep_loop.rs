@@ -390,7 +390,7 @@ impl SuperstepLoop {
             context.root_superstep.end_superstep(context.log.namespace());
         }
         if context.options.durability == Durability::Sync {
-            let durable = context.log.wait_durable().await;
+            let durable = context.log.wait_superstep_durable().await;
             durable.map_err(|error| LoopExit::LogLost(error.into()))?;
         }
         let checkpoint_seq = match known {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Graph;
+use wattle_graph::id::ThreadId;
 
 use super::Engine;
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
@@ -12,6 +13,7 @@ use crate::caller_id::CallerId;
 use crate::caps;
 use crate::json::check_depth;
 use crate::ports::store::ThreadHead;
+use crate::text::Escaped;
 
 impl Engine {
     /// Checks the size of the context of a requested run. Code that stores a context for later runs
@@ -38,12 +40,18 @@ impl Engine {
         self.check_tenant_bytes(head.record.tenant.as_deref()).await
     }
 
-    /// Rejects a new thread of a tenant that has reached its cap on threads or on stored bytes.
+    /// Rejects a new thread whose id has a control character, and one of a tenant that has reached
+    /// its cap on threads or on stored bytes. Ids are shown in logs, terminals and tables.
     ///
     /// # Errors
     ///
-    /// `limit`; errors of the store.
-    pub(super) async fn admit_new_thread(&self, tenant: Option<&str>) -> Result<(), Failure> {
+    /// `invalid`; `limit`; errors of the store.
+    pub(super) async fn admit_new_thread(
+        &self,
+        thread: &ThreadId,
+        tenant: Option<&str>,
+    ) -> Result<(), Failure> {
+        check_new_id("thread", thread.as_str())?;
         let Some(tenant) = tenant else { return Ok(()) };
         self.0.quotas.charge_thread(&self.0.ports, tenant).await?;
         self.check_tenant_bytes(Some(tenant)).await
@@ -63,6 +71,17 @@ impl Engine {
         }
         Err(caps::log_full(&head.record.id, head.log_bytes, allowed))
     }
+}
+
+/// Rejects the id of a new thread or run if it has a control character. Threads and runs of earlier
+/// hosts may have such ids, so an id of what exists is not checked.
+pub(super) fn check_new_id(what: &str, id: &str) -> Result<(), Failure> {
+    if !id.contains(char::is_control) {
+        return Ok(());
+    }
+    let shown = Escaped(id);
+    let text = format!("`{shown}` is not a valid id of a new {what}: it has a control character");
+    Err(Failure::new(code::INVALID, text))
 }
 
 /// Rejects an input, a context or metadata that is nested too deeply.

@@ -9,7 +9,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_graph::step::check_input;
 
-use super::admission::{check_context, check_documents};
+use super::admission::{check_context, check_documents, check_new_id};
 use super::dispatch::is_transient;
 use super::owner::check_owner;
 use super::threads::NewThread;
@@ -18,6 +18,7 @@ use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::hostcall::runs::{CreateRun, Multitask, RunRef};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::metadata;
+use crate::meter::model_usage::ModelUsage;
 use crate::ports::store::{
     LeaseHolder, QueueCondition, RunKind, RunOptions, RunRecord, RunSpec, ThreadHead, ThreadRecord,
     ThreadStatus,
@@ -69,6 +70,7 @@ impl Engine {
         let _lock = self.0.locks.lock(&thread).await;
         let head = self.find_thread(&thread, &request).await?;
         if let Some(run) = &request.run {
+            check_new_id("run", run.as_str())?;
             self.reject_existing_run(run).await?;
         }
         let CreateRun { tenant, strategy, may_stay_pending, .. } = request;
@@ -144,7 +146,7 @@ impl Engine {
         if request.thread.is_none() {
             return Ok(None);
         }
-        match self.unexpired_thread(thread).await? {
+        match self.visible_thread(thread).await? {
             Some(head) => {
                 check_owner(&head, required_app(&head, &request.spec), request.tenant.as_ref())?;
                 Ok(Some(head))
@@ -177,6 +179,7 @@ impl Engine {
             options,
             first_step: None,
             origin: None,
+            usage: ModelUsage::default(),
             spec: Some(Box::new(spec)),
         }
     }
@@ -202,7 +205,7 @@ impl Engine {
         {
             return Err(failure);
         }
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let app = spec.and_then(|spec| required_app(&head, spec));
         check_owner(&head, app, tenant.as_ref())
     }

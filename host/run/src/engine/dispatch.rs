@@ -153,7 +153,7 @@ impl Engine {
             self.0.dispatch.run_left_queue(&next.run);
             return Ok(NextCheck::At(now_ms));
         };
-        let head = self.unexpired_thread(thread).await;
+        let head = self.visible_thread(thread).await;
         // The host that executes the active run starts the next one.
         if let Ok(Some(head)) = &head
             && head.record.status == ThreadStatus::Running

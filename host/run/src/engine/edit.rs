@@ -130,7 +130,7 @@ impl Engine {
     async fn edit_target(&self, request: &EditThread) -> Result<EditTarget, Failure> {
         let thread = &request.thread;
         let Some(mut head) = self.unexpired_thread(thread).await? else {
-            self.admit_new_thread(request.tenant.as_deref()).await?;
+            self.admit_new_thread(thread, request.tenant.as_deref()).await?;
             let record = self.new_thread(thread.clone(), request.tenant.clone());
             return self.first_edit_target(request, ThreadHead::new(record));
         };

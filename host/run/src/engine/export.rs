@@ -69,7 +69,7 @@ impl Engine {
         parts: ExportParts,
         is_test: bool,
     ) -> Result<BoxStream<'static, Result<Bytes, Failure>>, Failure> {
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         if head.record.status == ThreadStatus::Running {
             let text = format!("a run is active on thread `{thread}`; wait for it, then export");
             return Err(Failure::new(code::BUSY, text));

@@ -101,7 +101,7 @@ impl Engine {
                 result.as_ref().map_or(Ok(()), |answer| check_depth("the answer", answer))?;
             }
         }
-        let head = self.unexpired_thread(&request.thread).await?;
+        let head = self.visible_thread(&request.thread).await?;
         let head = head.ok_or_else(|| thread_not_found(&request.thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let ForkThread { thread, run, from, into, options, principal, .. } = request;

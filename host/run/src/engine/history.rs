@@ -39,7 +39,7 @@ impl Engine {
         checkpoint: Option<CheckpointId>,
     ) -> Result<StateView, Failure> {
         check_namespace(namespace)?;
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let is_root = namespace.is_root();
         let id = checkpoint.or(if is_root { head.current } else { None });
         let found = match id {
@@ -65,7 +65,7 @@ impl Engine {
         query: HistoryQuery,
     ) -> Result<ListPage<StateView>, Failure> {
         check_namespace(&query.namespace)?;
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let has_states = !query.without_states;
         let query = CheckpointQuery {
             namespace: Some(query.namespace),
@@ -101,7 +101,7 @@ impl Engine {
         namespace: &Namespace,
     ) -> Result<Option<BTreeSet<ChannelName>>, Failure> {
         check_namespace(namespace)?;
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let Some((app, graph_version)) = self.loaded_code(&head.record).await else {
             return Ok(None);
         };

@@ -47,7 +47,7 @@ impl Engine {
     pub async fn pending_interrupts(&self, search: ThreadSearch) -> Result<InterruptPage, Failure> {
         let (status, limit) = (Some(ThreadStatus::Interrupted), search.limit);
         let search = ThreadSearch { status, limit: limit.min(INTERRUPT_THREADS), ..search };
-        let found = self.0.ports.store.search_threads(&search).await?;
+        let found = self.search_threads(search).await?;
         let mut page = InterruptPage { threads: Vec::new(), next: found.next };
         let (mut read_bytes, last) = (0, found.items.len().saturating_sub(1));
         for (place, thread) in found.items.iter().enumerate() {

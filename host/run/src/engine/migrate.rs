@@ -161,7 +161,8 @@ impl Engine {
 }
 
 fn cancelled_event(principal: Option<Principal>) -> RunEnded {
-    RunEnded { status: RunStatus::Cancelled, failure: None, drained: false, principal }
+    let status = RunStatus::Cancelled;
+    RunEnded { status, failure: None, drained: false, principal, store_us: 0 }
 }
 
 /// Returns the nodes of the tasks that have started since a checkpoint.

@@ -16,7 +16,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
-use wattle_graph::event::{RunReason, RunStatus};
+use wattle_graph::event::{EventKind, RunReason, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
@@ -24,8 +24,12 @@ pub use super::recovery_state::{Recovery, SetAside};
 use super::{Engine, EngineInner, new_run_id, thread_not_found};
 use crate::hostcall::runs::RunRef;
 use crate::limit;
+use crate::meter::model_usage::ModelUsage;
 use crate::ports::Ports;
-use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
+use crate::ports::store::{
+    LEASE_MS, OrphanedThread, RunRecord, StoreError, ThreadHead, ThreadStatus,
+};
+use crate::tail::range::EventRange;
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
@@ -253,7 +257,7 @@ impl Engine {
     /// `not-found`; `conflict` if the thread has no orphaned run; `unavailable` while the app of
     /// the thread is loaded for the first time; the failure of the recovery.
     pub async fn retry_recovery(&self, thread: &ThreadId) -> Result<RunRef, Failure> {
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let came = self.recover_now(thread).await?;
         self.check_not_waiting(thread)?;
         if let Some(aside) = self.set_aside(thread).filter(|_| came == RecoveryOutcome::SetAside) {
@@ -392,9 +396,33 @@ impl Engine {
         if known.as_ref().is_some_and(|run| run.status != RunStatus::Running) {
             return Ok(false);
         }
-        let run = known.unwrap_or_else(|| self.new_run(&mut slot, &head, None));
+        let mut run = known.unwrap_or_else(|| self.new_run(&mut slot, &head, None));
+        run.usage = self.usage_in_log(&head, &run).await?;
         self.continue_run(slot, head, run, RunReason::Recovery).await?;
         Ok(true)
+    }
+
+    /// Counts the tokens of the calls that an orphaned run has made. The log of a long run is not
+    /// read.
+    async fn usage_in_log(
+        &self,
+        head: &ThreadHead,
+        run: &RunRecord,
+    ) -> Result<ModelUsage, Failure> {
+        let before_run = run.first_seq.saturating_sub(1);
+        if head.last_seq.saturating_sub(before_run) > limit::RECOVERED_USAGE_EVENTS {
+            return Ok(ModelUsage::partial());
+        }
+        let (store, mut usage) = (self.0.ports.store.as_ref(), ModelUsage::default());
+        let mut events = EventRange::new(store, &head.record.id, before_run, head.last_seq);
+        while let Some(page) = events.next().await? {
+            for event in page.iter().filter(|event| event.run == run.id) {
+                if let EventKind::Called(called) = &event.kind {
+                    usage.count(called);
+                }
+            }
+        }
+        Ok(usage)
     }
 
     /// Rejects work on a thread whose orphaned run has to be recovered first.

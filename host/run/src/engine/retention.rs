@@ -161,7 +161,7 @@ impl Engine {
             return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "thread": to })));
         }
         self.reject_orphaned_run(&head).await?;
-        self.admit_new_thread(head.record.tenant.as_deref()).await?;
+        self.admit_new_thread(&to, head.record.tenant.as_deref()).await?;
         slot.release().await;
         target.release().await;
         store.copy_thread(from, &to, &new_run_id(), &|_| new_run_id()).await?;

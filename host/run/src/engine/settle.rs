@@ -76,7 +76,7 @@ impl Engine {
     ///
     /// `not-found`; errors of the store.
     pub async fn pending_calls(&self, thread: &ThreadId) -> Result<Vec<PendingCall>, Failure> {
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let tuple = view::current_checkpoint(&self.0.states, &head).await?;
         Ok(tuple.map(|tuple| scan_pending_calls(&tuple)).unwrap_or_default())
     }

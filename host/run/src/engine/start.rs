@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
@@ -30,6 +31,7 @@ use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
 use crate::metadata;
+use crate::meter::model_usage::ModelUsage;
 use crate::ports::store::{
     CheckpointTuple, QueueCondition, RunKind, RunOptions, RunRecord, ThreadHead, ThreadRecord,
     ThreadStatus,
@@ -74,6 +76,7 @@ impl Engine {
                     options,
                     ttl: spec.ttl,
                     principal: None,
+                    reject_if_interrupted: false,
                 };
                 Box::pin(self.start_run(start, run_request)).await
             }
@@ -141,11 +144,14 @@ impl Engine {
             Some(head) if !head.record.is_unbound() => head,
             Some(head) => bind(head, &app, &graph_version),
             None => {
-                self.admit_new_thread(request.tenant.as_deref()).await?;
+                self.admit_new_thread(&thread, request.tenant.as_deref()).await?;
                 let record = self.new_thread(thread.clone(), request.tenant.clone());
                 bind(ThreadHead::new(record), &app, &graph_version)
             }
         };
+        if request.reject_if_interrupted {
+            self.check_no_pending_interrupt(&head).await?;
+        }
         options::check(&request.options, &graph_version.graph)?;
         let caller = slot.request.caller(&app.name);
         check_context(caller, &graph_version.graph, &request.context).await?;
@@ -184,6 +190,32 @@ impl Engine {
         let lineage = Lineage::new(checkpoint);
         let driver = Driver::new(context, record, run, lineage, UnpersistedEvents::default());
         self.execute_run(slot, driver, RunReason::Input, first).await
+    }
+
+    /// Checks that a thread waits for no answer. The caller has claimed the thread, so no other run
+    /// can raise an interrupt before its own run starts.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` with the reason `interrupted` if the thread is interrupted and has pending
+    /// interrupts.
+    async fn check_no_pending_interrupt(&self, head: &ThreadHead) -> Result<(), Failure> {
+        if head.record.status != ThreadStatus::Interrupted {
+            return Ok(());
+        }
+        let tuple = view::current_checkpoint(&self.0.states, head).await?;
+        let pending = tuple.map_or(0, |tuple| {
+            let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
+            view::pending_with_graphs(&lineage, &subgraphs).len()
+        });
+        if pending == 0 {
+            return Ok(());
+        }
+        let text = format!(
+            "thread `{}` is interrupted and waits for {pending} answer(s); resume it with answers",
+            head.record.id
+        );
+        Err(Failure::new(code::CONFLICT, text).with_details(json!({ "reason": "interrupted" })))
     }
 
     async fn input_checkpoint(
@@ -364,6 +396,7 @@ impl Engine {
             options: RunOptions::default(),
             first_step: None,
             origin: None,
+            usage: ModelUsage::default(),
             spec: slot.request.spec.take(),
         }
     }
@@ -384,7 +417,7 @@ impl Engine {
     fn run_log(&self, run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
         let caller = caller_of(run, &head.record.app, slot);
         let log = self.new_log(head, slot).with_durability(run.options.durability);
-        let log = Arc::new(log.with_caller(caller));
+        let log = Arc::new(log.with_caller(caller).with_usage(run.usage.clone()));
         if let Some(active) = self.active().get_mut(&slot.thread) {
             active.log = Arc::downgrade(&log);
             active.caller = caller;

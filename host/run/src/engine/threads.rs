@@ -1,5 +1,5 @@
-//! Unbound threads, which have no graph until their first run or edit, lists of threads, and
-//! updates of threads outside of runs.
+//! Unbound threads, which have no graph until their first run or edit, and updates of threads
+//! outside of runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,11 @@ use wattle_graph::id::ThreadId;
 
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
-use crate::hostcall::runs::{ListThreads, UpdateThread};
+use crate::hostcall::runs::UpdateThread;
 use crate::json::check_depth;
 use crate::log::{MetadataUpdate, UpdateOutcome};
 use crate::metadata;
-use crate::ports::store::{
-    Batch, StoreError, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadTtl,
-};
+use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
 
 /// Maximum number of attempts to update a thread while another operation uses it: a run that is
 /// starting or has just ended, or an edit.
@@ -62,7 +60,7 @@ impl Engine {
                 Failure::new(code::CONFLICT, text).with_details(json!({ "thread": thread }))
             );
         }
-        self.admit_new_thread(new.tenant.as_deref()).await?;
+        self.admit_new_thread(&thread, new.tenant.as_deref()).await?;
         let unbound = self.new_thread(thread.clone(), new.tenant);
         let record = ThreadRecord {
             created_ms: new.created_ms.unwrap_or(unbound.created_ms),
@@ -87,22 +85,11 @@ impl Engine {
         }
     }
 
-    /// Lists threads without those that have expired, which the next access deletes.
-    pub(super) async fn list_threads(
-        &self,
-        list: ListThreads,
-    ) -> Result<ThreadSearchPage, Failure> {
-        let mut page = self.0.ports.store.search_threads(&list.into()).await?;
-        let now_ms = self.now_ms();
-        page.items.retain(|thread| !thread.is_expired(now_ms));
-        Ok(page)
-    }
-
     /// See [`RunService::update_thread`](crate::hostcall::runs::RunService::update_thread).
     pub(super) async fn apply_update(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
         update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         let thread = &update.thread;
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_target(&update, &head.record)?;
         let mut attempt = 1;
         loop {

@@ -96,7 +96,8 @@ impl Engine {
             principal: slot.request.principal.clone(),
         }));
         let drained = at.was_drained && status == RunStatus::Interrupted;
-        let ended = RunEnded { status, failure: failure.clone(), drained, principal: None };
+        let ended =
+            RunEnded { status, failure: failure.clone(), drained, principal: None, store_us: 0 };
         log.push(EventKind::RunEnded(ended));
         log.commit(Commit {
             record: Some(record.clone()),

@@ -20,7 +20,7 @@ use crate::gate::call_list::CallList;
 use crate::gate::deltas::{DeltaBuffer, forward_deltas};
 use crate::gate::entry::CallEntry;
 use crate::gate::unwind::CallError;
-use crate::grant::{GrantKey, Grants};
+use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::ports::{Caller, Ports};
 use crate::quota::ChargedBlobStore;
@@ -60,11 +60,6 @@ pub struct EffectContext<'a> {
 }
 
 impl EffectContext<'_> {
-    /// Returns the name of the table with the grants of the caller, for messages.
-    pub(crate) fn grant_key(&self) -> GrantKey {
-        self.grants.key_of(&self.caller.app, &self.caller.plugin)
-    }
-
     /// Returns the blob store. Blobs that are stored through it count against the quotas.
     pub(crate) fn blobs(&self) -> ChargedBlobStore<'_> {
         let thread = self.entry.as_ref().map(|entry| {

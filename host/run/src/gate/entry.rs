@@ -6,7 +6,7 @@
 //! compares calls or records results.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use wattle_graph::event::{CallStarted, Called, Decision, EventKind, Tokens};
@@ -17,6 +17,7 @@ use crate::gate::journal::JournalLookup;
 use crate::gate::task_gate::TaskGate;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::CallRequest;
+use crate::ports::store::StoreError;
 
 /// A host call that has a number and no result. Dropping the entry without [`CallEntry::record`]
 /// records nothing.
@@ -33,6 +34,8 @@ pub(crate) struct CallEntry {
     /// The request.
     pub request: CallRequest,
     batch: u32,
+    /// Time for which the call waited for the store before its start.
+    store_wait: Duration,
     started_ms: i64,
     started: Instant,
 }
@@ -73,6 +76,7 @@ impl TaskGate {
             decision,
             request,
             batch,
+            store_wait: Duration::ZERO,
             started_ms,
             started,
         };
@@ -99,6 +103,20 @@ impl CallEntry {
         started
     }
 
+    /// Waits until all events that led to the call are durable, and then restarts the measurement of
+    /// its duration.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ThreadLog::output_commit`](crate::log::ThreadLog::output_commit).
+    pub(crate) async fn output_commit(&mut self) -> Result<(), StoreError> {
+        let waiting = Instant::now();
+        self.task.log.output_commit().await?;
+        self.store_wait += waiting.elapsed();
+        self.restart_timer();
+        Ok(())
+    }
+
     /// Restarts the measurement of the duration of the call.
     pub(crate) fn restart_timer(&mut self) {
         (self.started_ms, self.started) = (self.task.clock.now_ms(), Instant::now());
@@ -121,7 +139,7 @@ impl CallEntry {
     }
 
     fn write(self, result: Result<Value, Failure>, tokens: Option<Tokens>, reused: Option<u64>) {
-        let Self { task, number, request, batch, started_ms, started, .. } = self;
+        let Self { task, number, request, batch, store_wait, started_ms, started, .. } = self;
         task.heartbeat.on_call();
         let called = Called {
             task: task.task.clone(),
@@ -134,11 +152,13 @@ impl CallEntry {
             result,
             started_ms,
             duration_us: started.elapsed().as_micros() as u64,
+            store_us: store_wait.as_micros() as u64,
             summary: request.summary,
             tokens,
             reused,
             batch,
         };
+        task.log.count_usage(&called);
         let seq = task.log.push(EventKind::Called(Box::new(called.clone())));
         task.journal.record_result(seq, called);
     }

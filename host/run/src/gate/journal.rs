@@ -391,6 +391,7 @@ mod tests {
             result,
             started_ms: 0,
             duration_us: 0,
+            store_us: 0,
             summary: String::new(),
             tokens: None,
             reused: None,

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::llm::CompletionRequest;
 
 use crate::gate::stream::{self, CompletionStream};
 use crate::gate::unwind::CallError;
 use crate::gate::{Gate, GuestEnv};
+use crate::grant::Grants;
 use crate::hostcall::llm;
 use crate::json::{approx_bytes, check_depth};
 use crate::ports::model::RouteInfo;
@@ -36,9 +37,8 @@ impl Gate {
         let GuestEnv { ports, caller, grants, .. } = &self.env;
         self.call_fallible(llm::ROUTE, json!(route), || {
             llm::check_route_grant(grants, caller, route)?;
-            let info = ports.model.route(caller, route).ok_or_else(|| {
-                Failure::new(code::NOT_FOUND, format!("there is no model route `{route}`"))
-            })?;
+            let info = ports.model.route(caller, route);
+            let info = info.ok_or_else(|| ports.model.route_not_found(route))?;
             Ok(json!(info))
         })
     }
@@ -52,7 +52,7 @@ impl Gate {
     pub async fn set_route(&self, route: &str, config: Value) -> Result<(), CallError> {
         self.count_call()?;
         self.count_bytes(approx_bytes(&config))?;
-        self.check_tenant_route(route)?;
+        self.check_tenant_route("tenants.set-route", route)?;
         check_depth("the route", &config)?;
         Ok(self.env.ports.model.set_route(self.caller(), route, config).await?)
     }
@@ -64,7 +64,7 @@ impl Gate {
     /// See [`Gate::set_route`].
     pub async fn get_route(&self, route: &str) -> Result<Option<Value>, CallError> {
         self.count_call()?;
-        self.check_tenant_route(route)?;
+        self.check_tenant_route("tenants.get-route", route)?;
         let config = self.env.ports.model.get_route(self.caller(), route).await?;
         self.count_bytes(config.as_ref().map_or(0, approx_bytes))?;
         Ok(config)
@@ -77,27 +77,22 @@ impl Gate {
     /// See [`Gate::set_route`].
     pub async fn remove_route(&self, route: &str) -> Result<(), CallError> {
         self.count_call()?;
-        self.check_tenant_route(route)?;
+        self.check_tenant_route("tenants.remove-route", route)?;
         Ok(self.env.ports.model.remove_route(self.caller(), route).await?)
     }
 
-    fn check_tenant_route(&self, route: &str) -> Result<(), Failure> {
+    fn check_tenant_route(&self, function: &'static str, route: &str) -> Result<(), Failure> {
         if self.task.is_some() {
             return Err(self.unsupported("tenants inside a node"));
         }
-        if self.env.grants.tenant_routes.contains(route) {
+        let allows = |grants: &Grants| grants.tenant_routes.contains(route);
+        if allows(&self.env.grants) {
             return Ok(());
         }
-        let denied = Failure::new(
-            code::DENIED,
-            format!(
-                "plugin `{}` may not set the model route `{route}` for tenants; add \
-                 `tenant_routes = [\"{route}\"]` under `[grants.{}]` in wattle.toml",
-                self.caller().plugin,
-                self.grant_key()
-            ),
-        );
-        self.count_denial(&denied);
+        let what = format!("may not set the model route `{route}` for tenants");
+        let change = format!("add `tenant_routes = [\"{route}\"]`");
+        let denied = self.env.grants.denial(self.caller(), &what, &change, allows);
+        self.count_denial(function, &denied);
         Err(denied)
     }
 }

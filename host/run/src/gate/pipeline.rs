@@ -92,7 +92,8 @@ impl Gate {
         request: CallRequest,
         answer: impl FnOnce() -> Result<Value, Failure>,
     ) -> Result<CallResult<Value>, Unwind> {
-        let answer = || answer().inspect_err(|failure| self.count_denial(failure));
+        let function = request.function;
+        let answer = || answer().inspect_err(|failure| self.count_denial(function, failure));
         let Some(task) = &self.task else {
             self.count_call()?;
             let entry = self.list_call(request.function, || request.summary.clone());
@@ -157,8 +158,7 @@ impl Gate {
             PipelineStep::Done(answer) => return Ok(answer),
             PipelineStep::Continue(entry) => entry,
         };
-        task.log.output_commit().await.map_err(log_lost)?;
-        entry.restart_timer();
+        entry.output_commit().await.map_err(log_lost)?;
         let mut answer = self.perform(call, Some(&entry)).await?;
         if let (Ok(answer), Some(begun)) = (&mut answer, &begun) {
             C::set_message_id(answer, begun.message_id(task.journal.restart_count(number)));
@@ -289,7 +289,7 @@ impl Gate {
     ) -> Result<CallResult<C::Output>, Unwind> {
         let GuestEnv { ports, caller, grants, cancel, .. } = &self.env;
         if let Err(denied) = call.check_allowed(grants, caller) {
-            self.count_denial(&denied);
+            self.count_denial(C::FUNCTION, &denied);
             return Ok(Err(denied));
         }
         let (env, budget, depth, calls) =
@@ -310,7 +310,7 @@ impl Gate {
             answer = answer => match answer? {
                 Ok(answer) => Ok(Ok(answer)),
                 Err(CallError::Failure(failure)) => {
-                    self.count_denial(&failure);
+                    self.count_denial(C::FUNCTION, &failure);
                     Ok(Err(failure))
                 }
                 Err(CallError::Unwind(unwind)) => Err(unwind),

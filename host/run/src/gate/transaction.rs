@@ -182,7 +182,7 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
 async fn open_live(gate: &Gate, database: &str) -> Result<Transaction, Failure> {
     let env = &gate.env;
     sql::check_writable(&env.grants, &env.caller, database)
-        .inspect_err(|denied| gate.count_denial(denied))?;
+        .inspect_err(|denied| gate.count_denial(TRANSACTION, denied))?;
     let database = DatabaseHandle::new(env, database);
     let mode = Mode::Live(Some(database.begin().await?));
     Ok(Transaction {

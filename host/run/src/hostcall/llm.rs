@@ -2,7 +2,7 @@
 
 use wattle_graph::call::CallKind;
 use wattle_graph::event::Tokens;
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
 use crate::grant::Grants;
@@ -16,24 +16,19 @@ pub const ROUTE: &str = "llm.route";
 ///
 /// # Errors
 ///
-/// `denied` without a grant, with the line to add.
+/// `denied` without a grant, with the line to add and its place.
 pub(crate) fn check_route_grant(
     grants: &Grants,
     caller: &Caller,
     route: &str,
 ) -> Result<(), Failure> {
-    if grants.llm.contains(route) {
+    let allows = |grants: &Grants| grants.llm.contains(route);
+    if allows(grants) {
         return Ok(());
     }
-    Err(Failure::new(
-        code::DENIED,
-        format!(
-            "plugin `{}` may not use the model route `{route}`; add `llm = [\"{route}\"]` under \
-             `[grants.{}]` in wattle.toml",
-            caller.plugin,
-            grants.key_of(&caller.app, &caller.plugin)
-        ),
-    ))
+    let what = format!("may not use the model route `{route}`");
+    let change = format!("add `llm = [\"{route}\"]`");
+    Err(grants.denial(caller, &what, &change, allows))
 }
 
 impl HostCall for CompletionRequest {

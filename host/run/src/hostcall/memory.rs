@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 
 use crate::grant::{Grants, MemoryAccess};
 use crate::hostcall::HostCall;
@@ -132,7 +132,10 @@ fn check_grant(
     prefix: &[String],
     access: MemoryAccess,
 ) -> Result<(), Failure> {
-    if grants.memory.iter().any(|rule| rule.access >= access && rule.covers(prefix)) {
+    let allows = |grants: &Grants| {
+        grants.memory.iter().any(|rule| rule.access >= access && rule.covers(prefix))
+    };
+    if allows(grants) {
         return Ok(());
     }
     let (verb, word) = match access {
@@ -144,14 +147,10 @@ fn check_grant(
         .take(SHOWN_PARTS)
         .map(|part| short_path(std::slice::from_ref(part)))
         .collect();
-    let message = format!(
-        "plugin `{}` may not {verb} the memory under `{shown}`; add \
-         `memory = [{{ namespace = {shown}, access = \"{word}\" }}]` under `[grants.{}]` in \
-         wattle.toml",
-        caller.plugin,
-        grants.key_of(&caller.app, &caller.plugin)
-    );
-    Err(Failure::new(code::DENIED, message).with_details(json!({ "namespace": shown })))
+    let what = format!("may not {verb} the memory under `{shown}`");
+    let change = format!("add `memory = [{{ namespace = {shown}, access = \"{word}\" }}]`");
+    let denial = grants.denial(caller, &what, &change, allows);
+    Err(denial.with_details(json!({ "namespace": shown })))
 }
 
 /// Maximum number of namespace parts that a failure shows. A grant for these first parts covers all

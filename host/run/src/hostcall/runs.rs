@@ -74,6 +74,10 @@ pub struct StartRun {
     /// Who requests the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
+    /// True to reject the run with `conflict` if the thread is interrupted and has pending
+    /// interrupts. Otherwise the run gives these interrupts up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reject_if_interrupted: bool,
 }
 
 /// Request to create a run.

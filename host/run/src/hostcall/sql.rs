@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::call::CallKind;
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 
 use crate::grant::{Grants, SqlAccess, SqlRule};
 use crate::hostcall::HostCall;
@@ -72,23 +72,17 @@ pub struct Executed {
 ///
 /// # Errors
 ///
-/// `denied` without a grant, with the line to add.
+/// `denied` without a grant, with the line to add and its place.
 pub fn sql_rule<'g>(
     grants: &'g Grants,
     caller: &Caller,
     database: &str,
 ) -> Result<&'g SqlRule, Failure> {
     grants.sql.get(database).ok_or_else(|| {
-        Failure::new(
-            code::DENIED,
-            format!(
-                "plugin `{}` may not use the database `{database}`; add \
-                 `sql = [{{ database = \"{database}\", access = \"read-only\" }}]` under \
-                 `[grants.{}]` in wattle.toml",
-                caller.plugin,
-                grants.key_of(&caller.app, &caller.plugin)
-            ),
-        )
+        let what = format!("may not use the database `{database}`");
+        let change =
+            format!("add `sql = [{{ database = \"{database}\", access = \"read-only\" }}]`");
+        grants.denial(caller, &what, &change, |grants| grants.sql.contains_key(database))
     })
 }
 
@@ -96,20 +90,15 @@ pub fn sql_rule<'g>(
 ///
 /// # Errors
 ///
-/// `denied` if the grant does not, with the line to change.
+/// `denied` if the grant does not, with the entry to change and its place.
 pub fn check_writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), Failure> {
-    if sql_rule(grants, caller, database)?.access == SqlAccess::ReadWrite {
+    let may_write = |rule: &SqlRule| rule.access == SqlAccess::ReadWrite;
+    if may_write(sql_rule(grants, caller, database)?) {
         return Ok(());
     }
-    Err(Failure::new(
-        code::DENIED,
-        format!(
-            "plugin `{}` may only read the database `{database}`; set \
-             `access = \"read-write\"` for it under `[grants.{}]` in wattle.toml",
-            caller.plugin,
-            grants.key_of(&caller.app, &caller.plugin)
-        ),
-    ))
+    let what = format!("may only read the database `{database}`");
+    let allows = |grants: &Grants| grants.sql.get(database).is_some_and(may_write);
+    Err(grants.denial(caller, &what, "set `access = \"read-write\"` for it", allows))
 }
 
 /// A statement with its parameters.

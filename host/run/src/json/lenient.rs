@@ -15,6 +15,9 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use wattle_graph::json_text::{
+    HIGH_SURROGATES, LOW_SURROGATES, replace_lone_surrogates, replace_surrogates,
+};
 
 use crate::json::bounded::{JsonBudget, JsonError, JsonLimit};
 
@@ -27,11 +30,6 @@ const PRIVATE_USE_BYTE: u8 = 0xf4;
 
 /// The byte order mark.
 const BYTE_ORDER_MARK: char = '\u{feff}';
-
-/// High surrogates, the first half of a pair.
-const HIGH_SURROGATES: std::ops::Range<u32> = 0xd800..0xdc00;
-/// Low surrogates, the second half of a pair.
-const LOW_SURROGATES: std::ops::Range<u32> = 0xdc00..0xe000;
 
 /// Parses a document.
 ///
@@ -88,7 +86,8 @@ pub fn parse_request<T, E: From<JsonLimit>>(
     if let Some(exceeded) = budget.exceeded() {
         return Err(exceeded.into());
     }
-    let Some(mended) = replace_lone_surrogates(bytes) else { return Err(error) };
+    let mended = str::from_utf8(bytes).ok().and_then(replace_lone_surrogates);
+    let Some(mended) = mended else { return Err(error) };
     budget.clear();
     deserialize(mended.as_bytes()).map_err(|error| budget.exceeded().map_or(error, E::from))
 }
@@ -168,48 +167,6 @@ fn string_literal_len(text: &str) -> Option<usize> {
         ends
     });
     end.map(|end| end + 2)
-}
-
-/// Replaces lone surrogates by U+FFFD without changing the length of the document. Returns `None`
-/// if there are none.
-fn replace_lone_surrogates(bytes: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    replace_surrogates(text, |_, text| text.push_str("\\ufffd"))
-}
-
-/// Replaces escaped lone surrogates by what `put` writes. Returns `None` if there are none.
-fn replace_surrogates(text: &str, put: impl Fn(u32, &mut String)) -> Option<String> {
-    let (mut mended, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        mended.push_str(before);
-        let (length, half) = match parse_unicode_escape(escape) {
-            Some(high) if HIGH_SURROGATES.contains(&high) => {
-                match parse_unicode_escape(&escape[6..]) {
-                    Some(low) if LOW_SURROGATES.contains(&low) => (12, None),
-                    _ => (6, Some(high)),
-                }
-            }
-            Some(low) if LOW_SURROGATES.contains(&low) => (6, Some(low)),
-            Some(_) => (6, None),
-            // The escape includes the character after the backslash.
-            None => (1 + escape[1..].chars().next().map_or(0, char::len_utf8), None),
-        };
-        match half {
-            Some(half) => put(half, &mut mended),
-            None => mended.push_str(&escape[..length]),
-        }
-        rest = &escape[length..];
-    }
-    mended.push_str(rest);
-    (mended != text).then_some(mended)
-}
-
-/// Parses an escape `\uXXXX` at the start of `text`.
-fn parse_unicode_escape(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
-    u32::from_str_radix(digits, 16).ok()
 }
 
 fn to_private_use(half: u32) -> Option<char> {

@@ -1,11 +1,18 @@
 //! What plugins have used since their app was loaded first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wattle_graph::id::PluginName;
+use wattle_graph::id::{PluginName, RunId, ThreadId};
+
+/// Number of denied host calls that the counters of a plugin keep.
+const DENIALS: usize = 20;
+
+/// Maximum number of characters of the message of a denied call. The message of a missing grant,
+/// with the line to add, is shorter.
+const MESSAGE_CHARS: usize = 2_000;
 
 /// Counters of one plugin in one app.
 #[derive(Debug, Default)]
@@ -15,6 +22,24 @@ pub struct PluginUse {
     denied: AtomicU64,
     cpu_us: AtomicU64,
     memory_peak_bytes: AtomicU64,
+    /// The newest denied host calls, oldest first.
+    denials: Mutex<VecDeque<Denial>>,
+}
+
+/// A host call of a plugin that was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Time of the call, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Interface and function, such as `http.send`.
+    pub function: &'static str,
+    /// Why the call was denied. The message of a missing grant names the line to add.
+    pub message: String,
+    /// Tenant for which the plugin made the call.
+    pub tenant: Option<String>,
+    /// Thread and run of the call; `None` for a call of a web handler, and of a tool that a client
+    /// called.
+    pub run: Option<(ThreadId, RunId)>,
 }
 
 /// The values of the counters of a plugin.
@@ -43,9 +68,22 @@ impl PluginUse {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a host call that was denied.
-    pub fn count_denial(&self) {
+    /// Counts a host call that was denied, and keeps it among the newest ones. Its message is cut
+    /// to 2,000 characters.
+    pub fn add_denial(&self, denial: Denial) {
         self.denied.fetch_add(1, Ordering::Relaxed);
+        let message = denial.message.chars().take(MESSAGE_CHARS).collect();
+        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        if denials.len() == DENIALS {
+            denials.pop_front();
+        }
+        denials.push_back(Denial { message, ..denial });
+    }
+
+    /// Returns the newest denied host calls, newest first, at most 20.
+    pub fn denials(&self) -> Vec<Denial> {
+        let denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        denials.iter().rev().cloned().collect()
     }
 
     /// Adds the CPU time and the memory of a guest that has ended.
@@ -116,6 +154,23 @@ mod tests {
         assert_eq!(new.of(&name("gone")).used(), PluginUsed::default());
     }
 
+    fn denial(at_ms: i64) -> Denial {
+        let message = "x".repeat(2 * MESSAGE_CHARS);
+        Denial { at_ms, function: "http.send", message, tenant: None, run: None }
+    }
+
+    #[test]
+    fn the_newest_denials_are_kept() {
+        let counters = PluginUse::default();
+        for at_ms in 0..50 {
+            counters.add_denial(denial(at_ms));
+        }
+        let kept = counters.denials();
+        let times: Vec<i64> = kept.iter().map(|denial| denial.at_ms).collect();
+        assert_eq!(times, (30..50).rev().collect::<Vec<_>>());
+        assert_eq!((kept[0].message.len(), counters.used().denied), (MESSAGE_CHARS, 50));
+    }
+
     #[test]
     fn the_memory_of_the_largest_guest_and_the_sum_of_the_times_are_kept() {
         let counters = PluginUse::default();
@@ -123,7 +178,7 @@ mod tests {
             counters.add_guest(Duration::from_millis(ms), bytes);
         }
         counters.count_failure();
-        counters.count_denial();
+        counters.add_denial(denial(1));
         let expected =
             PluginUsed { calls: 0, failed: 1, denied: 1, cpu_us: 6_000, memory_peak_bytes: 1_024 };
         assert_eq!(counters.used(), expected);

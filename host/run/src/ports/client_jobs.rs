@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 
-/// Status of a webhook that was not delivered.
+/// Status of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookStatus {
@@ -15,6 +15,8 @@ pub enum WebhookStatus {
     Pending,
     /// No attempt follows.
     Abandoned,
+    /// A receiver accepted the webhook.
+    Delivered,
 }
 
 /// Selects webhooks.
@@ -46,17 +48,18 @@ pub struct JobPageQuery {
     pub limit: usize,
 }
 
-/// A page of a list.
+/// A page of a list. A page may have fewer items than its limit, or none, although another page
+/// follows, because one page examines the jobs of all tenants up to the budget of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobPage<T> {
     /// Items of the page.
     pub items: Vec<T>,
-    /// Position after the page; `None` on the last page. It belongs to the last item, so it tells
-    /// nothing of items that the query leaves out.
+    /// Position after the page; `None` on the last page. Of the id of an item that the query leaves
+    /// out it has no more than what tells the item from the next one.
     pub next: Option<String>,
 }
 
-/// A webhook that was not delivered.
+/// A webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// Run whose end the webhook reports.
@@ -78,10 +81,27 @@ pub struct Webhook {
     pub next_ms: Option<i64>,
     /// Time at which the delivery was abandoned, in milliseconds since 1970.
     pub abandoned_ms: Option<i64>,
-    /// Why the last attempt failed; `None` before the first failure.
+    /// Time at which a receiver accepted the webhook, in milliseconds since 1970.
+    pub delivered_ms: Option<i64>,
+    /// Why the last attempt failed; `None` before the first failure, and for a delivered webhook.
     pub last_error: Option<String>,
+    /// The newest attempts, oldest first. The number is bounded.
+    pub attempt_log: Vec<WebhookAttempt>,
     /// Id of the host that delivers the webhook; `None` if no attempt follows.
     pub host: Option<String>,
+}
+
+/// One attempt to deliver a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookAttempt {
+    /// Start of the attempt, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Duration of the attempt, in milliseconds.
+    pub duration_ms: u64,
+    /// Status of the response; `None` without a response.
+    pub status: Option<u16>,
+    /// Why the attempt failed; `None` if the receiver accepted the webhook.
+    pub error: Option<String>,
 }
 
 /// A schedule that creates runs.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::call::CallKind;
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Delta, GeneratedImage, ImageRequest};
 
 use crate::ports::{BlobStore, Caller};
@@ -46,6 +46,12 @@ pub trait Model: Send + Sync {
 
     /// Returns the target of a route for the caller's tenant.
     fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo>;
+
+    /// Returns the failure for a route that does not exist. An adapter that knows its routes names
+    /// a similar one.
+    fn route_not_found(&self, route: &str) -> Failure {
+        Failure::new(code::NOT_FOUND, format!("there is no model route `{route}`"))
+    }
 
     /// Returns the models that the operator configured for a route, including the models of
     /// fallbacks and aliases, each once. The model that is called first comes first. Returns an

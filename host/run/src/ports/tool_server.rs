@@ -40,7 +40,8 @@ pub struct ElicitationRound {
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerCallResult {
-    /// The tool has returned.
+    /// The tool has returned. The content may end with images in data URLs, which the gate stores as
+    /// blobs and removes; the texts and the structured output refer to these blobs.
     Returned(ToolOutput),
     /// The server asks a person, and the call continues with the answers. A held call stays open
     /// until it continues or is released, see [`ToolServers::release_call`].

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
@@ -115,6 +115,13 @@ fn into_graph(name: &str) -> Result<GraphName, Failure> {
     GraphName::new(name).map_err(|error| invalid(&error))
 }
 
+/// Extension fields of a start request (`extra`).
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StartExtra {
+    reject_if_interrupted: bool,
+}
+
 /// Converts a start request. An empty graph name refers to the app's only graph.
 fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, Failure> {
     let graph = match request.graph.as_str() {
@@ -125,6 +132,7 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
         json::parse_option(request.metadata.as_deref(), START, "metadata", limit::METADATA_BYTES)?;
     let (context, allowed) = (request.context.as_deref(), limit::MOST_RUN_CONTEXT_BYTES as usize);
     let context = json::parse_option(context, START, "context", allowed)?;
+    let StartExtra { reject_if_interrupted } = json::parse_extra(&request.extra, START)?;
     Ok(StartRun {
         run: None,
         app: caller.app.clone(),
@@ -137,6 +145,7 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
         options: RunOptions::default(),
         ttl: None,
         principal: None,
+        reject_if_interrupted,
     })
 }
 
@@ -340,20 +349,43 @@ mod tests {
         }
     }
 
+    fn start_request() -> runs::StartRequest {
+        runs::StartRequest {
+            graph: String::new(),
+            input: "{}".into(),
+            thread_id: None,
+            context: None,
+            metadata: None,
+            extra: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn start_rejects_interrupted_threads_on_request() {
+        let start = |extra: &[(&str, &str)]| {
+            let extra = extra.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+            into_start(runs::StartRequest { extra: extra.collect(), ..start_request() }, &caller())
+        };
+        for (extra, rejects) in [
+            (&[][..], false),
+            (&[("unknown", "1")][..], false),
+            (&[("reject_if_interrupted", "false")][..], false),
+            (&[("reject_if_interrupted", "true")][..], true),
+        ] {
+            assert_eq!(start(extra).unwrap().reject_if_interrupted, rejects, "{extra:?}");
+        }
+        let failure = start(&[("reject_if_interrupted", "\"yes\"")]).unwrap_err();
+        assert_eq!(failure.code, code::INVALID);
+        assert!(failure.message.contains("`runs.start`"), "{failure}");
+    }
+
     /// The conversion allows the largest cap that an operator can configure. The engine checks the
     /// configured cap.
     #[test]
     fn contexts_are_parsed_up_to_the_largest_cap() {
         let start = |bytes: usize| {
-            let request = runs::StartRequest {
-                graph: String::new(),
-                input: "{}".into(),
-                thread_id: None,
-                context: Some(format!("\"{}\"", "x".repeat(bytes - 2))),
-                metadata: None,
-                extra: Vec::new(),
-            };
-            into_start(request, &caller())
+            let context = Some(format!("\"{}\"", "x".repeat(bytes - 2)));
+            into_start(runs::StartRequest { context, ..start_request() }, &caller())
         };
         let most = limit::MOST_RUN_CONTEXT_BYTES as usize;
         assert!(start(most).is_ok());

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
+use wattle_graph::suggest;
 
 use crate::typed::by_name::ByName;
 use crate::typed::value_error::{ValueError, listed, quoted};
@@ -120,11 +121,8 @@ impl Converter<'_, '_> {
         if known < object.len()
             && let Some(unknown) = object.keys().find(is_unknown)
         {
-            return Err(ValueError::new(format!(
-                "unknown field {}; the fields are {}",
-                quoted(unknown),
-                listed(types.iter().map(|(name, _)| name.as_str()))
-            )));
+            let names = types.iter().map(|(name, _)| name.as_str());
+            return Err(self::unknown("field", unknown, names));
         }
         let field = |(name, ty): &(String, WitType)| {
             self.take(size_of::<String>() + name.len())?;
@@ -261,9 +259,12 @@ fn string(value: &Value) -> Result<&str, ValueError> {
 fn unknown<'n>(
     what: &str,
     name: &str,
-    names: impl ExactSizeIterator<Item = &'n str>,
+    names: impl ExactSizeIterator<Item = &'n str> + Clone,
 ) -> ValueError {
-    ValueError::new(format!("unknown {what} {}; the {what}s are {}", quoted(name), listed(names)))
+    let question = suggest::did_you_mean(name, names.clone());
+    let question = question.map(|question| format!("{question} ")).unwrap_or_default();
+    let (name, names) = (quoted(name), listed(names));
+    ValueError::new(format!("unknown {what} {name}; {question}the {what}s are {names}"))
 }
 
 fn enumerated(names: &ByName<String>, value: &Value) -> Result<Val, ValueError> {

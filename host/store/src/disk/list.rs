@@ -12,6 +12,7 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
+use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
     ListPage, OrphanedThread, RunKind, RunOptions, RunRecord, RunSpec, RunSummary, StaleAnswers,
     StoreError, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
@@ -276,6 +277,7 @@ impl PendingRecord {
             options: RunOptions::default(),
             first_step: None,
             origin: None,
+            usage: ModelUsage::default(),
             spec: self.spec.map(spec).map(Box::new),
         }
     }

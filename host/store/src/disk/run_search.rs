@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use redb::{ReadOnlyTable, ReadableTable as _};
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{
-    FoundRun, RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError,
-};
+use wattle_run::ports::store::{RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError};
 
 use crate::codec::{named, packed, unpack, unpacked_bytes};
 use crate::disk::list::listed_fields;
@@ -33,8 +31,8 @@ impl Snapshot {
         };
         let mut page = RunPage::new(search);
         for position in scan.selected(search, &page)? {
-            let Some((run, bytes)) = scan.found(&position)? else { continue };
-            if !page.examine(position, run, bytes) {
+            let Some((run, thread, bytes)) = scan.found(&position)? else { continue };
+            if !page.examine(position, run, thread, bytes) {
                 break;
             }
         }
@@ -97,14 +95,17 @@ impl RunScan {
 
     /// Reads a run with its thread, and the bytes of JSON of both. Returns `None` if the thread
     /// cannot be read.
-    fn found(&self, position: &RunCursor) -> Result<Option<(FoundRun, u64)>, StoreError> {
+    fn found(
+        &self,
+        position: &RunCursor,
+    ) -> Result<Option<(RunSummary, RunThread, u64)>, StoreError> {
         let key = position.run.as_str().as_bytes();
         let stored = self.runs.get(key).map_err(redb_error(READ))?;
         let stored = stored.ok_or_else(|| corrupt(named(RUN, key), "it is missing"))?;
         let record = packed(RUN, (RUNS_NAME, key), stored.value())?;
         let run: RunSummary = unpack(RUN, record)?;
         let Some((thread, bytes)) = self.thread(&run.thread)? else { return Ok(None) };
-        Ok(Some((thread.with(run), unpacked_bytes(record).saturating_add(bytes))))
+        Ok(Some((run, thread, unpacked_bytes(record).saturating_add(bytes))))
     }
 
     /// Reads the thread of a run, and the bytes of JSON of its record.

@@ -15,9 +15,9 @@ impl State {
         let mut selected: Vec<(RunCursor, &RunRecord, &ThreadRecord)> = selected.collect();
         selected.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
         for (position, run, thread) in selected {
-            let found = RunThread::from(thread).with(RunSummary::from(run));
-            let bytes = found.memory_bytes();
-            if !page.examine(position, found, bytes) {
+            let run = RunSummary::from(run);
+            let bytes = run.memory_bytes();
+            if !page.examine(position, run, RunThread::from(thread), bytes) {
                 break;
             }
         }

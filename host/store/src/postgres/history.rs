@@ -99,7 +99,9 @@ const THREADS: &str = "
         AND ($6::text[] IS NULL OR status = ANY($6))
         AND ($7::bytea IS NULL OR tenant = $7)
         AND ($8::bigint IS NULL OR expires_ms <= $8)
-        AND ($9::bigint IS NULL OR ttl_ends_ms <= $9)";
+        AND ($9::bigint IS NULL OR ttl_ends_ms <= $9)
+        AND ($10::bigint IS NULL OR status <> 'interrupted' OR expires_ms IS NULL
+            OR expires_ms > $10)";
 
 /// Order of threads by their last update, newest first, as the order of a [`page_statement`].
 pub(super) const BY_UPDATE: &str = "updated_ms DESC, id";
@@ -159,6 +161,7 @@ pub(super) async fn threads(
             .bind(query.tenant.as_ref().map(String::as_bytes))
             .bind(query.expires_by_ms)
             .bind(query.ttl_ended_by_ms)
+            .bind(query.unexpired_at_ms)
     };
     let rows = database.rows("list threads", list).await?;
     read_page(&rows, query.limit.unwrap_or(usize::MAX), |page, packed| {

@@ -32,6 +32,8 @@ const RUNS: &str = "
             WHERE threads.record IS NOT NULL AND ($3::bigint IS NULL OR runs.place < $3)
                 AND ($4::text IS NULL OR threads.app = $4)
                 AND ($5::bytea IS NULL OR threads.tenant = $5)
+                AND ($6::bigint IS NULL OR threads.status <> 'interrupted'
+                    OR threads.expires_ms IS NULL OR threads.expires_ms > $6)
             ORDER BY runs.place DESC LIMIT $1) AS item
         WINDOW page AS (ORDER BY place DESC)) AS item
     WHERE bytes <= $2 OR nth = 1 ORDER BY nth";
@@ -77,6 +79,7 @@ async fn rows_before(
             .bind(position)
             .bind(search.app.as_ref().map(AppName::as_str))
             .bind(search.tenant.as_ref().map(String::as_bytes))
+            .bind(search.unexpired_at_ms)
     };
     database.rows(OPERATION, list).await
 }
@@ -93,7 +96,7 @@ fn examine(mut page: RunPage, rows: &[PgRow]) -> Result<(RunPage, Option<i64>), 
         last = Some(place);
         let position = RunCursor { position: place, run: run.id.clone() };
         let bytes = unpacked_bytes(packed).saturating_add(unpacked_bytes(packed_thread));
-        if !page.examine(position, thread.with(run), bytes) {
+        if !page.examine(position, run, thread, bytes) {
             return Ok((page, None));
         }
     }

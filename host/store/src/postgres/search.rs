@@ -33,7 +33,9 @@ const SEARCHED: &str = "
         AND ($7::text[] IS NULL OR status = ANY($7))
         AND ($8::bytea IS NULL OR tenant = $8)
         AND (NOT $9::bool OR tenant IS NULL)
-        AND ($10::bytea IS NULL OR updated_ms < $5 OR id > $10)";
+        AND ($10::bigint IS NULL OR status <> 'interrupted' OR expires_ms IS NULL
+            OR expires_ms > $10)
+        AND ($11::bytea IS NULL OR updated_ms < $5 OR id > $11)";
 
 /// Counts threads by the value of their status column.
 const COUNTED: &str = "
@@ -43,6 +45,8 @@ const COUNTED: &str = "
         AND ($4::text[] IS NULL OR status = ANY($4))
         AND ($5::bytea IS NULL OR tenant = $5)
         AND (NOT $6::bool OR tenant IS NULL)
+        AND ($7::bigint IS NULL OR status <> 'interrupted' OR expires_ms IS NULL
+            OR expires_ms > $7)
     GROUP BY status";
 
 /// See [`Store::search_threads`](wattle_run::ports::Store::search_threads).
@@ -124,7 +128,7 @@ async fn rows_after(
 }
 
 /// Binds the conditions that columns answer, in the order of the statements: the times of the
-/// update, the app, the statuses and the tenant, or that there is none.
+/// update, the app, the statuses, the tenant, or that there is none, and the time of the expiry.
 fn bind_conditions<'q>(
     query: Query<'q, Postgres, PgArguments>,
     search: &'q ThreadSearch,
@@ -138,6 +142,7 @@ fn bind_conditions<'q>(
         .bind(statuses(search))
         .bind(search.tenant.name().map(str::as_bytes))
         .bind(search.tenant == TenantFilter::None)
+        .bind(search.unexpired_at_ms)
 }
 
 /// Examines rows in order. Returns the position of the last row; `None` if the examiner needs no

@@ -202,6 +202,7 @@ conformance! {
         runs_are_found_by_each_field
         found_run_has_the_fields_of_its_thread
         run_text_search_ignores_case
+        runs_of_expired_threads_are_left_out
         run_search_continues_after_its_position
         run_positions_stay_valid_while_runs_change
         run_search_stops_at_its_budget
@@ -211,6 +212,7 @@ conformance! {
         text_search_ignores_case
         metadata_condition_matches_a_part_of_the_metadata
         all_conditions_must_hold
+        expired_threads_are_left_out
         search_continues_after_its_position
         positions_stay_valid_while_threads_change
         search_stops_at_its_budget

@@ -5,7 +5,9 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, FoundRun, RunRecord, RunSearch, SearchBudget, ThreadRecord};
+use wattle_run::ports::store::{
+    Batch, FoundRun, RunRecord, RunSearch, SearchBudget, ThreadRecord, ThreadStatus,
+};
 
 use crate::fixtures::{append, create, record, run, run_id, thread_id};
 use crate::pending::pending_run;
@@ -150,6 +152,24 @@ pub(crate) async fn run_text_search_ignores_case(store: &dyn Store) {
     let both = RunSearch { status: Some(RunStatus::Failed), ..text("two") };
     assert_eq!(list(store, both.clone()).await, "b");
     assert_eq!(list(store, RunSearch { failure: Some("rude".to_owned()), ..both }).await, "");
+}
+
+pub(crate) async fn runs_of_expired_threads_are_left_out(store: &dyn Store) {
+    six_runs(store).await;
+    for (name, status) in [("two", ThreadStatus::Interrupted), ("three", ThreadStatus::Idle)] {
+        let thread = thread_id(name);
+        let record = store.thread(&thread).await.unwrap().unwrap().record;
+        let record = ThreadRecord { status, expires_ms: Some(100), ..record };
+        let batch = Batch { record: Some(record), ..Batch::default() };
+        append(store, &thread, batch).await.unwrap();
+    }
+    for (unexpired_at_ms, found) in [(None, "fedcba"), (Some(99), "fedcba"), (Some(100), "fdca")] {
+        // Each run has an `e` in its id, its thread or its app.
+        for search in [RunSearch::default(), text("e")] {
+            let search = RunSearch { unexpired_at_ms, limit: found.len(), ..search };
+            assert_eq!(pages(store, search).await, (found.to_owned(), 1));
+        }
+    }
 }
 
 pub(crate) async fn run_search_continues_after_its_position(store: &dyn Store) {

@@ -6,8 +6,8 @@ use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, SearchBudget, TenantFilter, ThreadCounts, ThreadCursor, ThreadFailure, ThreadRecord,
-    ThreadSearch, ThreadStatus,
+    Batch, SearchBudget, TenantFilter, ThreadCounts, ThreadCursor, ThreadFailure, ThreadQuery,
+    ThreadRecord, ThreadSearch, ThreadStatus,
 };
 
 use crate::fixtures::{append, record, run_id, thread_id};
@@ -161,6 +161,28 @@ pub(crate) async fn all_conditions_must_hold(store: &dyn Store) {
     let all = ThreadSearch { tenant, created_ms: 0..=5, ..both };
     assert_eq!(list(store, all.clone()).await, "e");
     assert_eq!(list(store, ThreadSearch { failure: Some("rude".to_owned()), ..all }).await, "");
+}
+
+pub(crate) async fn expired_threads_are_left_out(store: &dyn Store) {
+    six_threads(store).await;
+    // Of these threads, only `d` is interrupted and expires.
+    for name in ["b", "d", "e", "f"] {
+        let record = store.thread(&thread_id(name)).await.unwrap().unwrap().record;
+        write(store, ThreadRecord { expires_ms: Some(100), ..record }).await;
+    }
+    for (unexpired_at_ms, found) in [(None, "fecdba"), (Some(99), "fecdba"), (Some(100), "fecba")] {
+        for search in [ThreadSearch::default(), text("line"), metadata("nothing", json!(null))] {
+            let search = ThreadSearch { unexpired_at_ms, limit: found.len(), ..search };
+            assert_eq!(pages(store, search.clone()).await, (found.to_owned(), 1));
+            let counts = store.count_threads(&search).await.unwrap();
+            assert_eq!(counts.total(), found.len() as u64);
+        }
+        let limit = Some(found.len());
+        let query = ThreadQuery { unexpired_at_ms, limit, ..ThreadQuery::default() };
+        let page = store.threads(&query).await.unwrap();
+        let ids: Vec<&str> = page.items.iter().map(|thread| thread.id.as_str()).collect();
+        assert_eq!((ids.concat().as_str(), page.is_last), (found, true));
+    }
 }
 
 pub(crate) async fn search_continues_after_its_position(store: &dyn Store) {

@@ -77,7 +77,7 @@ impl Engine {
         if let Some(head) = &known {
             self.admit(head).await?;
         } else {
-            self.admit_new_thread(request.tenant.as_deref()).await?;
+            self.admit_new_thread(thread, request.tenant.as_deref()).await?;
         }
         let new = || ThreadHead::new(self.new_thread(thread.clone(), request.tenant.clone()));
         let head = known.unwrap_or_else(new);

@@ -163,6 +163,7 @@ impl TaskCopier<'_> {
             result: replaced.result.clone(),
             started_ms: replaced.at_ms,
             duration_us: 0,
+            store_us: 0,
             tokens: None,
             reused: None,
             ..replaced.called.clone()

@@ -5,6 +5,7 @@
 //! receives the calls of another. The answer to an elicitation goes to the tool whose server
 //! elicited, even if the name of that tool now refers to another tool.
 
+mod images;
 mod refusal;
 
 use std::collections::BTreeMap;
@@ -264,10 +265,15 @@ async fn find_by_reference(
     if !is_granted(context, &grant.source, name) {
         return Err(refusal::denied(context, wanted, &[wanted.to_owned()]));
     }
-    let infos = list_source(context, &grant.source).await?;
-    let info = infos.into_iter().find(|info| info.name == name);
-    let info = info.ok_or_else(|| refusal::unknown(context, wanted, &[]))?;
-    Ok(Tool { source: grant.source, info })
+    let mut infos = list_source(context, &grant.source).await?;
+    let Some(at) = infos.iter().position(|info| info.name == name) else {
+        let granted = infos.iter().filter(|info| is_granted(context, &grant.source, &info.name));
+        let references: Vec<String> =
+            granted.map(|info| format!("{}/{}", grant.source, info.name)).collect();
+        let names: Vec<&str> = references.iter().map(String::as_str).collect();
+        return Err(refusal::unknown(context, wanted, &names));
+    };
+    Ok(Tool { source: grant.source, info: infos.swap_remove(at) })
 }
 
 fn is_granted(context: &EffectContext<'_>, source: &ToolSource, tool: &str) -> bool {
@@ -442,6 +448,7 @@ async fn output_or_interrupt(
     let (limits, tools) = (&context.grants.limits, context.ports.tools.as_ref());
     match (answer, context.entry) {
         (ServerCallResult::Returned(output), _) => {
+            let output = images::store_images(context, call.server, output).await;
             Ok(check_output_size(output, &call.request.tool, limits.output_bytes)?)
         }
         (ServerCallResult::Elicits(elicitation), Some(entry)) => {

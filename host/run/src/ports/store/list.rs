@@ -9,8 +9,8 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
 use wattle_graph::weight::weight;
 
-use super::thread_record::is_expired;
 use super::{RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
+use crate::meter::model_usage::ModelUsage;
 
 /// A page of a list. A page ends at the limit of its query, or before an item with which the page
 /// would take too much memory. The first item may be of any size, so every reader makes progress.
@@ -54,6 +54,8 @@ pub struct ThreadQuery {
     pub tenant: Option<String>,
     /// Only threads that expire at or before this time.
     pub expires_by_ms: Option<i64>,
+    /// Only threads that have not [expired](ThreadRecord::is_expired) at this time.
+    pub unexpired_at_ms: Option<i64>,
     /// Only threads whose time to live has ended at this time.
     pub ttl_ended_by_ms: Option<i64>,
     /// Only threads with ids after this id.
@@ -122,12 +124,6 @@ impl ThreadSummary {
         let metadata = self.metadata.iter().map(|(name, value)| name.len() as u64 + weight(value));
         let failure = self.failure.as_ref().map_or(0, |it| it.code.len() + it.message.len());
         size_of::<Self>() as u64 + failure as u64 + metadata.sum::<u64>()
-    }
-
-    /// See [`ThreadRecord::is_expired`].
-    #[must_use]
-    pub fn is_expired(&self, now_ms: i64) -> bool {
-        is_expired(self.status, self.expires_ms, now_ms)
     }
 }
 
@@ -199,6 +195,9 @@ pub struct RunSummary {
     pub ended_ms: Option<i64>,
     /// The original of this run in the thread that was copied first, if this run is a copy.
     pub origin: Option<RunId>,
+    /// Tokens that the model calls of the run used; empty before the end, and if an older host
+    /// ended the run.
+    pub usage: ModelUsage,
 }
 
 impl RunSummary {
@@ -214,7 +213,8 @@ impl RunSummary {
         let failed = |failure: &Failure| {
             failure.message.len() as u64 + failure.details.as_ref().map_or(0, weight)
         };
-        size_of::<Self>() as u64 + self.failure.as_ref().map_or(0, failed)
+        let failed = self.failure.as_ref().map_or(0, failed);
+        size_of::<Self>() as u64 + failed + self.usage.memory_bytes()
     }
 }
 
@@ -231,6 +231,8 @@ struct StoredRun {
     started_ms: i64,
     ended_ms: Option<i64>,
     origin: Option<RunId>,
+    #[serde(default)]
+    usage: ModelUsage,
     spec: Option<StoredSpec>,
 }
 
@@ -252,6 +254,7 @@ impl From<StoredRun> for RunSummary {
             failure: run.failure,
             ended_ms: run.ended_ms,
             origin: run.origin,
+            usage: run.usage,
         }
     }
 }
@@ -269,6 +272,7 @@ impl From<&RunRecord> for RunSummary {
             started_ms: record.has_started().then_some(record.started_ms),
             ended_ms: record.ended_ms,
             origin: record.origin.clone(),
+            usage: record.usage.clone(),
         }
     }
 }

@@ -17,6 +17,7 @@ use wattle_graph::step::Command;
 use super::ThreadTtl;
 use super::options::RunOptions;
 use crate::caller_id::CallerId;
+use crate::meter::model_usage::ModelUsage;
 
 /// What a store keeps of a run: its status, its times, its options and the request for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,6 +60,10 @@ pub struct RunRecord {
     /// The original of this run in the thread that was copied first, if this run is a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<RunId>,
+    /// Tokens that the model calls of the run used; empty before the end, and if an older host
+    /// ended the run.
+    #[serde(default, skip_serializing_if = "ModelUsage::is_empty")]
+    pub usage: ModelUsage,
     /// The request; `None` if the run started at once and its request is not needed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<RunSpec>>,

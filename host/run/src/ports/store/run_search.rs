@@ -28,6 +28,9 @@ pub struct RunSearch {
     pub text: Option<String>,
     /// Only runs that were requested within these times, milliseconds since 1970.
     pub created_ms: RangeInclusive<i64>,
+    /// Only runs of threads that have not [expired](super::ThreadRecord::is_expired) at this time,
+    /// milliseconds since 1970.
+    pub unexpired_at_ms: Option<i64>,
     /// Only runs after this position.
     pub after: Option<RunCursor>,
     /// Maximum number of runs in the page.
@@ -46,6 +49,7 @@ impl Default for RunSearch {
             failure: None,
             text: None,
             created_ms: Self::ANY_TIME,
+            unexpired_at_ms: None,
             after: None,
             limit: usize::MAX,
             budget: SearchBudget::default(),
@@ -58,8 +62,8 @@ impl RunSearch {
     pub const ANY_TIME: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 
     /// Returns true if the search has a condition on a field by which stores do not list runs.
-    /// Stores list runs by app and tenant. For any other condition, a store may read the records of
-    /// many runs until a page is full.
+    /// Stores list runs by the app, the tenant and the expiry of their threads. For any other
+    /// condition, a store may read the records of many runs until a page is full.
     #[must_use]
     pub fn compares_records(&self) -> bool {
         self.graph.is_some()
@@ -161,6 +165,7 @@ mod tests {
             all(),
             RunSearch { app: Some(AppName::new("shop").unwrap()), ..all() },
             RunSearch { tenant: Some("acme".to_owned()), ..all() },
+            RunSearch { unexpired_at_ms: Some(1), ..all() },
             RunSearch { after: Some(cursor(1, "a")), limit: 1, ..all() },
         ] {
             assert!(!search.compares_records(), "{search:?}");

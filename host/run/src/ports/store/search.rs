@@ -36,6 +36,9 @@ pub struct ThreadSearch {
     pub created_ms: RangeInclusive<i64>,
     /// Only threads whose last update is within these times, milliseconds since 1970.
     pub updated_ms: RangeInclusive<i64>,
+    /// Only threads that have not [expired](super::ThreadRecord::is_expired) at this time,
+    /// milliseconds since 1970.
+    pub unexpired_at_ms: Option<i64>,
     /// Only threads after this position. A count ignores this field.
     pub after: Option<ThreadCursor>,
     /// Maximum number of threads in the page. A count ignores this field.
@@ -56,6 +59,7 @@ impl Default for ThreadSearch {
             metadata: BTreeMap::new(),
             created_ms: Self::ANY_TIME,
             updated_ms: Self::ANY_TIME,
+            unexpired_at_ms: None,
             after: None,
             limit: usize::MAX,
             budget: SearchBudget::default(),
@@ -74,7 +78,7 @@ impl ThreadSearch {
     }
 
     /// Returns true if the search has a condition on a field by which stores do not list threads.
-    /// Stores list threads by app, status, tenant and the time of the update. For any other
+    /// Stores list threads by app, status, tenant, expiry and the time of the update. For any other
     /// condition, a store may read the records of many threads until a page is full.
     #[must_use]
     pub fn compares_records(&self) -> bool {
@@ -271,6 +275,7 @@ mod tests {
             ThreadSearch { status: Some(ThreadStatus::Idle), ..all() },
             ThreadSearch { tenant: TenantFilter::Named("acme".to_owned()), ..all() },
             ThreadSearch { tenant: TenantFilter::None, ..all() },
+            ThreadSearch { unexpired_at_ms: Some(1), ..all() },
             ThreadSearch { updated_ms: 0..=1, after: Some(cursor(1, "a")), limit: 1, ..all() },
         ] {
             assert!(!search.compares_records(), "{search:?}");

@@ -23,6 +23,15 @@ pub enum ThreadStatus {
     Error,
 }
 
+impl ThreadStatus {
+    /// Returns true if a thread with this status and this time of expiry has expired. Only
+    /// interrupted threads expire.
+    #[must_use]
+    pub fn has_expired(self, expires_ms: Option<i64>, now_ms: i64) -> bool {
+        self == Self::Interrupted && expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+}
+
 /// The record of a thread, stored in addition to its log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadRecord {
@@ -178,7 +187,7 @@ impl ThreadRecord {
 
     /// Returns true if the thread has expired: its interrupts were not answered in time.
     pub fn is_expired(&self, now_ms: i64) -> bool {
-        is_expired(self.status, self.expires_ms, now_ms)
+        self.status.has_expired(self.expires_ms, now_ms)
     }
 
     /// Returns true if an app may use the thread on behalf of a tenant. A thread without a tenant
@@ -186,9 +195,4 @@ impl ThreadRecord {
     pub fn is_accessible_to(&self, app: &AppName, tenant: Option<&str>) -> bool {
         self.app == *app && (self.tenant.is_none() || self.tenant.as_deref() == tenant)
     }
-}
-
-/// Returns true if a thread with these fields has expired. Only interrupted threads expire.
-pub(super) fn is_expired(status: ThreadStatus, expires_ms: Option<i64>, now_ms: i64) -> bool {
-    status == ThreadStatus::Interrupted && expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
 }

@@ -50,7 +50,10 @@ fn arguments_are_in_the_order_of_the_parameters() {
     assert_eq!(error(json!([])), "at $: expected an object, got an array");
     assert_eq!(error(json!({ "sku": "a" })), "at $: the field `count` is missing");
     let unknown = error(json!({ "sku": "a", "count": 1, "skus": [] }));
-    assert_eq!(unknown, "at $: unknown field `skus`; the fields are `sku`, `count`");
+    let meant = "at $: unknown field `skus`; did you mean `sku`? the fields are `sku`, `count`";
+    assert_eq!(unknown, meant);
+    let unknown = error(json!({ "sku": "a", "count": 1, "color": [] }));
+    assert_eq!(unknown, "at $: unknown field `color`; the fields are `sku`, `count`");
     assert_eq!(arguments(&[], &json!({})), Ok(Vec::new()));
 }
 

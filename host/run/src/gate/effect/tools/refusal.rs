@@ -2,40 +2,49 @@
 
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::suggest;
 
 use crate::gate::effect::EffectContext;
+use crate::grant::{Grants, ToolGrant};
 use crate::limit::TOOL_DEPTH;
 
-/// Returns the failure for a tool that is not granted. The operator must grant one of `references`
-/// to allow the call.
+/// Returns the failure for a tool that is not granted. One of `references` must be requested and
+/// granted to allow the call. If some of them are requested, the failure names only these, or else
+/// only those that are granted.
 pub(super) fn denied(context: &EffectContext<'_>, wanted: &str, references: &[String]) -> Failure {
-    let lines: Vec<String> =
-        references.iter().map(|reference| format!("`tools = [\"{reference}\"]`")).collect();
-    Failure::new(
-        code::DENIED,
-        format!(
-            "plugin `{}` may not call the tool `{wanted}`; add {} under `[grants.{}]` in \
-             wattle.toml",
-            context.caller.plugin,
-            lines.join(" or "),
-            context.grant_key()
-        ),
-    )
+    let EffectContext { grants, caller, .. } = context;
+    let sides = grants.sides.as_deref();
+    let requested = sides.and_then(|sides| sides.request.as_ref()).map(|(_, needs)| needs);
+    let granted = sides.and_then(|sides| sides.granted.as_ref());
+    let of_side = |side: Option<&Grants>| -> Vec<&String> {
+        let is_listed = |it: &&String| side.is_some_and(|grants| has_tool(grants, it));
+        references.iter().filter(is_listed).collect()
+    };
+    let choices = [of_side(requested), of_side(granted), references.iter().collect()];
+    let shown = choices.into_iter().find(|shown| !shown.is_empty()).unwrap_or_default();
+    let lines: Vec<String> = shown.iter().map(|it| format!("`tools = [\"{it}\"]`")).collect();
+    let what = format!("may not call the tool `{wanted}`");
+    let change = format!("add {}", lines.join(" or "));
+    grants.denial(caller, &what, &change, |grants| shown.iter().any(|it| has_tool(grants, it)))
+}
+
+/// Returns true if permissions include the tool with a full reference.
+fn has_tool(grants: &Grants, reference: &str) -> bool {
+    let Ok(ToolGrant { source, tool: Some(tool) }) = reference.parse::<ToolGrant>() else {
+        return false;
+    };
+    grants.tools.iter().any(|grant| grant.source == source && grant.covers(&tool))
 }
 
 /// Returns the failure for a tool that does not exist. `names` are the tools that the caller may
 /// call.
 pub(super) fn unknown(context: &EffectContext<'_>, wanted: &str, names: &[&str]) -> Failure {
-    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Failure::new(
-        code::NOT_FOUND,
-        format!(
-            "there is no tool `{wanted}`; tools that `{}` may call: {known}; a tool of a plugin \
-             that the app does not use yet needs `tools` under `[grants.{}]` in wattle.toml",
-            context.caller.plugin,
-            context.grant_key()
-        ),
-    )
+    let what = format!("tools that `{}` may call", context.caller.plugin);
+    let hint = suggest::hint(wanted, &what, names.iter().copied());
+    let change = "a tool of a plugin that the app does not use yet needs `tools`";
+    let missing = context.grants.missing_side(|_| false, |_| false);
+    let remedy = context.grants.remedy(context.caller, change, missing);
+    Failure::new(code::NOT_FOUND, format!("there is no tool `{wanted}`; {hint}; {remedy}"))
 }
 
 /// Returns the failure of a call in too many other tool calls.

@@ -1,0 +1,121 @@
+//! Denied calls: what is missing, and where to add it.
+
+use wattle_graph::failure::{Failure, code};
+
+use crate::grant::Grants;
+use crate::ports::caller::Caller;
+
+/// The side on which a permission is missing for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingSide {
+    /// The permission is requested, but not granted.
+    Grant,
+    /// The permission is granted, but not requested.
+    Request,
+    /// The permission is neither requested nor granted.
+    Both,
+}
+
+impl Grants {
+    /// Returns the side on which a permission is missing for a denied call. `is_requested` and
+    /// `is_granted` return true if the permissions of their side are sufficient for the call. If
+    /// the sides are unknown, the grant counts as missing.
+    pub fn missing_side(
+        &self,
+        is_requested: impl FnOnce(&Grants) -> bool,
+        is_granted: impl FnOnce(&Grants) -> bool,
+    ) -> MissingSide {
+        let Some(sides) = &self.sides else { return MissingSide::Grant };
+        let Some((_, needs)) = &sides.request else { return MissingSide::Grant };
+        let Some(granted) = &sides.granted else { return MissingSide::Request };
+        match (is_requested(needs), is_granted(granted)) {
+            (true, _) => MissingSide::Grant,
+            (false, true) => MissingSide::Request,
+            (false, false) => MissingSide::Both,
+        }
+    }
+
+    /// Returns a change of the files on the sides that lack a permission. `change` is the change of
+    /// one file, such as "add `llm = [\"chat\"]`".
+    pub fn remedy(&self, caller: &Caller, change: &str, missing: MissingSide) -> String {
+        let key = self.key_of(&caller.app, &caller.plugin);
+        let table = format!("under `[grants.{key}]` in wattle.toml");
+        let request = self.sides.as_ref().and_then(|sides| sides.request.as_ref());
+        match (missing, request) {
+            (MissingSide::Grant, _) | (_, None) => format!("{change} {table}"),
+            (MissingSide::Request, Some((place, _))) => {
+                format!("{change} {place}, which does not request it")
+            }
+            (MissingSide::Both, Some((place, _))) => format!("{change} both {place} and {table}"),
+        }
+    }
+
+    /// Returns the failure of a call that the grants do not allow. `what` is what the plugin may
+    /// not do, `change` is the change of one file that allows the call, and `allows` returns true
+    /// for permissions that are sufficient.
+    pub(crate) fn denial(
+        &self,
+        caller: &Caller,
+        what: &str,
+        change: &str,
+        allows: impl Fn(&Grants) -> bool,
+    ) -> Failure {
+        let remedy = self.remedy(caller, change, self.missing_side(&allows, &allows));
+        Failure::new(code::DENIED, format!("plugin `{}` {what}; {remedy}", caller.plugin))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::caller_id::CallerId;
+    use crate::grant::{GrantSides, RequestPlace};
+
+    fn routes(names: &[&str]) -> Grants {
+        let llm = names.iter().map(|&name| name.to_owned()).collect();
+        Grants { llm, ..Grants::default() }
+    }
+
+    /// Returns what to do about a denied call of the route `chat`.
+    fn remedy(request: Option<(RequestPlace, Grants)>, granted: Option<Grants>) -> String {
+        let caller = Caller {
+            app: "shop".parse().unwrap(),
+            plugin: "desk".parse().unwrap(),
+            tenant: None,
+            owner: CallerId::default(),
+        };
+        let sides = Some(Arc::new(GrantSides { request, granted }));
+        let grants = Grants { sides, ..Grants::default() };
+        let allows = |grants: &Grants| grants.llm.contains("chat");
+        let failure = grants.denial(&caller, "may not chat", "add `chat`", allows);
+        failure.message.strip_prefix("plugin `desk` may not chat; add `chat` ").unwrap().to_owned()
+    }
+
+    const TABLE: &str = "under `[grants.\"shop/desk\"]` in wattle.toml";
+
+    #[test]
+    fn a_denial_names_the_side_on_which_the_permission_is_missing() {
+        let app = |names: &[&str]| Some((RequestPlace::App, routes(names)));
+        assert_eq!(remedy(app(&["chat"]), Some(routes(&[]))), TABLE);
+        let request = "under `[needs]` in app.toml, which does not request it";
+        assert_eq!(remedy(app(&["vision"]), Some(routes(&["chat"]))), request);
+        // A further table would take the other permissions from an app that gets what it requests.
+        assert_eq!(remedy(app(&[]), None), request);
+        let both = format!("both under `[needs]` in app.toml and {TABLE}");
+        assert_eq!(remedy(app(&[]), Some(routes(&["vision"]))), both);
+        assert_eq!(remedy(None, Some(routes(&[]))), TABLE);
+    }
+
+    #[test]
+    fn a_denial_names_the_place_of_the_request() {
+        let at = |place| remedy(Some((place, routes(&[]))), Some(routes(&["chat"])));
+        assert_eq!(
+            at(RequestPlace::AppForPlugin("std".parse().unwrap())),
+            "under `[needs.plugins.std]` in app.toml, which does not request it"
+        );
+        let own = "in the plugin's own manifest, which does not request it";
+        assert_eq!(at(RequestPlace::Component), own);
+    }
+}
