@@ -9,7 +9,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::http::HttpBody;
 use wattle_run::ports::BlobStore;
 
-use crate::secret::{Position, SecretInjector};
+use crate::secret::{Position, SecretInjector, SizeLimit};
 
 /// Body of a request, with placeholders.
 #[derive(Clone, Debug)]
@@ -56,15 +56,25 @@ impl RequestBody {
         }
     }
 
-    /// Returns the body with secrets inserted; `None` if there is no body.
+    /// Returns the size of the text; 0 if the body is not a text.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.text().map_or(0, str::len)
+    }
+
+    /// Returns the body with secrets inserted; `None` if there is no body. Returns a failure with
+    /// code `limit` if the result has more than `limit` bytes.
     pub(crate) fn inject(
         &self,
         injector: &mut SecretInjector<'_>,
+        limit: u64,
         allowed: &dyn Fn(&str) -> Result<(), Failure>,
     ) -> Result<Option<Bytes>, Failure> {
         Ok(match self {
             Self::Empty => None,
-            Self::Text(text) => Some(injector.inject(text, Position::Raw, allowed)?.into()),
+            Self::Text(text) => {
+                let limit = SizeLimit { name: "request_bytes", bytes: limit };
+                Some(injector.inject(text, Position::Raw, limit, allowed)?.into())
+            }
             Self::Bytes(bytes) => Some(bytes.clone()),
         })
     }

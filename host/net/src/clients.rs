@@ -6,6 +6,7 @@ use reqwest::redirect::Policy;
 use crate::config::NetConfig;
 use crate::error::NetError;
 use crate::header::MAX_RESPONSE_HEADERS;
+use crate::lookups::Lookups;
 use crate::rate_limit::HostRateLimiter;
 use crate::resolver::{GuardedResolver, SystemResolver};
 use crate::secret::Secrets;
@@ -31,9 +32,10 @@ impl Clients {
     ///
     /// Returns [`NetError::Client`] if a client cannot be created.
     pub(crate) fn new(config: &NetConfig, secrets: Secrets) -> Result<Self, NetError> {
+        let lookups = Lookups::new();
         Ok(Self {
-            public: client(config, false)?,
-            private: client(config, true)?,
+            public: client(config, false, &lookups)?,
+            private: client(config, true, &lookups)?,
             secrets,
             rate_limiter: HostRateLimiter::new(config),
         })
@@ -56,10 +58,11 @@ impl Clients {
 /// bodies. A proxy from environment variables would connect to addresses that the host has not
 /// checked. Only HTTP/1 is used, so that the header limits do not depend on Cargo features that
 /// other crates enable.
-fn client(config: &NetConfig, allow_private: bool) -> Result<Client, NetError> {
+fn client(config: &NetConfig, allow_private: bool, lookups: &Lookups) -> Result<Client, NetError> {
+    let (lookups, lookup) = (lookups.clone(), SystemResolver);
     Client::builder()
         .user_agent(&config.user_agent)
-        .dns_resolver(GuardedResolver { allow_private, lookup: SystemResolver })
+        .dns_resolver(GuardedResolver { allow_private, lookups, lookup })
         .redirect(Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())

@@ -11,6 +11,7 @@ use reqwest::header::{CONTENT_LENGTH, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::credentials::MASK;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
@@ -118,11 +119,15 @@ impl<'a> Exchange<'a> {
         self.fetch_tokens(hop, &allowed).await?;
         let mut url = hop.url.clone();
         if let Some(query) = hop.url.query().filter(|_| hop.is_guest_url) {
-            let filled = self.injector.inject(query, Position::Query, &allowed)?;
+            let limit = header::VALUE_LIMIT;
+            let filled = self.injector.inject(query, Position::Query, limit, &allowed)?;
             url.set_query(Some(&filled));
         }
         let headers = hop.headers.inject(&mut self.injector, &allowed)?;
-        let body = hop.body.inject(&mut self.injector, &allowed)?;
+        let (owner, is_long) = (caller.owner, is_long_parse(hop.body.text_bytes()));
+        let (injector, limit) = (&mut self.injector, self.limits.request_bytes);
+        let inject = || hop.body.inject(injector, limit, &allowed);
+        let body = block_in_place_in_turn(owner, is_long, inject).await?;
         self.clients.rate_limiter().acquire(&request_url::host(&url)).await;
         tracing::debug!(
             plugin = %self.caller.plugin, method, host = %request_url::host(&url), "outbound request"
@@ -189,7 +194,10 @@ impl<'a> Exchange<'a> {
         let status = response.status().as_u16();
         let mut headers = header::response_headers(response.headers(), &self.injector)?;
         let mut body = body::read_body(&mut response, self.limits.response_bytes, &broken).await?;
-        if let Some(scrubbed) = self.injector.redact_body(&body) {
+        let (owner, is_long) = (self.caller.owner, is_long_parse(body.len()));
+        let redact = || self.injector.redact_body(&body);
+        let redacted = block_in_place_in_turn(owner, is_long, redact).await;
+        if let Some(scrubbed) = redacted {
             body = scrubbed.into();
             headers.retain(|(name, _)| name != CONTENT_LENGTH.as_str());
         }

@@ -6,7 +6,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::MASK;
 use wattle_run::hostcall::http::HttpRequest;
 
-use crate::secret::{self, Position, SecretInjector};
+use crate::secret::{self, Position, SecretInjector, SizeLimit};
 
 /// Maximum headers of one request.
 const MAX_REQUEST_HEADERS: usize = 64;
@@ -16,6 +16,10 @@ pub(crate) const MAX_RESPONSE_HEADERS: usize = 100;
 
 /// Maximum bytes of all headers of a request or a response. Servers commonly allow less.
 const MAX_HEADERS_BYTES: usize = 64 << 10;
+
+/// Maximum size of the value of a header, or of a query, with its secrets inserted.
+pub(crate) const VALUE_LIMIT: SizeLimit =
+    SizeLimit { name: "request_headers", bytes: MAX_HEADERS_BYTES as u64 };
 
 /// The hop-by-hop headers of HTTP, and `expect` and `host`. The host ignores them in requests of
 /// guests and removes them from responses.
@@ -92,7 +96,7 @@ impl Headers {
     ) -> Result<HeaderMap, Failure> {
         let mut map = HeaderMap::with_capacity(self.0.len());
         for (name, text) in &self.0 {
-            let filled = injector.inject(text, Position::Raw, allowed)?;
+            let filled = injector.inject(text, Position::Raw, VALUE_LIMIT, allowed)?;
             // The value can contain a secret, so the message omits it.
             let mut value = HeaderValue::try_from(&filled)
                 .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;

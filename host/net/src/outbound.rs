@@ -14,6 +14,7 @@ use crate::clients::Clients;
 use crate::config::NetConfig;
 use crate::error::NetError;
 use crate::exchange::Exchange;
+use crate::lookups::on_behalf_of;
 use crate::secret::Secrets;
 
 /// Outbound HTTP with its connection pools. Callers share one instance behind an `Arc`.
@@ -51,7 +52,7 @@ impl Net for OutboundHttp {
         let allowed = |wanted| u64::from(wanted).min(limits.longest_timeout_ms);
         let timeout = Duration::from_millis(request.timeout_ms.map_or(limits.timeout_ms, allowed));
         let exchange = Exchange::new(&self.clients, caller, grants);
-        let response = Box::pin(exchange.run(request, blobs));
+        let response = Box::pin(on_behalf_of(caller.owner, exchange.run(request, blobs)));
         tokio::time::timeout(timeout, response)
             .await
             .unwrap_or_else(|_| Err(timeout_failure(timeout)))

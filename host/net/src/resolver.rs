@@ -9,12 +9,15 @@ use std::net::SocketAddr;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address_class::is_address_allowed;
+use crate::lookups::{Lookups, current_owner};
 
 /// A resolver that returns only allowed addresses.
 #[derive(Debug)]
 pub(crate) struct GuardedResolver<L = SystemResolver> {
     /// Whether private addresses are allowed.
     pub(crate) allow_private: bool,
+    /// The places for lookups.
+    pub(crate) lookups: Lookups,
     /// The underlying resolver.
     pub(crate) lookup: L,
 }
@@ -47,9 +50,12 @@ pub(crate) struct BlockedAddress {
 impl<L: Lookup> Resolve for GuardedResolver<L> {
     fn resolve(&self, name: Name) -> Resolving {
         let (private, lookup) = (self.allow_private, self.lookup.clone());
+        let (lookups, owner) = (self.lookups.clone(), current_owner());
         let name = name.as_str().to_owned();
         Box::pin(async move {
-            let found = lookup.lookup(&name).await?;
+            let wanted = name.clone();
+            let lookup = async move { lookup.lookup(&wanted).await };
+            let found = lookups.run(owner, &name, lookup).await?;
             let allowed: Vec<SocketAddr> = found
                 .iter()
                 .copied()
@@ -104,7 +110,8 @@ mod tests {
 
     /// Returns a client that opens a connection for each request.
     fn client(lookup: &Rebound, allow_private: bool) -> Client {
-        let guarded = GuardedResolver { allow_private, lookup: lookup.clone() };
+        let (lookups, lookup) = (Lookups::new(), lookup.clone());
+        let guarded = GuardedResolver { allow_private, lookups, lookup };
         let client = Client::builder().no_proxy().dns_resolver(guarded);
         client.pool_max_idle_per_host(0).build().unwrap()
     }

@@ -33,13 +33,16 @@ pub(crate) fn authorize(
     let rules = grants.http.iter();
     let mut matching = rules.filter(|rule| matches(rule, method, url)).peekable();
     if matching.peek().is_none() {
+        let missing = grants.missing_side(
+            |needs| needs.http.iter().any(|rule| has_method(rule, method)),
+            |granted| granted.http.iter().any(|rule| matches(rule, method, url)),
+        );
+        let change = format!("add `http = [{}]`", suggested_rule(url, method, ""));
         let message = format!(
-            "plugin `{}` is not allowed to send `{method}` to `{}`; add `http = [{}]` under \
-             `[grants.{}]` in wattle.toml",
+            "plugin `{}` is not allowed to send `{method}` to `{}`; {}",
             caller.plugin,
             request_url::origin(url),
-            suggested_rule(url, method, ""),
-            grants.key_of(&caller.app, &caller.plugin)
+            grants.remedy(caller, &change, missing)
         );
         return Err(Failure::new(code::DENIED, message));
     }
@@ -83,12 +86,15 @@ pub(crate) fn blocked_address(
 ) -> Failure {
     let origin = request_url::origin(url);
     let message = if is_address_allowed(address, true) {
+        // A table of the operator alone decides about private addresses.
+        let missing = grants.missing_side(|_| true, |_| false);
+        let change =
+            format!("write `http = [{}]`", suggested_rule(url, method, ", private = true"));
         format!(
             "`{origin}` resolves to the private address {address}, which plugin `{}` is not \
-             allowed to reach; to allow it, write `http = [{}]` under `[grants.{}]` in wattle.toml",
+             allowed to reach; to allow it, {}",
             caller.plugin,
-            suggested_rule(url, method, ", private = true"),
-            grants.key_of(&caller.app, &caller.plugin)
+            grants.remedy(caller, &change, missing)
         )
     } else {
         format!("`{origin}` resolves to the address {address}, which no plugin is allowed to reach")
@@ -104,13 +110,17 @@ pub(crate) fn secret_denied(
     url: &Url,
     name: &str,
 ) -> Failure {
+    let has_secret = |rule: &HttpRule| rule.secrets.contains(name);
+    let missing = grants.missing_side(
+        |needs| needs.http.iter().any(has_secret),
+        |granted| granted.http.iter().any(|rule| has_secret(rule) && matches(rule, method, url)),
+    );
+    let rule = suggested_rule(url, method, &format!(", secrets = [\"{name}\"]"));
     let message = format!(
-        "plugin `{}` is not allowed to send the secret `{name}` to `{}`; write `http = [{}]` under \
-         `[grants.{}]` in wattle.toml",
+        "plugin `{}` is not allowed to send the secret `{name}` to `{}`; {}",
         caller.plugin,
         request_url::origin(url),
-        suggested_rule(url, method, &format!(", secrets = [\"{name}\"]")),
-        grants.key_of(&caller.app, &caller.plugin)
+        grants.remedy(caller, &format!("write `http = [{rule}]`"), missing)
     );
     Failure::new(code::DENIED, message)
 }
@@ -131,8 +141,12 @@ fn suggested_rule(url: &Url, method: &str, more: &str) -> String {
 fn matches(rule: &HttpRule, method: &str, url: &Url) -> bool {
     rule.scheme == url.scheme()
         && url.port_or_known_default() == rule.port.or_else(|| default_port(&rule.scheme))
-        && rule.methods.iter().any(|allowed| allowed == method)
+        && has_method(rule, method)
         && host_matches(&rule.host, url)
+}
+
+fn has_method(rule: &HttpRule, method: &str) -> bool {
+    rule.methods.iter().any(|allowed| allowed == method)
 }
 
 fn default_port(scheme: &str) -> Option<u16> {
@@ -167,8 +181,11 @@ fn host_matches(pattern: &str, url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
     use wattle_run::caller_id::CallerId;
+    use wattle_run::grant::{GrantSides, RequestPlace};
 
     use super::*;
 
@@ -259,6 +276,24 @@ mod tests {
         assert!(message.contains("scheme = \"http\", port = 9000"), "{message}");
         let message = deny("https://10.0.0.1/", &[rule("10.0.0.1")]);
         assert!(message.contains("methods = [\"GET\"], private = true"), "{message}");
+    }
+
+    #[test]
+    fn denied_request_names_the_side_that_lacks_its_rule() {
+        let deny = |requested: &[HttpRule], granted: &[HttpRule]| {
+            let request = Some((RequestPlace::App, grants(requested)));
+            let sides = Some(Arc::new(GrantSides { request, granted: Some(grants(granted)) }));
+            let none = Grants { sides, ..Grants::default() };
+            let url = request_url::parse("https://a.example.com/").unwrap();
+            authorize(&caller(), &none, "GET", &url).unwrap_err().message
+        };
+        let (own, other) = ([rule("a.example.com")], [rule("b.example.com")]);
+        let table = "]` under `[grants.\"demo/demo\"]` in wattle.toml";
+        // The operator alone decides about hosts.
+        assert!(deny(&other, &[]).ends_with(table));
+        let unrequested = "]` under `[needs]` in app.toml, which does not request it";
+        assert!(deny(&[], &own).ends_with(unrequested));
+        assert!(deny(&[], &other).contains("]` both under `[needs]` in app.toml and under"));
     }
 
     #[test]

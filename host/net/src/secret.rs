@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
 use url::form_urlencoded;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::MASK;
@@ -22,6 +23,9 @@ const PLACEHOLDER_STARTS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bse
 
 /// Forms of the end of a placeholder.
 const PLACEHOLDER_ENDS: [&str; 2] = ["}}", "%7D%7D"];
+
+/// Bytes of the longest form of the end.
+const MAX_END_BYTES: usize = 6;
 
 /// Maximum bytes of the name of a secret.
 const MAX_NAME_BYTES: usize = 128;
@@ -113,12 +117,37 @@ pub(crate) enum Position {
     Raw,
 }
 
+/// Maximum size of a text with its secrets inserted. A secret can be much longer than its
+/// placeholder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeLimit {
+    /// Name of the limit in the details of the failure.
+    pub(crate) name: &'static str,
+    pub(crate) bytes: u64,
+}
+
+impl SizeLimit {
+    fn check(self, text: &str) -> Result<(), Failure> {
+        if text.len() as u64 <= self.bytes {
+            return Ok(());
+        }
+        let (name, bytes) = (self.name, self.bytes);
+        let message = format!(
+            "a part of the request has more than the allowed {bytes} bytes with its secrets \
+             inserted"
+        );
+        let details = json!({ "limit": name, "allowed": bytes });
+        Err(Failure::new(code::LIMIT, message).with_details(details))
+    }
+}
+
 /// Replaces the placeholders of one exchange, and redacts the secrets that it inserted.
 #[derive(Debug)]
 pub(crate) struct SecretInjector<'a> {
     secrets: &'a Secrets,
     /// Managed tokens that were fetched for this exchange.
     tokens: BTreeMap<String, SecretString>,
+    /// The values that were inserted, without duplicates.
     used: Vec<SecretString>,
 }
 
@@ -148,11 +177,13 @@ impl<'a> SecretInjector<'a> {
     }
 
     /// Replaces the placeholders in a text. `allowed` returns the failure for a secret that must
-    /// not be sent. Placeholders within an inserted value are not replaced.
+    /// not be sent. Placeholders within an inserted value are not replaced. Returns a failure with
+    /// code `limit` as soon as the result exceeds the limit.
     pub(crate) fn inject(
         &mut self,
         text: &str,
         place: Position,
+        limit: SizeLimit,
         allowed: &dyn Fn(&str) -> Result<(), Failure>,
     ) -> Result<String, Failure> {
         let mut out = String::with_capacity(text.len());
@@ -168,11 +199,21 @@ impl<'a> SecretInjector<'a> {
                 Position::Query => out.push_str(&percent_encode(secret.expose_secret())),
                 Position::Raw => out.push_str(secret.expose_secret()),
             }
-            self.used.push(secret);
+            limit.check(&out)?;
+            self.remember(secret);
             rest = mention.after;
         }
         out.push_str(rest);
+        limit.check(&out)?;
         Ok(out)
+    }
+
+    /// Adds an inserted value to the values that are redacted.
+    fn remember(&mut self, secret: SecretString) {
+        let is_same = |used: &SecretString| used.expose_secret() == secret.expose_secret();
+        if !self.used.iter().any(is_same) {
+            self.used.push(secret);
+        }
     }
 
     /// Redacts the secrets of this exchange in a text.
@@ -234,11 +275,13 @@ struct Placeholder<'a> {
 }
 
 fn next_placeholder(text: &str) -> Option<Placeholder<'_>> {
-    let mut from = 0;
-    while let Some((start, opening)) = find_first(&text[from..], &PLACEHOLDER_STARTS) {
+    let (bytes, mut from) = (text.as_bytes(), 0);
+    while let Some((start, opening)) = find_first(&bytes[from..], &PLACEHOLDER_STARTS) {
         let start = from + start;
         let inner = start + opening;
-        if let Some((length, closing)) = find_first(&text[inner..], &PLACEHOLDER_ENDS)
+        // A name ends within this part, so the time is linear in the length of the text.
+        let part = &bytes[inner..bytes.len().min(inner + MAX_NAME_BYTES + MAX_END_BYTES)];
+        if let Some((length, closing)) = find_first(part, &PLACEHOLDER_ENDS)
             && is_name(&text[inner..inner + length])
         {
             return Some(Placeholder {
@@ -254,8 +297,7 @@ fn next_placeholder(text: &str) -> Option<Placeholder<'_>> {
 
 /// Returns the start of the first occurrence of any of the words, ignoring ASCII case, and the
 /// length of the found word.
-fn find_first(text: &str, words: &[&str]) -> Option<(usize, usize)> {
-    let bytes = text.as_bytes();
+fn find_first(bytes: &[u8], words: &[&str]) -> Option<(usize, usize)> {
     (0..bytes.len()).find_map(|start| {
         // All words start with one of these bytes, which never occur inside of a multibyte
         // character.
@@ -308,12 +350,15 @@ mod tests {
         Secrets::new(pairs.collect()).unwrap()
     }
 
+    const LIMIT: SizeLimit = SizeLimit { name: "request_bytes", bytes: 100 };
+
     fn fill(secrets: &Secrets, text: &str, place: Position) -> Result<String, String> {
         let allowed = |name: &str| match name {
             "DENIED" => Err(Failure::new(code::DENIED, "no")),
             _ => Ok(()),
         };
-        SecretInjector::new(secrets).inject(text, place, &allowed).map_err(|failure| failure.code)
+        let filled = SecretInjector::new(secrets).inject(text, place, LIMIT, &allowed);
+        filled.map_err(|failure| failure.code)
     }
 
     #[test]
@@ -338,11 +383,46 @@ mod tests {
     }
 
     #[test]
+    fn size_of_a_text_with_its_secrets_is_limited() {
+        let secrets = secrets(&[("A", "0123456789")]);
+        let exact = "{{secret:A}}".repeat(10);
+        assert_eq!(fill(&secrets, &exact, Position::Raw).map(|text| text.len()), Ok(100));
+        for long in [format!("{exact}{{{{secret:A}}}}"), format!("{exact}x"), "x".repeat(101)] {
+            assert_eq!(fill(&secrets, &long, Position::Raw), Err("limit".to_owned()), "{long}");
+        }
+    }
+
+    #[test]
+    fn repeated_secrets_are_redacted_once() {
+        let secrets = secrets(&[("A", "first one"), ("B", "other one")]);
+        let mut injector = SecretInjector::new(&secrets);
+        let text = "{{secret:A}}{{secret:B}}".repeat(5);
+        injector.inject(&text, Position::Raw, LIMIT, &|_| Ok(())).unwrap();
+        assert_eq!(injector.used.len(), 2);
+        assert_eq!(injector.redact("first one, other one"), "***, ***");
+    }
+
+    /// The time to find the end of each placeholder must not depend on the length of the text.
+    #[test]
+    fn placeholders_without_an_end_are_skipped_in_linear_time() {
+        let text = "{{secret:".repeat(50_000);
+        assert!(!has_placeholder(&text));
+        assert!(!has_placeholder(&format!("{text}}}}}")));
+        let name = "a".repeat(MAX_NAME_BYTES);
+        for (opening, closing) in PLACEHOLDER_STARTS.iter().zip(["}}", "%7D%7D", "}}"]) {
+            let placeholder = format!("{text}{opening}{name}{closing}\u{e9}");
+            assert_eq!(placeholder_names(&placeholder).collect::<Vec<_>>(), [&name]);
+            assert!(!has_placeholder(&format!("{opening}{name}a{closing}")));
+        }
+    }
+
+    #[test]
     fn used_secrets_are_redacted_in_every_encoding() {
         let secrets = secrets(&[("A", "long secret/1"), ("B", "long secret/12"), ("C", "shy")]);
         let mut injector = SecretInjector::new(&secrets);
         for name in ["A", "B", "C"] {
-            injector.inject(&format!("{{{{secret:{name}}}}}"), Position::Raw, &|_| Ok(())).unwrap();
+            let placeholder = format!("{{{{secret:{name}}}}}");
+            injector.inject(&placeholder, Position::Raw, LIMIT, &|_| Ok(())).unwrap();
         }
         let text = "long secret/12 long%20secret%2F1 long+secret%2F1 shy";
         assert_eq!(injector.redact(text), "*** *** *** ***");

@@ -22,7 +22,7 @@ use crate::body;
 use crate::clients::Clients;
 use crate::exchange;
 use crate::request_url;
-use crate::secret::{Position, SecretInjector, placeholder_names};
+use crate::secret::{Position, SecretInjector, SizeLimit, placeholder_names};
 
 /// Default lifetime of a token.
 const DEFAULT_LIFETIME: HumanDuration = HumanDuration::from_ms(5 * 60_000);
@@ -33,8 +33,11 @@ const DEFAULT_REFRESH_BEFORE: HumanDuration = HumanDuration::from_ms(60_000);
 /// Timeout of a fetch of a token.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum bytes of a response with a token.
+/// Maximum bytes of a response with a token, and of one that rejects a token.
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
+
+/// Maximum size of the body of a request for a token.
+const REQUEST_LIMIT: SizeLimit = SizeLimit { name: "request_bytes", bytes: 1 << 20 };
 
 /// Maximum characters of the service's message in a failure.
 const MAX_MESSAGE_CHARS: usize = 200;
@@ -100,6 +103,10 @@ impl Rejection {
         let Some(field) = self.field.as_ref().filter(|_| !self.values.is_empty()) else {
             return false;
         };
+        // A rejection is short. The value of a large document takes many times its memory.
+        if response.body.len() as u64 > MAX_RESPONSE_BYTES {
+            return false;
+        }
         let document: Option<Value> = serde_json::from_slice(&response.body).ok();
         let value = document.as_ref().and_then(|document| field_value(document, field)?.as_i64());
         value.is_some_and(|value| self.values.contains(&value))
@@ -165,7 +172,7 @@ impl ManagedToken {
 
     async fn fetch(&self, clients: &Clients) -> Result<CachedToken, Failure> {
         let mut injector = SecretInjector::new(clients.secrets());
-        let body = injector.inject(&self.source.body, Position::Raw, &|_| Ok(()))?;
+        let body = injector.inject(&self.source.body, Position::Raw, REQUEST_LIMIT, &|_| Ok(()))?;
         clients.rate_limiter().acquire(&request_url::host(&self.url)).await;
         tracing::debug!(token = self.name, host = %request_url::host(&self.url), "fetching a token");
         let asked_ms = self.clock.now_ms();
@@ -269,6 +276,8 @@ mod tests {
         assert!(by_code.matches(&answer(200, &json!({"code": 99_991_663}))));
         assert!(!by_code.matches(&answer(401, &json!({"code": 0}))));
         assert!(!by_code.matches(&answer(200, &json!("code"))));
+        let large = json!({"code": 99_991_663, "text": "x".repeat(64 << 10)});
+        assert!(!by_code.matches(&answer(200, &large)));
         let by_status = Rejection { status: vec![401], ..Rejection::default() };
         assert!(by_status.matches(&answer(401, &json!(null))));
         assert!(!Rejection::default().matches(&answer(401, &json!({"code": 1}))));

@@ -12,7 +12,10 @@ use wattle_run::ports::Net as _;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::support::{OneBlob, caller, get, grants, raw_server, rule, rule_for, send, send_within};
+use crate::support::{
+    KEY, OneBlob, assert_no_secret, caller, get, grants, raw_server, rule, rule_for, send,
+    send_within,
+};
 
 async fn serving(answer: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
@@ -65,6 +68,22 @@ async fn request_bodies_are_limited() {
         assert_eq!(failure.details.unwrap()["limit"], "request_bytes");
     }
     assert!(server.received_requests().await.unwrap().is_empty());
+}
+
+/// A secret can be much longer than its placeholder, and a body has room for many placeholders.
+#[tokio::test]
+async fn request_body_with_its_secrets_is_limited() {
+    let server = serving(ResponseTemplate::new(200)).await;
+    let within = |request_bytes| NetLimits { request_bytes, ..NetLimits::default() };
+    let mut request = get(server.uri());
+    request.method = "POST".into();
+    request.body = HttpBody::Text("{{secret:KEY}}".into());
+    let (rules, bytes) = ([rule_for(&server)], KEY.len() as u64);
+    let failure = send_within(&rules, &within(bytes - 1), &request).await.unwrap_err();
+    assert_no_secret(&failure);
+    assert_eq!(failure.details.unwrap()["limit"], "request_bytes");
+    assert!(server.received_requests().await.unwrap().is_empty());
+    send_within(&rules, &within(bytes), &request).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,147 @@
+//! Bounds the lookups of names, and shares them between callers.
+//!
+//! The resolver of the system blocks a thread of the pool on which the store reads and writes, for
+//! as long as the name servers are silent, and cannot be stopped. Guests choose the names, and
+//! their name servers with them. So few lookups run at once, and each counts for the caller of the
+//! request until its thread is free, also after a timeout.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use wattle_run::caller_id::CallerId;
+use wattle_run::fair_share::Pool;
+
+/// Maximum lookups at once. The pool has 512 threads.
+const MAX_LOOKUPS: usize = 64;
+
+/// Timeout of a lookup, with the wait for a place. Name servers that respond do so within a second.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+tokio::task_local! {
+    /// The caller for whose request the current task looks names up. A resolver gets only the name.
+    static OWNER: CallerId;
+}
+
+/// Runs a future whose lookups count for a caller.
+pub(crate) async fn on_behalf_of<F: Future>(owner: CallerId, work: F) -> F::Output {
+    OWNER.scope(owner, work).await
+}
+
+/// Returns the caller for whom the current task looks names up, see [`on_behalf_of`].
+pub(crate) fn current_owner() -> CallerId {
+    OWNER.try_with(|owner| *owner).unwrap_or_default()
+}
+
+/// The places for lookups of a host. Clones share the places.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookups {
+    places: Pool<CallerId>,
+    /// Notified when a lookup has ended.
+    freed: Arc<Notify>,
+}
+
+impl Lookups {
+    pub(crate) fn new() -> Self {
+        Self { places: Pool::new(MAX_LOOKUPS), freed: Arc::default() }
+    }
+
+    /// Runs the lookup of a name once the caller gets a place. After a timeout, and if the future
+    /// is dropped, a lookup that runs keeps its place.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the lookup, or [`io::ErrorKind::TimedOut`].
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        owner: CallerId,
+        name: &str,
+        lookup: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> io::Result<T> {
+        let found = async {
+            loop {
+                // Registered before the attempt, so that no notification is missed.
+                let freed = self.freed.notified();
+                let Ok(place) = self.places.lease(owner, 1, usize::MAX) else {
+                    freed.await;
+                    continue;
+                };
+                let waiting = self.freed.clone();
+                let running = tokio::spawn(async move {
+                    let found = lookup.await;
+                    drop(place);
+                    waiting.notify_waiters();
+                    found
+                });
+                return running.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+            }
+        };
+        timeout(LOOKUP_TIMEOUT, found).await.unwrap_or_else(|_| {
+            let message = format!("the lookup of `{name}` took longer than {LOOKUP_TIMEOUT:?}");
+            Err(io::Error::new(io::ErrorKind::TimedOut, message))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use tokio::task::{JoinSet, yield_now};
+    use tokio::time::{Instant, sleep};
+    use wattle_run::fair_share::share_of;
+
+    use super::*;
+
+    const NAME: &str = "example.com";
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_name_servers_of_one_caller_leave_places_for_others() {
+        let (lookups, began) = (Lookups::new(), Instant::now());
+        let [one, other] = ["one", "other"].map(CallerId::of_key);
+        let mut silent = JoinSet::new();
+        for _ in 0..MAX_LOOKUPS {
+            let lookups = lookups.clone();
+            silent.spawn(async move { lookups.run(one, NAME, pending::<io::Result<()>>()).await });
+        }
+        yield_now().await;
+        lookups.run(other, NAME, ready(Ok(()))).await.unwrap();
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        while let Some(ended) = silent.join_next().await {
+            assert_eq!(ended.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        }
+        assert_eq!(began.elapsed(), LOOKUP_TIMEOUT);
+        // The threads of the lookups are not free yet.
+        let late = lookups.run(one, NAME, ready(Ok(()))).await.unwrap_err();
+        assert_eq!(late.to_string(), "the lookup of `example.com` took longer than 10s");
+        assert_eq!(began.elapsed(), 2 * LOOKUP_TIMEOUT);
+        lookups.run(other, NAME, ready(Ok(()))).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lookup_waits_for_a_place_of_its_caller() {
+        let (lookups, began) = (Lookups::new(), Instant::now());
+        let mut all = JoinSet::new();
+        for _ in 0..2 * share_of(MAX_LOOKUPS, 0) {
+            let lookups = lookups.clone();
+            let slow = async {
+                sleep(Duration::from_secs(1)).await;
+                Ok(())
+            };
+            all.spawn(async move { lookups.run(CallerId::default(), NAME, slow).await });
+        }
+        while let Some(ended) = all.join_next().await {
+            ended.unwrap().unwrap();
+        }
+        assert_eq!(began.elapsed().as_secs(), 2);
+    }
+
+    #[tokio::test]
+    async fn lookups_count_for_the_caller_of_the_request() {
+        let owner = CallerId::of_key("one");
+        assert_eq!(on_behalf_of(owner, async { current_owner() }).await, owner);
+        assert!(current_owner().is_unknown());
+    }
+}
