@@ -18,6 +18,9 @@
 //! * `provider/schema`: tool schemas in the form that each provider accepts.
 //! * `provider/provider_state`: provider state: data that a provider sends and requires back.
 //! * `provider/think_tags`: reasoning within a text; `provider/arguments`: arguments of tool calls.
+//! * `provider/finish_reason`: names of finish reasons; `provider/token_counts`: token counts.
+//! * `provider/model_family`: families of models.
+//! * `provider/thought_signature`: signatures that Gemini requires.
 //! * [`recorded`]: recorded responses, read without a connection.
 //! * `provider/image`: image generation in the formats of Google and OpenAI.
 //! * `provider/error`: conversion of provider errors to failures.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
+use wattle_graph::suggest;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 use wattle_run::schemas::SchemaCache;
@@ -175,6 +176,10 @@ impl Model for Routes {
         self.find_route(caller, route).ok().map(|route| route.info())
     }
 
+    fn route_not_found(&self, route: &str) -> Failure {
+        no_route(route, &self.routes)
+    }
+
     fn configured_models(&self, route: &str) -> Vec<String> {
         let called = self.routes.get(route).into_iter().flat_map(|route| route.models());
         let mut models: Vec<String> = Vec::new();
@@ -221,11 +226,9 @@ impl Model for Routes {
 }
 
 fn no_route(route: &str, routes: &BTreeMap<String, Arc<Route>>) -> Failure {
-    let known: Vec<&str> = routes.keys().map(String::as_str).collect();
+    let hint = suggest::hint(route, "model routes", routes.keys().map(String::as_str));
     let message = format!(
-        "there is no model route `{route}`; add `[model.routes.{route}]` to wattle.toml (there \
-         are: {})",
-        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+        "there is no model route `{route}`; add `[model.routes.{route}]` to wattle.toml; {hint}"
     );
     Failure::new(code::NOT_FOUND, message)
 }

@@ -16,6 +16,8 @@ use serde_json::{Map, Value, json};
 use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
 use wattle_run::json::lenient;
 
+use crate::provider::model_family::{family, family_without_model};
+
 /// Maximum bytes of the state of one response. Signatures and encrypted reasoning have some ten
 /// KiB; pages that the provider's own tools found have some hundred KiB. The journal stores the
 /// whole state.
@@ -126,28 +128,37 @@ pub(super) fn merge_fields(mut value: Value, fields: Fields) -> Value {
     value
 }
 
-/// The provider and the model family that a provider state belongs to.
+/// The provider and the model that a provider state belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StateOwner {
     /// The configured name of the provider.
     provider: String,
-    /// The family of the model.
+    /// The family of the model by [`family_without_model`]. Only states without `model` are
+    /// compared by it.
     family: String,
+    /// The requested model. States of older threads do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
 }
 
 impl StateOwner {
     pub(super) fn new(provider: &str, model: &str) -> Self {
-        Self { provider: provider.to_owned(), family: family(model).to_owned() }
+        Self {
+            provider: provider.to_owned(),
+            family: family_without_model(model).to_owned(),
+            model: Some(model.to_owned()),
+        }
     }
-}
 
-/// Returns the family of a model: its name up to the end of the first word after the vendor.
-/// `gemini-3-pro` and `gemini-flash-latest` are of one family, `anthropic/claude-opus-4` and
-/// `anthropic/claude-haiku-5` of another one.
-fn family(model: &str) -> &str {
-    let start = model.rfind('/').map_or(0, |slash| slash + 1);
-    let word = model[start..].find(|letter: char| !letter.is_alphabetic());
-    &model[..word.map_or(model.len(), |length| start + length)]
+    /// Returns whether a state of `other` is sent in a request of this owner: the provider is the
+    /// same, and the models are of one family.
+    fn accepts(&self, other: &Self) -> bool {
+        let is_same_family = match (&self.model, &other.model) {
+            (Some(model), Some(other)) => family(model) == family(other),
+            _ => self.family == other.family,
+        };
+        self.provider == other.provider && is_same_family
+    }
 }
 
 /// The state of an assistant message.
@@ -251,6 +262,11 @@ impl MessageBuilder {
         }
     }
 
+    /// Returns whether the message has a call with the same id, name and arguments.
+    pub(super) fn has_call(&self, call: &ToolCall) -> bool {
+        self.calls.contains(call)
+    }
+
     pub(super) fn push_call(&mut self, call: ToolCall, fields: Fields) {
         self.calls.push(call);
         self.outline.push(OutlineItem::Call(fields));
@@ -300,7 +316,7 @@ impl<'a> SentMessage<'a> {
         let Some(state) = state else {
             return Self { parts: plain_parts(parts, true), fields: Fields::new() };
         };
-        if state.owner != *owner {
+        if !owner.accepts(&state.owner) {
             return Self { parts: plain_parts(parts, false), fields: Fields::new() };
         }
         match ordered_parts(parts, state.outline) {
@@ -520,18 +536,32 @@ mod tests {
     }
 
     #[test]
-    fn family_is_the_first_word_after_the_vendor() {
-        for (model, expected) in [
-            ("gemini-3-flash-preview", "gemini"),
-            ("gemini-flash-latest", "gemini"),
-            ("anthropic/claude-opus-4", "anthropic/claude"),
-            ("gpt-5.1", "gpt"),
-            ("o3", "o"),
-            ("qwen3-max", "qwen"),
-            ("deepseek-reasoner", "deepseek"),
-            ("", ""),
+    fn models_of_one_gateway_get_the_state_of_their_family_only() {
+        for (model, other, is_accepted) in [
+            ("us.anthropic.claude-opus-5", "eu.anthropic.claude-haiku-5", true),
+            ("us.anthropic.claude-opus-5", "us.meta.llama4-maverick", false),
+            ("databricks-claude-opus-5", "databricks-gpt-5", false),
+            ("databricks-dbrx", "databricks-claude-opus-5", false),
+            ("gemini-3-pro", "gemini-flash-latest", true),
         ] {
-            assert_eq!(family(model), expected);
+            let parts = message(StateOwner::new("g", model));
+            let said = SentMessage::new(&parts, &StateOwner::new("g", other));
+            assert_eq!(!said.fields.is_empty(), is_accepted, "{model} {other}");
+        }
+    }
+
+    #[test]
+    fn state_without_a_model_is_accepted_by_its_family() {
+        for (model, other, is_accepted) in [
+            ("us.anthropic.claude-opus-5", "us.anthropic.claude-opus-5", true),
+            ("gemini-3-pro", "gemini-flash-latest", true),
+            ("gemini-3-pro", "gemma-3", false),
+        ] {
+            let mut parts = message(StateOwner::new("g", model));
+            let Some(Part::Other(state)) = parts.first_mut() else { panic!("no state") };
+            assert_eq!(state.as_object_mut().unwrap().remove("model"), Some(json!(model)));
+            let said = SentMessage::new(&parts, &StateOwner::new("g", other));
+            assert_eq!(!said.fields.is_empty(), is_accepted, "{model} {other}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Reasoning that a model writes into its text, between `<think>` and `</think>`.
+//! Reasoning that a model writes into its text, between tags such as `<think>` and `</think>`.
 //!
 //! Local servers and gateways in front of them often do not separate this reasoning from the text,
-//! in all wire formats. The host splits a text that starts with the opening tag. A tag may be split
-//! between chunks.
+//! in all wire formats. The host splits a text that starts with an opening tag. A tag may be split
+//! between chunks, and further reasoning may follow the closing tag.
 //!
 //! Some services omit the opening tag, because it is part of their prompt. A closing tag alone then
 //! means that all text before it was reasoning. This interpretation is a guess, and a wrong guess
@@ -10,27 +10,101 @@
 //! not for models whose services separate the reasoning, not in JSON, not within code, and not for
 //! a tag that the text mentions.
 
+use std::borrow::Cow;
+
 use crate::sink::CallSink;
 
-/// The opening tag.
-const OPEN_TAG: &str = "<think>";
+/// A pair of tags around reasoning.
+#[derive(Debug)]
+struct Tag {
+    open: &'static str,
+    close: &'static str,
+    readers: Readers,
+}
 
-/// The closing tag.
-const CLOSE_TAG: &str = "</think>";
+/// The models for which a pair of tags is read. Prompts ask models for sections with the names of
+/// most pairs, so few pairs are read for models whose services separate the reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readers {
+    All,
+    /// Gemini, and models whose services do not separate the reasoning.
+    Gemini,
+    /// Models whose services do not separate the reasoning.
+    Unseparated,
+}
+
+impl Tag {
+    const fn new(open: &'static str, close: &'static str) -> Self {
+        Self::of(Readers::Unseparated, open, close)
+    }
+
+    const fn of(readers: Readers, open: &'static str, close: &'static str) -> Self {
+        Self { open, close, readers }
+    }
+
+    fn is_read_for(&self, model: ModelKind) -> bool {
+        match self.readers {
+            Readers::All => true,
+            Readers::Gemini => model != ModelKind::Separated,
+            Readers::Unseparated => model == ModelKind::Unseparated,
+        }
+    }
+}
+
+/// What the name of a model says about its reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ModelKind {
+    /// Its services may leave the reasoning in the text.
+    Unseparated,
+    /// A model whose services separate the reasoning, except for Google's endpoint for OpenAI's
+    /// format.
+    Gemini,
+    /// Its services separate the reasoning.
+    Separated,
+}
+
+/// The number of pairs.
+const TAG_COUNT: usize = 9;
+
+/// The pairs of tags.
+static TAGS: [Tag; TAG_COUNT] = [
+    Tag::of(Readers::All, "<think>", "</think>"),
+    // Google's endpoint for OpenAI's format, if it is asked for reasoning.
+    Tag::of(Readers::Gemini, "<thought>", "</thought>"),
+    Tag::new("<thinking>", "</thinking>"),
+    Tag::new("<reasoning>", "</reasoning>"),
+    // Models of ByteDance, Meituan, Mistral, Moonshot and Cohere.
+    Tag::new("<seed:think>", "</seed:think>"),
+    Tag::new("<longcat_think>", "</longcat_think>"),
+    Tag::new("[THINK]", "[/THINK]"),
+    Tag::new("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}"),
+    Tag::new("<|START_THINKING|>", "<|END_THINKING|>"),
+];
+
+/// The first characters of the tags.
+const TAG_STARTS: [char; 3] = ['<', '[', '\u{25c1}'];
 
 /// Maximum characters of leading white space that a text keeps.
 const MAX_LEADING_SPACE: usize = 256;
 
-/// Words in the names of models whose services separate the reasoning from the text.
-const SEPARATE_REASONING_MODELS: [&str; 4] = ["claude", "gemini", "gpt", "grok"];
+/// Words in the names of models whose services separate the reasoning from the text, in addition to
+/// Gemini.
+const SEPARATE_REASONING_MODELS: [&str; 3] = ["claude", "gpt", "grok"];
 
-/// Characters before a tag that the text mentions: quotes, brackets, marks of Markdown, diffs and
-/// programs, and white space. After one of these characters, a closing tag is not the end of
-/// reasoning, because reasoning ends with a word or with a line break.
-const MENTION_CHARS: [char; 26] = [
+/// Characters before a tag that the text mentions: quotes, brackets, and marks of Markdown, diffs
+/// and programs. After one of these characters, a closing tag is not the end of reasoning, because
+/// reasoning ends with a word or with a line break.
+const MENTION_CHARS: [char; 24] = [
     '`', '"', '\'', '“', '‘', '„', '「', '『', '«', '(', '（', '[', '{', '}', '<', '>', '*', '_',
-    '\\', '/', '|', '=', '+', '-', ' ', '\t',
+    '\\', '/', '|', '=', '+', '-',
 ];
+
+/// Spaces before a tag. A closing tag after a space is the end of reasoning only if a character of
+/// [`SENTENCE_ENDS`] is before the space.
+const SPACES: [char; 4] = [' ', '\t', '\u{a0}', '\u{3000}'];
+
+/// Characters at the end of a sentence.
+const SENTENCE_ENDS: [char; 9] = ['.', '!', '?', '…', '。', '！', '？', ')', '）'];
 
 /// The text and the reasoning of a response so far. Each delta is emitted as it arrives.
 #[derive(Debug, Default)]
@@ -46,8 +120,8 @@ impl StreamedText {
     /// Creates an empty text for a response of `model`. The name of the model decides whether a
     /// closing tag without an opening tag may end reasoning.
     pub(super) fn for_model(model: &str) -> Self {
-        let (held, guesses) = (String::new(), !separates_reasoning(model));
-        Self { parser: ThinkTagParser::Start { held, guesses }, ..Self::default() }
+        let state = State::Start(ModelKind::of(model));
+        Self { parser: ThinkTagParser { state, held: String::new() }, ..Self::default() }
     }
 
     /// Creates an empty text in which tags have no meaning.
@@ -92,7 +166,7 @@ impl StreamedText {
     /// Handles the start of another part of the response. From now on a closing tag counts only if
     /// reasoning is open.
     pub(super) fn start_next_part(&mut self, sink: &CallSink<'_>) {
-        if !matches!(self.parser, ThinkTagParser::Inside(_)) {
+        if !matches!(self.parser.state, State::Inside(_)) {
             self.flush(sink);
         }
     }
@@ -133,73 +207,102 @@ enum Segment {
     Closing(String),
 }
 
-/// The state of the parser that splits a text.
+/// The parser that splits a text.
 #[derive(Debug, Default)]
-enum ThinkTagParser {
-    /// At the start: only white space and possibly a part of the opening tag have arrived.
-    Start {
-        /// The text so far.
-        held: String,
-        /// Whether a closing tag without an opening tag counts.
-        guesses: bool,
-    },
-    /// In reasoning; holds a possible start of the closing tag.
-    Inside(String),
-    /// After the closing tag, where white space is dropped.
-    Closed,
-    /// In text that a closing tag may turn into reasoning.
+struct ThinkTagParser {
+    state: State,
+    /// The end of the text so far: a possible start of a tag, or white space before one.
+    held: String,
+}
+
+/// What the parser has read.
+#[derive(Debug, Default)]
+enum State {
+    /// Only white space, of a model that decides which pairs count, and whether a closing tag
+    /// without an opening tag does.
+    Start(ModelKind),
+    /// The opening tag of a pair, and reasoning after it.
+    Inside(&'static Tag),
+    /// The closing tag of a pair, after which white space is dropped.
+    Closed(&'static Tag),
+    /// Text that a closing tag may turn into reasoning.
     Unopened(UnopenedText),
-    /// In text that stays text.
+    /// Text that stays text.
     #[default]
     Outside,
+}
+
+/// The text after a step of the parser.
+enum Rest<'t> {
+    /// The next step reads this text.
+    Next(&'t str),
+    /// This text, up to the end of the chunk, is held back.
+    Held(&'t str),
 }
 
 impl ThinkTagParser {
     /// Appends a chunk. Returns its parts.
     fn feed(&mut self, piece: &str) -> Vec<Segment> {
         let mut pieces = Vec::new();
-        let mut rest = piece.to_owned();
+        let all = if self.held.is_empty() {
+            Cow::Borrowed(piece)
+        } else {
+            Cow::Owned(std::mem::take(&mut self.held) + piece)
+        };
+        let mut rest: &str = &all;
         while !rest.is_empty() {
-            (*self, rest) = std::mem::take(self).step(rest, &mut pieces);
+            let (state, next) = std::mem::take(&mut self.state).step(rest, &mut pieces);
+            self.state = state;
+            match next {
+                Rest::Next(text) => rest = text,
+                Rest::Held(text) => {
+                    text.clone_into(&mut self.held);
+                    break;
+                }
+            }
         }
         pieces
     }
 
     /// Returns the text that is held back, at the end of the response.
     fn flush(&mut self) -> Option<Segment> {
-        match std::mem::take(self) {
-            Self::Start { held, .. } | Self::Unopened(UnopenedText { held, .. })
-                if !held.is_empty() =>
-            {
-                Some(Segment::Text(held))
-            }
-            Self::Inside(held) if !held.is_empty() => Some(Segment::Reasoning(held)),
-            _ => None,
+        let (state, held) = (std::mem::take(&mut self.state), std::mem::take(&mut self.held));
+        match state {
+            _ if held.is_empty() => None,
+            State::Inside(_) => Some(Segment::Reasoning(held)),
+            _ => Some(Segment::Text(held)),
         }
     }
+}
 
-    /// Moves to the next state. Returns the state and the rest of the chunk.
-    fn step(self, rest: String, pieces: &mut Vec<Segment>) -> (Self, String) {
+impl State {
+    /// Reads a part of a text. Returns the next state and the rest of the text.
+    fn step<'t>(self, text: &'t str, pieces: &mut Vec<Segment>) -> (Self, Rest<'t>) {
         match self {
-            Self::Start { held, guesses } => start_state(&(held + &rest), guesses),
-            Self::Unopened(unopened) => unopened.step(rest, pieces),
-            Self::Inside(held) => {
-                let all = held + &rest;
-                if let Some((reasoning, after)) = all.split_once(CLOSE_TAG) {
+            Self::Start(model) => start_state(text, model),
+            Self::Unopened(unopened) => unopened.step(text, pieces),
+            Self::Inside(tag) => {
+                if let Some((reasoning, after)) = text.split_once(tag.close) {
                     push_nonempty(pieces, Segment::Reasoning(reasoning.to_owned()));
-                    return (Self::Closed, after.to_owned());
+                    return (Self::Closed(tag), Rest::Next(after));
                 }
-                let (sure, held) = all.split_at(all.len() - partial_tag_len(&all, CLOSE_TAG));
+                let (sure, held) = text.split_at(text.len() - partial_tag_len(text, tag.close));
                 push_nonempty(pieces, Segment::Reasoning(sure.to_owned()));
-                (Self::Inside(held.to_owned()), String::new())
+                (Self::Inside(tag), Rest::Held(held))
             }
-            Self::Closed => match rest.trim_start() {
-                "" => (Self::Closed, String::new()),
-                text => (Self::Outside, text.to_owned()),
-            },
+            Self::Closed(tag) => {
+                let text = text.trim_start();
+                if let Some(inside) = text.strip_prefix(tag.open) {
+                    (Self::Inside(tag), Rest::Next(inside))
+                } else if tag.open.starts_with(text) {
+                    (Self::Closed(tag), Rest::Held(text))
+                } else {
+                    (Self::Outside, Rest::Next(text))
+                }
+            }
             Self::Outside => {
-                push_nonempty(pieces, Segment::Text(rest));
-                (Self::Outside, String::new())
+                push_nonempty(pieces, Segment::Text(text.to_owned()));
+                (Self::Outside, Rest::Next(""))
             }
         }
     }
@@ -207,75 +310,108 @@ impl ThinkTagParser {
 
 /// Decides the state after the first characters of a text. At most as much white space is held back
 /// as a text keeps, so that each chunk is read once.
-fn start_state(all: &str, guesses: bool) -> (ThinkTagParser, String) {
-    let begins = all.trim_start();
-    if let Some(inside) = begins.strip_prefix(OPEN_TAG) {
-        return (ThinkTagParser::Inside(String::new()), inside.to_owned());
+fn start_state(text: &str, model: ModelKind) -> (State, Rest<'_>) {
+    let begins = text.trim_start();
+    let tags = || TAGS.iter().filter(move |tag| tag.is_read_for(model));
+    let opened = tags().find_map(|tag| Some((tag, begins.strip_prefix(tag.open)?)));
+    if let Some((tag, inside)) = opened {
+        return (State::Inside(tag), Rest::Next(inside));
     }
-    let lead = &all[..all.len() - begins.len()];
-    let lead = lead.char_indices().nth(MAX_LEADING_SPACE).map_or(lead, |(end, _)| &lead[..end]);
-    let text = format!("{lead}{begins}");
-    if OPEN_TAG.starts_with(begins) {
-        return (ThinkTagParser::Start { held: text, guesses }, String::new());
+    let space = &text[..text.len() - begins.len()];
+    let kept = space.char_indices().rev().nth(MAX_LEADING_SPACE - 1);
+    let text = &text[kept.map_or(0, |(start, _)| start)..];
+    if tags().any(|tag| tag.open.starts_with(begins)) {
+        return (State::Start(model), Rest::Held(text));
     }
     // A text that starts with JSON has no reasoning before it.
-    let think = if guesses && !begins.starts_with(['{', '[']) {
-        ThinkTagParser::Unopened(UnopenedText::default())
+    let state = if model == ModelKind::Unseparated && !begins.starts_with(['{', '[']) {
+        State::Unopened(UnopenedText::default())
     } else {
-        ThinkTagParser::Outside
+        State::Outside
     };
-    (think, text)
+    (state, Rest::Next(text))
 }
 
-/// A text that did not start with the opening tag.
+/// A text that did not start with an opening tag.
 #[derive(Debug, Default)]
 struct UnopenedText {
-    /// A possible start of a tag.
-    held: String,
-    /// The character before `held`.
-    before: Option<char>,
+    /// The last character that is no space.
+    last: Option<char>,
+    /// Whether spaces follow that character.
+    is_spaced: bool,
     code: CodeTracker,
+    /// The pairs of [`TAGS`] whose opening tag is in the text. Their tags are text.
+    is_opened: [bool; TAG_COUNT],
 }
 
 impl UnopenedText {
-    fn step(mut self, rest: String, pieces: &mut Vec<Segment>) -> (ThinkTagParser, String) {
-        let all = if self.held.is_empty() { rest } else { std::mem::take(&mut self.held) + &rest };
+    fn step<'t>(mut self, text: &'t str, pieces: &mut Vec<Segment>) -> (State, Rest<'t>) {
         // Most chunks contain no tag and no start of one. Tags are searched for only in the others.
-        if !all.contains('<') {
-            self.observe(&all);
-            pieces.push(Segment::Text(all));
-            return (ThinkTagParser::Unopened(self), String::new());
+        if !text.contains(TAG_STARTS) {
+            self.observe(text);
+            pieces.push(Segment::Text(text.to_owned()));
+            return (State::Unopened(self), Rest::Next(""));
         }
-        let close = all.find(CLOSE_TAG);
-        if all.find(OPEN_TAG).is_some_and(|open| close.is_none_or(|close| open < close)) {
-            return (ThinkTagParser::Outside, all);
+        let Some((start, index, closes)) = self.find_tag(text) else {
+            let tags = self.unopened_tags().flat_map(|(_, tag)| [tag.open, tag.close]);
+            let held = tags.map(|tag| partial_tag_len(text, tag)).max().unwrap_or(0);
+            let (sure, held) = text.split_at(text.len() - held);
+            self.observe(sure);
+            push_nonempty(pieces, Segment::Text(sure.to_owned()));
+            return (State::Unopened(self), Rest::Held(held));
+        };
+        let tag = &TAGS[index];
+        if !closes {
+            let (opened, rest) = text.split_at(start + tag.open.len());
+            self.observe(opened);
+            self.is_opened[index] = true;
+            pieces.push(Segment::Text(opened.to_owned()));
+            return (State::Unopened(self), Rest::Next(rest));
         }
-        if let Some(close) = close {
-            let (before, mark) = all.split_at(close);
-            self.observe(before);
-            if self.is_mention() {
-                return (ThinkTagParser::Outside, all);
-            }
-            pieces.push(Segment::Closing(before.to_owned()));
-            return (ThinkTagParser::Closed, mark[CLOSE_TAG.len()..].to_owned());
+        let (before, rest) = text.split_at(start);
+        self.observe(before);
+        if self.is_mention() {
+            return (State::Outside, Rest::Next(text));
         }
-        let held = partial_tag_len(&all, CLOSE_TAG).max(partial_tag_len(&all, OPEN_TAG));
-        let (sure, held) = all.split_at(all.len() - held);
-        self.observe(sure);
-        push_nonempty(pieces, Segment::Text(sure.to_owned()));
-        held.clone_into(&mut self.held);
-        (ThinkTagParser::Unopened(self), String::new())
+        pieces.push(Segment::Closing(before.to_owned()));
+        (State::Closed(tag), Rest::Next(&rest[tag.close.len()..]))
+    }
+
+    /// Returns the first tag in a text: its position, the index of its pair, and whether it closes.
+    /// Each opening tag is found once, which bounds the number of searches.
+    fn find_tag(&self, text: &str) -> Option<(usize, usize, bool)> {
+        let tags = self
+            .unopened_tags()
+            .flat_map(|(index, tag)| [(index, tag.open, false), (index, tag.close, true)]);
+        let found = tags.filter_map(|(index, tag, closes)| Some((text.find(tag)?, index, closes)));
+        found.min()
+    }
+
+    fn unopened_tags(&self) -> impl Iterator<Item = (usize, &'static Tag)> {
+        TAGS.iter().enumerate().filter(move |(index, _)| !self.is_opened[*index])
     }
 
     fn observe(&mut self, text: &str) {
         self.code.observe(text);
-        self.before = text.chars().next_back().or(self.before);
+        let said = text.trim_end_matches(SPACES);
+        if let Some(last) = said.chars().next_back() {
+            self.last = Some(last);
+            self.is_spaced = false;
+        }
+        self.is_spaced |= said.len() < text.len();
     }
 
     /// Returns whether the text only mentions the tag at this position, so that it does not count
     /// as a tag.
     fn is_mention(&mut self) -> bool {
-        self.code.is_open() || self.before.is_some_and(|sign| MENTION_CHARS.contains(&sign))
+        self.code.is_open()
+            || self.last.is_some_and(|last| {
+                if self.is_spaced {
+                    !SENTENCE_ENDS.contains(&last)
+                } else {
+                    MENTION_CHARS.contains(&last)
+                }
+            })
     }
 }
 
@@ -324,14 +460,22 @@ impl CodeTracker {
     }
 }
 
-/// Returns whether the services of a model separate its reasoning from the text.
-fn separates_reasoning(model: &str) -> bool {
-    let model = model.to_ascii_lowercase();
-    let name = model.rsplit('/').next().unwrap_or_default();
-    // Names such as OpenAI's `o3`.
-    let is_numbered =
-        name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
-    is_numbered || SEPARATE_REASONING_MODELS.iter().any(|word| model.contains(word))
+impl ModelKind {
+    fn of(model: &str) -> Self {
+        let model = model.to_ascii_lowercase();
+        let name = model.rsplit('/').next().unwrap_or_default();
+        // Names such as OpenAI's `o3`.
+        let is_numbered = name
+            .strip_prefix('o')
+            .is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
+        if model.contains("gemini") {
+            Self::Gemini
+        } else if is_numbered || SEPARATE_REASONING_MODELS.iter().any(|word| model.contains(word)) {
+            Self::Separated
+        } else {
+            Self::Unseparated
+        }
+    }
 }
 
 fn push_nonempty(pieces: &mut Vec<Segment>, piece: Segment) {
@@ -345,134 +489,10 @@ fn push_nonempty(pieces: &mut Vec<Segment>, piece: Segment) {
 }
 
 /// Returns the length of the longest suffix of a text that is a prefix of a tag.
-fn partial_tag_len(text: &str, mark: &str) -> usize {
-    (1..mark.len()).rev().find(|length| text.ends_with(&mark[..*length])).unwrap_or(0)
+fn partial_tag_len(text: &str, tag: &str) -> usize {
+    let mut lengths = tag.char_indices().map(|(length, _)| length).rev();
+    lengths.find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)
 }
 
 #[cfg(test)]
-mod tests {
-    use wattle_run::ports::model::DiscardDeltas;
-
-    use super::*;
-
-    /// Returns the text and the reasoning of a text that arrives in chunks of `size` characters.
-    fn read_of(model: &str, text: &str, size: usize) -> (String, String) {
-        let mut think = StreamedText::for_model(model).parser;
-        let letters: Vec<char> = text.chars().collect();
-        let mut pieces: Vec<Segment> = letters
-            .chunks(size)
-            .flat_map(|piece| think.feed(&piece.iter().collect::<String>()))
-            .collect();
-        pieces.extend(think.flush());
-        let mut read = (String::new(), String::new());
-        for piece in pieces {
-            match piece {
-                Segment::Text(text) => read.0.push_str(&text),
-                Segment::Reasoning(text) => read.1.push_str(&text),
-                Segment::Closing(text) => {
-                    read.1 = std::mem::take(&mut read.0) + &text;
-                }
-            }
-        }
-        read
-    }
-
-    fn check(whole: &str, text: &str, reasoning: &str) {
-        for size in [1, 2, 3, 100] {
-            let read = read_of("qwen3", whole, size);
-            assert_eq!(read, (text.into(), reasoning.into()), "{whole} by {size}");
-        }
-    }
-
-    #[test]
-    fn tags_split_a_text() {
-        let cases = [
-            ("hello", "hello", ""),
-            ("<think>hm</think>\n\nhello", "hello", "hm"),
-            ("\n<think>a</thin b</think>x </think>", "x </think>", "a</thin b"),
-            ("say <think>no</think>", "say <think>no</think>", ""),
-            ("<thin", "<thin", ""),
-            ("<think>never ends</", "", "never ends</"),
-            ("<think></think>", "", ""),
-            ("The user greets me.\n</think>\n\nHello!", "Hello!", "The user greets me.\n"),
-            ("So be it.</think>Hello!", "Hello!", "So be it."),
-            ("</think>Hello!", "Hello!", ""),
-            ("```\na\n```\nIt is `a`.\n</think>\nHello!", "Hello!", "```\na\n```\nIt is `a`.\n"),
-            ("a </thin", "a </thin", ""),
-            ("", "", ""),
-        ];
-        for (whole, text, reasoning) in cases {
-            check(whole, text, reasoning);
-        }
-    }
-
-    #[test]
-    fn mentioned_closing_tag_is_text() {
-        for whole in [
-            "close it with `</think>` then",
-            "a <think> b </think> c",
-            "strip </think> first",
-            "the **</think>** mark",
-            "the mark (</think>)",
-            "write \\</think>",
-            "+</think>",
-            "It ends with:\n\n```\n</think>\n```\n\nAll that follows is the answer.",
-            "````md\n```\na\n```\n</think>\n````\nso",
-            "`a.</think>` ends it",
-            "{\"note\":\"first.</think>\",\"total\":3}",
-            " [\"first.</think>\"]",
-        ] {
-            check(whole, whole, "");
-        }
-    }
-
-    #[test]
-    fn closing_tag_alone_is_text_for_models_with_separate_reasoning() {
-        let whole = "I think.\n</think>\nHello!";
-        for (model, is_apart) in [
-            ("us.anthropic.claude-opus-5", true),
-            ("models/gemini-3-flash", true),
-            ("openai/gpt-5", true),
-            ("openai/o3-mini", true),
-            ("grok-5", true),
-            ("qwen3", false),
-            ("deepseek-r1:8b", false),
-            ("olmo", false),
-        ] {
-            let text = if is_apart { whole } else { "Hello!" };
-            assert_eq!(read_of(model, whole, 3).0, text, "{model}");
-            assert_eq!(read_of(model, "<think>hm</think>Hello!", 3).0, "Hello!", "{model}");
-        }
-    }
-
-    #[test]
-    fn leading_white_space_is_bounded() {
-        let space = " ".repeat(300);
-        check(&format!("{space}<think>a</think>b"), "b", "a");
-        check(&format!("{space}b"), &format!("{}b", " ".repeat(MAX_LEADING_SPACE)), "");
-        check(&space, &" ".repeat(MAX_LEADING_SPACE), "");
-        let sink = CallSink::new(&DiscardDeltas);
-        let mut words = StreamedText::for_model("qwen3");
-        for _ in 0..2_000 {
-            words.push_text(&space, &sink);
-        }
-        assert_eq!(words.bytes(), 0);
-        words.flush(&sink);
-        assert_eq!(words.bytes(), MAX_LEADING_SPACE);
-    }
-
-    #[test]
-    fn closing_tag_alone_is_text_if_other_output_followed_the_text() {
-        let sink = CallSink::new(&DiscardDeltas);
-        for (is_fixed, text, reasoning) in [(false, "Hello!", "hm\n"), (true, "hm\nHello!", "")] {
-            let mut words = StreamedText::for_model("qwen3");
-            words.push_text("hm\n", &sink);
-            if is_fixed {
-                words.fix_text();
-            }
-            words.push_text("</think>\n\nHello!", &sink);
-            words.flush(&sink);
-            assert_eq!((words.text.as_str(), words.reasoning.as_str()), (text, reasoning));
-        }
-    }
-}
+mod tests;

@@ -245,6 +245,9 @@ fn invalid_schema(message: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+    use wattle_kit::oddity::{change_one, wire};
+
     use super::*;
 
     fn wanted(schema: Value) -> ResponseSchema {
@@ -378,6 +381,69 @@ mod tests {
         ];
         for (document, expected) in cases {
             assert_eq!(shape.parse(&document.to_string(), false).ok(), expected, "{document}");
+        }
+    }
+
+    /// Returns a schema and a valid document.
+    fn trip() -> (ResponseSchema, Value) {
+        let stop = json!({ "type": "object", "properties": { "name": { "type": "string" },
+            "km": { "type": "number" } }, "required": ["name"] });
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": {
+                "city": { "type": "string" },
+                "count": { "type": "integer" },
+                "price": { "type": "number" },
+                "sure": { "type": "boolean" },
+                "class": { "type": "string", "enum": ["first", "second"] },
+                "stops": { "type": "array", "items": stop },
+                "note": { "type": ["string", "null"] },
+            },
+            "required": ["city", "count"],
+        }));
+        let document = json!({ "city": "Rome", "count": 3, "price": 189.5, "sure": true,
+            "class": "first", "stops": [{ "name": "é\u{1f600}", "km": 2 }, { "name": "{b}" }],
+            "note": "a [b] \"c\"" });
+        (schema, document)
+    }
+
+    /// A document with one changed value is invalid, or it is valid and its other fields are kept.
+    #[tokio::test]
+    async fn changing_one_value_keeps_the_other_fields() {
+        let (schema, document) = trip();
+        let shape = shape_of(&schema).await;
+        proptest!(|((place, variant) in any::<(usize, usize)>(), is_in_prose in any::<bool>())| {
+            let mut changed = document.clone();
+            let place = change_one(&mut changed, place, variant);
+            let mut text = wire(&changed);
+            if is_in_prose {
+                text = format!("Here it is:\n```json\n{text}\n```\nDone.");
+            }
+            if let Ok(found) = shape.parse(&text, false) {
+                prop_assert!(found["city"].is_string() && found["count"].is_i64(), "{found}");
+                let field = place.split('/').nth(1).unwrap_or_default();
+                for (name, value) in document.as_object().unwrap() {
+                    if name != field {
+                        prop_assert_eq!(found.get(name), Some(value), "{} in {}", name, found);
+                    }
+                }
+            }
+        });
+    }
+
+    #[tokio::test]
+    async fn truncated_document_is_invalid() {
+        let (schema, document) = trip();
+        let shape = shape_of(&schema).await;
+        for prose in ["", "Here it is: "] {
+            let text = format!("{prose}{document}");
+            assert_eq!(shape.parse(&text, true).unwrap(), document);
+            for (end, _) in text.char_indices() {
+                for cut in [true, false] {
+                    let found = shape.parse(&text[..end], cut);
+                    assert!(found.is_err(), "{found:?} up to byte {end}");
+                }
+            }
         }
     }
 

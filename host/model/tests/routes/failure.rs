@@ -152,6 +152,9 @@ async fn malformed_requests_fail_as_invalid() {
     let failure = complete(&routes, &unknown).await.unwrap_err();
     assert_eq!(failure.code, "not-found");
     assert!(failure.message.contains("[model.routes.vision]"), "{failure}");
+    unknown.route = "chta".into();
+    let failure = complete(&routes, &unknown).await.unwrap_err();
+    assert!(failure.message.contains("did you mean `chat`? model routes: `chat`"), "{failure}");
 }
 
 #[test]

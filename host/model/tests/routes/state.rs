@@ -143,6 +143,43 @@ async fn tool_call_without_a_signature_gets_the_placeholder_signature() {
 }
 
 #[tokio::test]
+async fn unsigned_call_gets_the_placeholder_signature_in_the_openai_format() {
+    let call = |own: Value| {
+        let mut call = json!({ "id": "c1", "type": "function",
+            "function": { "name": "add", "arguments": "{}" } });
+        call.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        call
+    };
+    let signed = |signature: &str| json!({ "google": { "thought_signature": signature } });
+    let placeholder = signed("skip_thought_signature_validator");
+    let (none, own) = (json!({}), json!({ "extra_content": signed("s1") }));
+    let thought = json!({ "extra_content": { "google": { "thought": true } } });
+    let litellm = json!({ "provider_specific_fields": { "thought_signature": "s1" } });
+    let envoy = json!({ "thinking_blocks": [{ "type": "thinking", "signature": "s1" }] });
+    for (model, message, first, expected) in [
+        ("google/gemini-3-pro-preview", &none, &none, &placeholder),
+        ("gemini-flash-latest", &none, &none, &placeholder),
+        ("gemini-3-pro", &thought, &none, &placeholder),
+        ("gemini-3-pro", &none, &json!({ "extra_content": "odd" }), &json!("odd")),
+        ("gemini-3-pro", &none, &own, &signed("s1")),
+        ("gemini-3-pro", &none, &litellm, &Value::Null),
+        ("gemini-3-pro", &envoy, &none, &Value::Null),
+        ("gemini-2.5-flash", &none, &none, &Value::Null),
+        ("gpt-5", &none, &none, &Value::Null),
+    ] {
+        let mut answer = chat("unused");
+        let said = &mut answer["choices"][0]["message"];
+        *said = message.clone();
+        said["role"] = json!("assistant");
+        said["tool_calls"] = json!([call(first.clone()), call(json!({ "id": "c2" }))]);
+        let body = second("openai", model, &answer).await;
+        let calls = &body["messages"][2]["tool_calls"];
+        assert_eq!(&calls[0]["extra_content"], expected, "{model}: {message} {first}");
+        assert_eq!(calls[1]["extra_content"], Value::Null, "{model}");
+    }
+}
+
+#[tokio::test]
 async fn only_reasoning_models_are_asked_for_reasoning() {
     let content = json!({ "role": "model", "parts": [{ "text": "hi" }] });
     let answer = json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] });

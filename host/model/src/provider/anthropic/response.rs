@@ -2,17 +2,19 @@
 //!
 //! A message is an array of blocks. One event starts a block and further events extend it. Some
 //! gateways send a complete block in the start event, omit indexes and ids, or start a block before
-//! the previous block ends.
+//! the previous block ends. A start of a tool call that arrives twice starts one call.
 
 use serde_json::{Map, Value};
-use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+use wattle_graph::llm::{ToolCall, Usage};
 use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::lenient::{self, SurrogateJoiner};
 
 use crate::provider::arguments::{self, ArgumentsBuffer};
 use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
+use crate::provider::finish_reason;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize, has_content};
 use crate::provider::think_tags::StreamedText;
+use crate::provider::token_counts::TokenCounts;
 use crate::provider::turn_response::TurnResponse;
 use crate::sink::CallSink;
 
@@ -21,6 +23,15 @@ const MAX_BLOCKS: usize = 1_000;
 
 /// Fields of text, thinking and tool-use blocks that this module interprets.
 const KNOWN_FIELDS: [&str; 6] = ["type", "text", "thinking", "id", "name", "input"];
+
+/// Counts in the usage.
+const COUNTS: [&str; 5] = [
+    "/input_tokens",
+    "/output_tokens",
+    "/cache_read_input_tokens",
+    "/cache_creation_input_tokens",
+    "/output_tokens_details/thinking_tokens",
+];
 
 /// A response that is being assembled.
 pub(in crate::provider) struct AnthropicResponse<'a> {
@@ -39,7 +50,7 @@ pub(in crate::provider) struct AnthropicResponse<'a> {
     stop_reason: Option<String>,
     /// Whether output followed a stop reason.
     output_after_stop: bool,
-    usage: Option<Map<String, Value>>,
+    counts: TokenCounts,
     /// Whether usage arrived together with the stop reason or after it.
     has_final_usage: bool,
     is_ended: bool,
@@ -59,6 +70,18 @@ struct Block {
     arguments: ArgumentsBuffer,
     /// The index of the tool call in the response, once it was emitted.
     call_index: Option<usize>,
+}
+
+impl Block {
+    /// Returns whether the start event of a block repeats the start event of this tool call, of
+    /// which no arguments have arrived since.
+    fn is_repeated_by(&self, number: Option<u64>, fields: &Fields) -> bool {
+        self.kind == BlockKind::ToolUse
+            && self.index == number
+            && self.arguments.text().is_empty()
+            && !str_field(&self.fields, "id").is_empty()
+            && self.fields == *fields
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,7 +106,7 @@ impl<'a> AnthropicResponse<'a> {
             state_size: StateSize::default(),
             stop_reason: None,
             output_after_stop: false,
-            usage: None,
+            counts: TokenCounts::default(),
             has_final_usage: false,
             is_ended: false,
             has_started: false,
@@ -93,7 +116,7 @@ impl<'a> AnthropicResponse<'a> {
     /// Adds a complete message, which is an unstreamed response.
     fn push_message(&mut self, message: &Value) -> Result<(), ResponseError> {
         self.read_message(message)?;
-        self.read_stop_reason(message);
+        self.read_stop_reason(message)?;
         self.read_usage(message);
         Ok(())
     }
@@ -103,7 +126,7 @@ impl<'a> AnthropicResponse<'a> {
     fn start_message(&mut self, message: &Value) -> Result<(), ResponseError> {
         self.read_message(message)?;
         if self.total_bytes() > 0 {
-            self.read_stop_reason(message);
+            self.read_stop_reason(message)?;
         }
         self.read_usage(message);
         Ok(())
@@ -131,27 +154,28 @@ impl<'a> AnthropicResponse<'a> {
         Ok(())
     }
 
-    fn read_stop_reason(&mut self, value: &Value) {
-        if let Some(reason) = value.get("stop_reason").and_then(Value::as_str)
-            && !reason.is_empty()
-        {
+    fn read_stop_reason(&mut self, value: &Value) -> Result<(), ResponseError> {
+        let reason = value.get("stop_reason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| finish_reason::is_specified(reason)) {
+            if finish_reason::is_interrupted(reason) {
+                return Err(ResponseError::Stopped(reason.to_owned()));
+            }
             self.stop_reason = Some(reason.to_owned());
         }
+        Ok(())
     }
 
-    /// Merges token counts. A later count replaces an earlier one of the same name.
     fn read_usage(&mut self, value: &Value) {
-        if let Some(counts) = value.get("usage").and_then(Value::as_object) {
-            let told = counts.iter().filter(|(_, count)| !count.is_null());
-            let told = told.map(|(name, count)| (name.clone(), count.clone()));
-            self.usage.get_or_insert_default().extend(told);
-            self.has_final_usage |= self.stop_reason.is_some();
-        }
+        let has_counts = self.counts.merge(&value["usage"], &COUNTS);
+        self.has_final_usage |= has_counts && self.stop_reason.is_some();
     }
 
     /// Starts a block with the content of its start event.
     fn start_block(&mut self, number: Option<u64>, block: &Value) -> Result<(), ResponseError> {
         let Some(object) = block.as_object() else { return Ok(()) };
+        if self.blocks.iter().any(|block| block.is_repeated_by(number, object)) {
+            return Ok(());
+        }
         if self.blocks.len() == MAX_BLOCKS {
             return Err(ResponseError::Malformed(format!("it has more than {MAX_BLOCKS} blocks")));
         }
@@ -273,7 +297,13 @@ impl<'a> AnthropicResponse<'a> {
         let fits = |index: usize| wanted.is_none_or(|(_, kind)| self.blocks[index].kind == kind);
         // The block of this delta has not started, or has another type.
         if !known.is_some_and(fits) {
-            let Some((name, _)) = wanted else { return Ok(()) };
+            let Some((name, _)) = wanted else {
+                // Without these arguments, a tool would run with others.
+                return match str_field(delta, "partial_json") {
+                    "" => Ok(()),
+                    _ => Err(ResponseError::Malformed("it has arguments of no tool call".into())),
+                };
+            };
             let number = event.get("index").and_then(Value::as_u64);
             self.start_block(number, &serde_json::json!({ "type": name }))?;
         }
@@ -316,13 +346,13 @@ impl<'a> AnthropicResponse<'a> {
         Ok(())
     }
 
-    /// Returns whether an event has the index of a block that has not started.
+    /// Returns whether an event has the index of a block that has not started. If the last block
+    /// started without an index, the index may be that of the last block.
     fn is_unknown_index(&self, event: &Value) -> bool {
         let number = event.get("index").and_then(Value::as_u64);
         number.is_some_and(|number| {
-            let numbered = self.blocks.iter().filter_map(|block| block.index);
-            let mut numbered = numbered.peekable();
-            numbered.peek().is_some() && numbered.all(|known| known != number)
+            self.blocks.last().is_some_and(|last| last.index.is_some())
+                && self.blocks.iter().all(|block| block.index != Some(number))
         })
     }
 }
@@ -350,7 +380,7 @@ impl AnthropicResponse<'_> {
             Some("message_delta") => {
                 self.has_started = true;
                 if let Some(delta) = document.get("delta") {
-                    self.read_stop_reason(delta);
+                    self.read_stop_reason(delta)?;
                 }
                 self.read_usage(document);
                 Ok(())
@@ -438,8 +468,9 @@ impl ResponseBuilder for AnthropicResponse<'_> {
                 }
             }
         }
-        let usage = self.usage.as_ref().map(to_usage).unwrap_or_default();
-        let finish_reason = finish_reason(self.stop_reason.as_deref(), self.call_count > 0);
+        let usage = to_usage(&self.counts);
+        let finish_reason =
+            finish_reason::from_name(self.stop_reason.as_deref(), self.call_count > 0);
         TurnResponse { parts: draft.build(self.owner), finish_reason, usage, model: self.model }
     }
 }
@@ -465,33 +496,19 @@ fn str_field<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a str {
     fields.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
-    match reason {
-        Some("end_turn" | "stop_sequence" | "tool_use") | None if calls => FinishReason::ToolCalls,
-        Some("end_turn" | "stop_sequence") => FinishReason::Stop,
-        Some("max_tokens" | "model_context_window_exceeded") => FinishReason::Length,
-        Some("tool_use") => FinishReason::ToolCalls,
-        Some("refusal" | "content_filter" | "safety") => FinishReason::ContentFilter,
-        Some(other) => FinishReason::Other(other.to_owned()),
-        None => FinishReason::Other("unknown".to_owned()),
-    }
-}
-
 /// Returns the usage. Anthropic does not count tokens that were read from or written to its cache
 /// as input.
-fn to_usage(counts: &Map<String, Value>) -> Usage {
-    let count = |name: &str| counts.get(name).and_then(Value::as_u64);
-    let (cached_input_tokens, written) =
-        (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
-    let input = [count("input_tokens"), cached_input_tokens, written];
+fn to_usage(counts: &TokenCounts) -> Usage {
+    let cached_input_tokens = counts.get("/cache_read_input_tokens");
+    let written = counts.get("/cache_creation_input_tokens");
+    let input = [counts.get("/input_tokens"), cached_input_tokens, written];
     let is_told = input.iter().any(Option::is_some);
     let input = input.into_iter().flatten().fold(0, u64::saturating_add);
-    let thinking = counts.get("output_tokens_details").and_then(|it| it.get("thinking_tokens"));
     Usage {
         input_tokens: is_told.then_some(input),
-        output_tokens: count("output_tokens"),
+        output_tokens: counts.get("/output_tokens"),
         cached_input_tokens,
-        reasoning_tokens: thinking.and_then(Value::as_u64),
+        reasoning_tokens: counts.get("/output_tokens_details/thinking_tokens"),
     }
 }
 

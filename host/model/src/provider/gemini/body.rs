@@ -9,19 +9,13 @@ use crate::chat::{Chat, ChatMessage, ImageData, MessageImage, UserPart};
 use crate::provider::names;
 use crate::provider::provider_state::{SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
+use crate::provider::thought_signature;
 use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
-
-/// The signature that Gemini 3 accepts for a tool call that another model made, or that was
-/// modified. Source: "Thought signatures" of the Gemini API's documentation.
-const PLACEHOLDER_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Prefixes of models that do not reason and reject `thinkingConfig`. Source: "Gemini thinking" of
 /// the Gemini API's documentation.
 const NON_REASONING_MODELS: [&str; 4] = ["gemini-1", "gemini-2.0", "gemma", "learnlm"];
-
-/// Prefixes of models that need no signatures.
-const UNSIGNED_MODELS: [&str; 2] = ["gemini-1", "gemini-2"];
 
 /// Returns the body of a request. Settings of the request override those of the route.
 pub(super) fn build(
@@ -77,7 +71,7 @@ struct CalledTool<'a> {
 }
 
 fn contents(chat: &Chat<'_>, owner: &StateOwner, model: &str) -> Value {
-    let wants_signatures = !UNSIGNED_MODELS.iter().any(|old| model.starts_with(old));
+    let wants_signatures = thought_signature::is_needed(model);
     let mut contents = Vec::new();
     let mut asked: HashMap<String, CalledTool<'_>> = HashMap::new();
     for turn in &chat.messages {
@@ -171,7 +165,7 @@ fn assistant_parts<'a>(
                 let mut part = merge_fields(json!({ "functionCall": request }), fields);
                 // Only the first call of a turn has a signature.
                 if wants_signatures && is_first && part.get("thoughtSignature").is_none() {
-                    part["thoughtSignature"] = json!(PLACEHOLDER_SIGNATURE);
+                    part["thoughtSignature"] = json!(thought_signature::PLACEHOLDER);
                 }
                 is_first = false;
                 written.push(part);

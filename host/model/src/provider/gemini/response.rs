@@ -10,14 +10,24 @@ use wattle_run::json::lenient::SurrogateJoiner;
 
 use crate::provider::arguments;
 use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
+use crate::provider::finish_reason;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize, has_content};
 use crate::provider::think_tags::StreamedText;
+use crate::provider::token_counts::TokenCounts;
 use crate::provider::turn_response::TurnResponse;
 use crate::sink::CallSink;
 
 /// Fields of a part that this module interprets. All others are provider state, such as
 /// `thoughtSignature`.
 const KNOWN_FIELDS: [&str; 3] = ["text", "thought", "functionCall"];
+
+/// Counts in the usage.
+const COUNTS: [&str; 4] = [
+    "/promptTokenCount",
+    "/candidatesTokenCount",
+    "/thoughtsTokenCount",
+    "/cachedContentTokenCount",
+];
 
 /// Maximum parts of one response.
 const MAX_PARTS: usize = 100_000;
@@ -45,7 +55,7 @@ pub(in crate::provider) struct GeminiResponse<'a> {
     output_after_finish: bool,
     /// Whether the prompt was blocked.
     is_prompt_blocked: bool,
-    usage: Option<Usage>,
+    counts: TokenCounts,
     has_started: bool,
 }
 
@@ -67,7 +77,7 @@ impl<'a> GeminiResponse<'a> {
             finish_reason: None,
             output_after_finish: false,
             is_prompt_blocked: false,
-            usage: None,
+            counts: TokenCounts::default(),
             has_started: false,
         }
     }
@@ -149,17 +159,22 @@ impl<'a> GeminiResponse<'a> {
             id => id.to_owned(),
         };
         let arguments = arguments::from_json(call.get("args"), &self.arguments);
-        let shown = match &arguments {
+        let call = ToolCall { id, name, arguments };
+        // A call that arrives twice, with the id that the service sent, is one call.
+        if self.message.has_call(&call) {
+            return;
+        }
+        let shown = match &call.arguments {
             Value::String(text) => text.clone(),
             arguments => arguments.to_string(),
         };
-        self.message_bytes += id.len() + name.len() + shown.len();
+        self.message_bytes += call.id.len() + call.name.len() + shown.len();
         // A call without a name cannot be emitted.
-        if !name.is_empty() {
-            self.sink.emit_call(self.call_count, &id, &name, &shown);
+        if !call.name.is_empty() {
+            self.sink.emit_call(self.call_count, &call.id, &call.name, &shown);
         }
         self.call_count += 1;
-        self.message.push_call(ToolCall { id, name, arguments }, fields);
+        self.message.push_call(call, fields);
     }
 }
 
@@ -169,10 +184,9 @@ impl ResponseBuilder for GeminiResponse<'_> {
         if let Some(model) = document["modelVersion"].as_str().filter(|model| !model.is_empty()) {
             model.clone_into(&mut self.model);
         }
-        if let Some(told) = document.get("usageMetadata").filter(|usage| usage.is_object()) {
-            self.usage = Some(to_usage(told));
-        }
-        if document["promptFeedback"]["blockReason"].as_str().is_some_and(is_specified) {
+        self.counts.merge(&document["usageMetadata"], &COUNTS);
+        let block_reason = document["promptFeedback"]["blockReason"].as_str();
+        if block_reason.is_some_and(finish_reason::is_specified) {
             self.is_prompt_blocked = true;
             self.has_started = true;
         }
@@ -188,7 +202,10 @@ impl ResponseBuilder for GeminiResponse<'_> {
         }
         self.output_after_finish |= was_finished && self.output_bytes() > said;
         let reason = candidate.get("finishReason").and_then(Value::as_str);
-        if let Some(reason) = reason.filter(|reason| is_specified(reason)) {
+        if let Some(reason) = reason.filter(|reason| finish_reason::is_specified(reason)) {
+            if finish_reason::is_interrupted(reason) {
+                return Err(ResponseError::Stopped(reason.to_owned()));
+            }
             reason.clone_into(self.finish_reason.get_or_insert_default());
         }
         Ok(())
@@ -219,9 +236,9 @@ impl ResponseBuilder for GeminiResponse<'_> {
         let finish_reason = if self.is_prompt_blocked {
             FinishReason::ContentFilter
         } else {
-            finish_reason(self.finish_reason.as_deref(), self.call_count > 0)
+            finish_reason::from_name(self.finish_reason.as_deref(), self.call_count > 0)
         };
-        let usage = self.usage.unwrap_or_default();
+        let usage = to_usage(&self.counts);
         TurnResponse {
             parts: self.message.build(self.owner),
             finish_reason,
@@ -231,47 +248,19 @@ impl ResponseBuilder for GeminiResponse<'_> {
     }
 }
 
-/// Returns whether a finish reason is specified. The default value of each enum of the API ends
-/// with `_UNSPECIFIED`. Gateways send such a value with every chunk.
-fn is_specified(reason: &str) -> bool {
-    !reason.is_empty() && !reason.ends_with("_UNSPECIFIED")
-}
-
-/// Returns the finish reason. Gemini also sends `STOP` for tool calls.
-fn finish_reason(reason: Option<&str>, calls: bool) -> FinishReason {
-    match reason {
-        Some("STOP" | "FUNCTION_CALL") | None if calls => FinishReason::ToolCalls,
-        Some("STOP") => FinishReason::Stop,
-        Some("MAX_TOKENS") => FinishReason::Length,
-        Some(
-            "SAFETY"
-            | "RECITATION"
-            | "LANGUAGE"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "MODEL_ARMOR",
-        ) => FinishReason::ContentFilter,
-        Some(other) => FinishReason::Other(other.to_owned()),
-        None => FinishReason::Other("unknown".to_owned()),
-    }
-}
-
-fn to_usage(told: &Value) -> Usage {
-    let count = |field: &str| told.get(field).and_then(Value::as_u64);
-    let reasoning_tokens = count("thoughtsTokenCount");
-    let output_tokens = match (count("candidatesTokenCount"), reasoning_tokens) {
+/// Returns the usage. Gemini does not count tokens of reasoning as output.
+fn to_usage(counts: &TokenCounts) -> Usage {
+    let reasoning_tokens = counts.get("/thoughtsTokenCount");
+    let output_tokens = match (counts.get("/candidatesTokenCount"), reasoning_tokens) {
         (None, None) => None,
         (answer, reasoning_tokens) => {
             Some(answer.unwrap_or(0).saturating_add(reasoning_tokens.unwrap_or(0)))
         }
     };
     Usage {
-        input_tokens: count("promptTokenCount"),
+        input_tokens: counts.get("/promptTokenCount"),
         output_tokens,
-        cached_input_tokens: count("cachedContentTokenCount"),
+        cached_input_tokens: counts.get("/cachedContentTokenCount"),
         reasoning_tokens,
     }
 }
@@ -316,9 +305,11 @@ mod tests {
             stop(json!({ "text": "One, " })),
             stop(json!({ "text": "two." })),
             json!({ "usageMetadata": { "promptTokenCount": 3, "candidatesTokenCount": 4 } }),
+            json!({ "usageMetadata": { "promptTokenCount": 3, "thoughtsTokenCount": "2" } }),
+            json!({ "usageMetadata": {} }),
         ]);
         assert_eq!(reply.parts, [Part::Text("One, two.".into())]);
-        assert_eq!((reply.finish_reason, reply.usage.output_tokens), (FinishReason::Stop, Some(4)));
+        assert_eq!((reply.finish_reason, reply.usage.output_tokens), (FinishReason::Stop, Some(6)));
     }
 
     #[test]
@@ -364,22 +355,6 @@ mod tests {
             let taken = (0..5).try_for_each(|_| builder.push(&piece(part.clone())));
             assert!(matches!(taken, Err(ResponseError::Malformed(_))), "{taken:?}");
             assert!(builder.total_bytes() > 4 << 20);
-        }
-    }
-
-    #[test]
-    fn finish_reasons_are_mapped() {
-        for (reason, calls, expected) in [
-            ("FUNCTION_CALL", true, FinishReason::ToolCalls),
-            ("SAFETY", false, FinishReason::ContentFilter),
-            ("MAX_TOKENS", true, FinishReason::Length),
-            (
-                "MALFORMED_FUNCTION_CALL",
-                false,
-                FinishReason::Other("MALFORMED_FUNCTION_CALL".into()),
-            ),
-        ] {
-            assert_eq!(finish_reason(Some(reason), calls), expected);
         }
     }
 }

@@ -5,13 +5,17 @@ use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolRe
 
 use crate::chat::{Chat, ChatMessage, UserPart};
 use crate::provider::names;
-use crate::provider::provider_state::{SentMessage, SentPart, StateOwner, merge_fields};
+use crate::provider::provider_state::{Fields, SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
+use crate::provider::thought_signature;
 use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
 /// Prefixes of the models that expect `max_completion_tokens` instead of `max_tokens`.
 const MAX_COMPLETION_TOKENS_MODELS: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
+
+/// The field in which Google's endpoint for the format sends and expects signatures.
+const SIGNED_FIELD: &str = "extra_content";
 
 /// Returns the body of a request. Settings of the request override those of the route.
 pub(super) fn build(
@@ -24,7 +28,7 @@ pub(super) fn build(
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
-    body.insert("messages".into(), messages(ask.chat, owner));
+    body.insert("messages".into(), messages(ask.chat, owner, model));
     body.insert("stream".into(), json!(stream));
     let longest = if MAX_COMPLETION_TOKENS_MODELS.iter().any(|name| model.starts_with(name)) {
         "max_completion_tokens"
@@ -53,11 +57,14 @@ pub(super) fn build(
     Value::Object(body)
 }
 
-fn messages(chat: &Chat<'_>, owner: &StateOwner) -> Value {
+fn messages(chat: &Chat<'_>, owner: &StateOwner, model: &str) -> Value {
+    let wants_signatures = thought_signature::is_needed_in_openai_format(model);
     let message = |turn: &ChatMessage<'_>| match turn {
         ChatMessage::System(text) => vec![json!({ "role": "system", "content": text })],
         ChatMessage::User(parts) => vec![json!({ "role": "user", "content": user_content(parts) })],
-        ChatMessage::Assistant(parts) => vec![assistant_message(parts, owner)],
+        ChatMessage::Assistant(parts) => {
+            vec![assistant_message(parts, owner, wants_signatures)]
+        }
         ChatMessage::Results(results) => results.iter().map(|result| tool_result(result)).collect(),
     };
     chat.messages.iter().flat_map(message).collect()
@@ -82,11 +89,12 @@ fn user_content(parts: &[UserPart<'_>]) -> Value {
 
 /// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects
 /// calls without reasoning, and other services do not know the field.
-fn assistant_message(parts: &[Part], owner: &StateOwner) -> Value {
+fn assistant_message(parts: &[Part], owner: &StateOwner, wants_signatures: bool) -> Value {
     let said = SentMessage::new(parts, owner);
     let mut calls = Vec::new();
     let mut reasoning = String::new();
     let text = said.text();
+    let may_add_signature = wants_signatures && !has_gateway_state(&said.fields);
     for piece in said.parts {
         match piece {
             SentPart::Call(call, fields) => {
@@ -95,7 +103,13 @@ fn assistant_message(parts: &[Part], owner: &StateOwner) -> Value {
                     "id": call.id, "type": "function",
                     "function": { "name": names::tool_name(&call.name), "arguments": arguments },
                 });
-                calls.push(merge_fields(request, fields));
+                let may_add_signature = may_add_signature && !has_gateway_state(&fields);
+                let mut request = merge_fields(request, fields);
+                // Only the first call of a turn has a signature.
+                if may_add_signature && calls.is_empty() {
+                    request = merge_fields(request, placeholder_signature());
+                }
+                calls.push(request);
             }
             SentPart::Reasoning(text, _) => reasoning.push_str(text),
             SentPart::Text(..) | SentPart::Opaque(_) => {}
@@ -113,6 +127,22 @@ fn assistant_message(parts: &[Part], owner: &StateOwner) -> Value {
         message["reasoning_content"] = reasoning.into();
     }
     merge_fields(message, said.fields)
+}
+
+/// Returns whether the state of a message or of a call has fields of a gateway, which then has its
+/// own place for signatures: `thinking_blocks` of Envoy, `provider_specific_fields` of LiteLLM,
+/// `reasoning_details` of OpenRouter.
+fn has_gateway_state(fields: &Fields) -> bool {
+    fields.keys().any(|name| name != SIGNED_FIELD)
+}
+
+/// Returns the fields of a call with the placeholder of a signature, in the place that Google's
+/// endpoint for the format has for signatures.
+fn placeholder_signature() -> Fields {
+    let signature = json!({ "google": { "thought_signature": thought_signature::PLACEHOLDER } });
+    let mut fields = Fields::new();
+    fields.insert(SIGNED_FIELD.to_owned(), signature);
+    fields
 }
 
 /// Returns a tool result. The format has no flag for a failed tool, so the text starts with

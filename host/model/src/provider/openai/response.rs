@@ -14,10 +14,12 @@ use wattle_graph::llm::{FinishReason, Usage};
 use wattle_run::json::lenient::SurrogateJoiner;
 
 use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
+use crate::provider::finish_reason;
 use crate::provider::openai::extra_fields;
 use crate::provider::openai::tool_calls::ToolCalls;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize};
 use crate::provider::think_tags::StreamedText;
+use crate::provider::token_counts::TokenCounts;
 use crate::provider::turn_response::TurnResponse;
 use crate::sink::CallSink;
 
@@ -31,6 +33,19 @@ const KNOWN_FIELDS: [&str; 8] = [
     "reasoning",
     "refusal",
     "annotations",
+];
+
+/// Counts in the usage. Gateways in front of other formats send `input_tokens` and `output_tokens`,
+/// DeepSeek `prompt_cache_hit_tokens` and Moonshot `cached_tokens`.
+const COUNTS: [&str; 8] = [
+    "/prompt_tokens",
+    "/input_tokens",
+    "/completion_tokens",
+    "/output_tokens",
+    "/prompt_tokens_details/cached_tokens",
+    "/prompt_cache_hit_tokens",
+    "/cached_tokens",
+    "/completion_tokens_details/reasoning_tokens",
 ];
 
 /// A response that is being assembled.
@@ -54,7 +69,7 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
     output_after_finish: bool,
     /// Whether the chunk with the finish reason also had output.
     finish_with_output: bool,
-    usage: Option<Usage>,
+    counts: TokenCounts,
     /// Whether any part of a completion was seen, even an empty one.
     has_started: bool,
 }
@@ -76,7 +91,7 @@ impl<'a> OpenAiResponse<'a> {
             finish_reason: None,
             output_after_finish: false,
             finish_with_output: false,
-            usage: None,
+            counts: TokenCounts::default(),
             has_started: false,
         }
     }
@@ -159,15 +174,10 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         {
             model.clone_into(&mut self.model);
         }
-        // Some services send an object without counts together with the real usage, or after it.
         let choice = &chunk["choices"][0];
         // Moonshot sends the usage within the choice, Groq in its field `x_groq`.
-        let mut told = [&chunk["usage"], &choice["usage"], &chunk["x_groq"]["usage"]]
-            .into_iter()
-            .filter(|told| told.is_object())
-            .map(to_usage);
-        if let Some(usage) = told.find(|usage| *usage != Usage::default()) {
-            self.usage = Some(usage);
+        for usage in [&chunk["usage"], &choice["usage"], &chunk["x_groq"]["usage"]] {
+            self.counts.merge(usage, &COUNTS);
         }
         if !choice.is_object() {
             return Ok(());
@@ -179,14 +189,12 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         if let Some(delta) = delta.or_else(|| choice.get("message")) {
             self.push_delta(delta).map_err(ResponseError::Malformed)?;
         }
-        match choice.get("finish_reason").and_then(Value::as_str) {
-            // DeepSeek sends `insufficient_system_resource` when it has no capacity. Some routers
-            // send `error` for any error.
-            Some(reason @ ("insufficient_system_resource" | "error")) => {
+        let reason = choice.get("finish_reason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| finish_reason::is_specified(reason)) {
+            if finish_reason::is_interrupted(reason) {
                 return Err(ResponseError::Stopped(reason.to_owned()));
             }
-            Some(reason) if !reason.is_empty() => self.finish_reason = Some(reason.to_owned()),
-            _ => {}
+            self.finish_reason = Some(reason.to_owned());
         }
         if self.output_bytes() > said {
             self.output_after_finish |= was_finished;
@@ -197,7 +205,7 @@ impl ResponseBuilder for OpenAiResponse<'_> {
     }
 
     fn progress(&self) -> Progress {
-        match (&self.finish_reason, &self.usage) {
+        match (&self.finish_reason, self.counts.is_empty()) {
             // Before any output, the finish reason may be that of a service that sends one with
             // every chunk, or the end of an empty completion. In both cases the reader waits for
             // the end of the stream.
@@ -205,8 +213,8 @@ impl ResponseBuilder for OpenAiResponse<'_> {
                 Progress::FinishIgnored
             }
             (Some(_), _) if self.finish_with_output => Progress::MaybeFinished,
-            (Some(_), Some(_)) => Progress::UsageReceived,
-            (Some(_), None) => Progress::Finished,
+            (Some(_), false) => Progress::UsageReceived,
+            (Some(_), true) => Progress::Finished,
             (None, _) if self.has_started => Progress::Started,
             (None, _) => Progress::Nothing,
         }
@@ -220,14 +228,17 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         self.output.push_text(self.text.finish(), self.sink);
         self.output.flush(self.sink);
         self.output.push_reasoning(self.reasoning.finish(), self.sink);
-        let finish_reason =
-            finish_reason(self.finish_reason.as_deref(), !self.calls.is_empty(), self.has_refusal);
+        let finish_reason = if self.has_refusal {
+            FinishReason::ContentFilter
+        } else {
+            finish_reason::from_name(self.finish_reason.as_deref(), !self.calls.is_empty())
+        };
         let mut draft = MessageBuilder::default();
         draft.fields = self.fields;
         draft.push_reasoning(&self.output.reasoning, Fields::new());
         draft.push_text(&self.output.text, Fields::new());
         self.calls.move_into(&mut draft, self.sink);
-        let usage = self.usage.unwrap_or_default();
+        let usage = to_usage(&self.counts);
         TurnResponse { parts: draft.build(self.owner), finish_reason, usage, model: self.model }
     }
 }
@@ -244,30 +255,16 @@ fn array_items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-fn finish_reason(reason: Option<&str>, calls: bool, refused: bool) -> FinishReason {
-    match reason {
-        _ if refused => FinishReason::ContentFilter,
-        // Some services also send `stop` for tool calls.
-        Some("stop" | "eos" | "end_turn") | None if calls => FinishReason::ToolCalls,
-        Some("stop" | "eos" | "end_turn") => FinishReason::Stop,
-        Some("length" | "max_tokens") => FinishReason::Length,
-        Some("tool_calls" | "function_call") => FinishReason::ToolCalls,
-        Some("content_filter" | "refusal" | "safety") => FinishReason::ContentFilter,
-        Some(other) => FinishReason::Other(other.to_owned()),
-        None => FinishReason::Other("unknown".to_owned()),
-    }
-}
-
-fn to_usage(told: &Value) -> Usage {
-    let count = |field: &str| told.pointer(field).and_then(Value::as_u64);
+fn to_usage(counts: &TokenCounts) -> Usage {
     Usage {
-        input_tokens: count("/prompt_tokens"),
-        output_tokens: count("/completion_tokens"),
-        cached_input_tokens: count("/prompt_tokens_details/cached_tokens")
-            // DeepSeek and Moonshot use these names.
-            .or_else(|| count("/prompt_cache_hit_tokens"))
-            .or_else(|| count("/cached_tokens")),
-        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
+        input_tokens: counts.largest(&["/prompt_tokens", "/input_tokens"]),
+        output_tokens: counts.largest(&["/completion_tokens", "/output_tokens"]),
+        cached_input_tokens: counts.largest(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+            "/cached_tokens",
+        ]),
+        reasoning_tokens: counts.get("/completion_tokens_details/reasoning_tokens"),
     }
 }
 
@@ -414,6 +411,20 @@ mod tests {
     }
 
     #[test]
+    fn usage_in_several_chunks_is_merged() {
+        let usage = |counts: Value| json!({ "choices": [], "usage": counts });
+        let reply = read(&[
+            usage(json!({ "prompt_tokens": "7", "completion_tokens": 0 })),
+            delta(json!({ "content": "a" })),
+            end("stop"),
+            usage(json!({ "completion_tokens": 2.0, "prompt_tokens_details": null })),
+            usage(json!({ "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0 })),
+        ]);
+        let usage = reply.unwrap().usage;
+        assert_eq!((usage.input_tokens, usage.output_tokens), (Some(7), Some(2)));
+    }
+
+    #[test]
     fn finish_reason_determines_the_progress() {
         let words = delta(json!({ "content": "a" }));
         let mut last = words.clone();
@@ -450,8 +461,9 @@ mod tests {
     fn service_that_stops_early_is_an_error() {
         let error = json!({ "error": { "message": "busy", "type": "server_error" } });
         assert_eq!(read(std::slice::from_ref(&error)).unwrap_err(), ResponseError::Reported(error));
-        let gave_up =
-            read(&[delta(json!({ "content": "a" })), end("insufficient_system_resource")]);
-        assert!(matches!(gave_up, Err(ResponseError::Stopped(_))));
+        for reason in ["insufficient_system_resource", "network_error", "ABORT"] {
+            let gave_up = read(&[delta(json!({ "content": "a" })), end(reason)]);
+            assert_eq!(gave_up.unwrap_err(), ResponseError::Stopped(reason.to_owned()));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In the format, each fragment has the index of its call. Services deviate: they send no index,
 //! the same index for all calls, complete calls, alternating fragments of two calls, or ids that
-//! come late or differ in each fragment.
+//! come late or differ in each fragment. A complete call that arrives twice is one call.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::ToolCall;
@@ -68,6 +68,18 @@ impl<'a> CallFragment<'a> {
         }
     }
 
+    /// Returns whether this fragment is the whole of `call` once more, with the same id, index, name
+    /// and arguments.
+    fn repeats(&self, call: &PartialCall) -> bool {
+        self.id.is_some()
+            && self.id == call.sent_id.as_deref()
+            && self.index == call.index
+            && self.name == Some(call.name.as_str())
+            && call.nesting.is_closed()
+            && !self.arguments.trim().is_empty()
+            && self.arguments.trim_start() == call.arguments.text()
+    }
+
     /// Returns whether this fragment starts another call although `find_call` matched it to `call`.
     /// A fragment with another name, or with further arguments, starts another call if the
     /// arguments of `call` are complete. A fragment with another name and another id also does if
@@ -109,6 +121,9 @@ impl ToolCalls {
         own: &mut StateSize,
     ) -> Result<(), String> {
         let piece = CallFragment::parse(document);
+        if self.calls.iter().any(|call| piece.repeats(call)) {
+            return Ok(());
+        }
         let index = match self.find_call(&piece) {
             Some(index) => index,
             None if self.calls.len() == MAX_CALLS => {
@@ -437,6 +452,25 @@ mod tests {
             piece(json!(0), none.clone(), none.clone(), json!("{}")),
         ];
         assert_eq!(read(&pieces), [call("x", "get_", json!({}))]);
+    }
+
+    #[test]
+    fn a_complete_call_that_arrives_twice_is_one_call() {
+        let none = Value::Null;
+        let whole = piece(json!(0), json!("x"), json!("add"), json!("{\"a\": 1}"));
+        let one = [call("x", "add", json!({"a": 1}))];
+        assert_eq!(read(&[whole.clone(), whole.clone()]), one, "in one piece");
+        let begun = [
+            piece(json!(0), json!("x"), json!("add"), json!("{\"a\":")),
+            piece(json!(0), none.clone(), none.clone(), json!(" 1}")),
+            whole.clone(),
+        ];
+        assert_eq!(read(&begun), one, "after its fragments");
+        let other = piece(json!(0), json!("x"), json!("add"), json!("{\"a\": 2}"));
+        let two = [call("x", "add", json!({"a": 1})), call("x", "add", json!({"a": 2}))];
+        assert_eq!(read(&[whole.clone(), other]), two, "other arguments");
+        let unnamed = piece(json!(0), none, json!("add"), json!("{\"a\": 1}"));
+        assert_eq!(read(&[unnamed.clone(), unnamed]).len(), 2, "without an id");
     }
 
     #[test]
