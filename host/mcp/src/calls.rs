@@ -8,7 +8,8 @@
 //! have sent waits until only one of these calls is left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, ClientRequest,
@@ -20,12 +21,19 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wattle_graph::elicitation::ElicitedQuestion;
+use wattle_run::blocking::block_in_place_in_turn;
+use wattle_run::meter::WorkOwner;
 
 use crate::permit::SendPermit;
 use crate::tool_result;
+use crate::unreadable::{MessageLimit, UnreadableMessage};
 
 /// The reason in the `notifications/cancelled` message.
 const CANCEL_REASON: &str = "the caller no longer waits for the result";
+
+/// Maximum bytes of the tools that a session over HTTP lists. `rmcp` keeps the schema of each name
+/// that a session has listed, and a server may change the names with every list.
+pub(crate) const MAX_LISTED_BYTES: u64 = 16 << 20;
 
 /// The answer to an elicitation, and the condition under which the answer may be sent.
 #[derive(Debug)]
@@ -59,6 +67,10 @@ struct CallsShared {
     changed: Notify,
     /// Cancelled when the connection to the server is lost.
     connection_lost: CancellationToken,
+    /// The message that the host could not read and that ended the session.
+    unreadable_message: OnceLock<UnreadableMessage>,
+    /// Bytes of the tools that the session has listed over HTTP.
+    listed_bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -156,6 +168,28 @@ impl Calls {
     /// Returns the token that is cancelled when the connection to the server is lost.
     pub(crate) fn connection_lost(&self) -> &CancellationToken {
         &self.0.connection_lost
+    }
+
+    /// Ends the session because of a message that exceeds a limit.
+    pub(crate) fn end_session(&self, limit: MessageLimit) {
+        let is_of_only_call = self.lock().calls.len() == 1;
+        self.0.unreadable_message.set(UnreadableMessage { limit, is_of_only_call }).ok();
+        self.0.connection_lost.cancel();
+    }
+
+    /// Returns the message that the host could not read, if it ended the session.
+    pub(crate) fn unreadable_message(&self) -> Option<UnreadableMessage> {
+        self.0.unreadable_message.get().copied()
+    }
+
+    /// Counts the bytes of listed tools.
+    pub(crate) fn count_listed(&self, bytes: u64) {
+        self.0.listed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns true if the session has listed more than [`MAX_LISTED_BYTES`].
+    pub(crate) fn has_listed_too_much(&self) -> bool {
+        self.0.listed_bytes.load(Ordering::Relaxed) > MAX_LISTED_BYTES
     }
 
     /// Registers a call. Returns its entry and the receiver of its elicitations.
@@ -281,12 +315,14 @@ pub(crate) struct CallRegistration {
 
 impl CallRegistration {
     /// Sends the call and waits for its result. The permit reaches the transport as an extension of
-    /// the request, which `rmcp` passes on. Dropping the future cancels the call.
+    /// the request, which `rmcp` passes on. Long work on the result counts for `owner`.
+    /// Dropping the future cancels the call.
     pub(crate) async fn call(
         mut self,
         peer: &Peer<RoleClient>,
         parameters: CallToolRequestParams,
         permit: SendPermit,
+        owner: WorkOwner,
     ) -> Result<CallToolResponse, ServiceError> {
         let mut request = CallToolRequest::new(parameters);
         request.extensions.insert(permit);
@@ -304,9 +340,12 @@ impl CallRegistration {
             ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
             ServerResult::InputRequiredResult(asked) => Ok(CallToolResponse::InputRequired(asked)),
             ServerResult::CreateTaskResult(task) => Ok(CallToolResponse::Task(task)),
-            other => tool_result::from_undefined_result(&other)
-                .map(CallToolResponse::Complete)
-                .ok_or(ServiceError::UnexpectedResponse),
+            other => {
+                let is_long = tool_result::is_long_undefined(&other);
+                let convert = move || tool_result::from_undefined_result(&other);
+                let converted = block_in_place_in_turn(owner, is_long, convert).await;
+                converted.map(CallToolResponse::Complete).ok_or(ServiceError::UnexpectedResponse)
+            }
         }
     }
 

@@ -16,7 +16,9 @@ use rmcp::model::{
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
+use tracing::Level;
 use wattle_graph::elicitation::ElicitedQuestion;
+use wattle_run::meter::WorkOwner;
 
 use crate::calls::{Calls, ElicitationAnswer};
 use crate::elicitation::{ELICITATION_METHOD, form_question};
@@ -82,21 +84,24 @@ impl Client {
         &self.calls
     }
 
+    /// Returns the owner of work to which the work on messages of the server is counted.
+    pub(crate) fn work_owner(&self) -> WorkOwner {
+        self.sanitizer.work_owner()
+    }
+
     /// Refuses a request for a feature that this host does not offer. An invented result is not an
     /// option, because the server would take it for the decision of a person.
     fn refuse_feature(&self, what: &str) -> ErrorData {
-        tracing::warn!(
-            server = self.sanitizer.server_name(),
-            "an MCP server asks for {what}, which this host does not offer"
-        );
+        let line = format!("an MCP server asks for {what}, which this host does not offer");
+        self.sanitizer.log(Level::WARN, &line);
         let message = format!("this client does not offer {what}");
         ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
     }
 
     /// Refuses an elicitation.
     fn refuse_elicitation(&self, reason: &str) -> ErrorData {
-        let server = self.sanitizer.server_name();
-        tracing::warn!(server, "an elicitation of an MCP server is refused: {reason}");
+        let line = format!("an elicitation of an MCP server is refused: {reason}");
+        self.sanitizer.log(Level::WARN, &line);
         ErrorData::internal_error(format!("this client refuses the elicitation: {reason}"), None)
     }
 
@@ -189,15 +194,14 @@ impl ClientHandler for Client {
         said: LoggingMessageNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let text = match &said.data {
-            serde_json::Value::String(text) => self.sanitizer.quote(text),
-            other => self.sanitizer.quote(&other.to_string()),
+        let level = match said.level {
+            LoggingLevel::Debug => Level::DEBUG,
+            LoggingLevel::Info | LoggingLevel::Notice => Level::INFO,
+            _ => Level::WARN,
         };
-        let server = self.sanitizer.server_name();
-        match said.level {
-            LoggingLevel::Debug => tracing::debug!(server, "{text}"),
-            LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(server, "{text}"),
-            _ => tracing::warn!(server, "{text}"),
+        match &said.data {
+            serde_json::Value::String(text) => self.sanitizer.log(level, text),
+            other => self.sanitizer.log(level, &other.to_string()),
         }
     }
 

@@ -2,19 +2,23 @@
 
 mod guarded_resolver;
 mod http;
+mod server_requests;
 mod stdio;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
-use rmcp::service::RunningService;
+use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use wattle_graph::failure::{Failure, code};
 
 use crate::client::Client;
 use crate::config::{AddressPolicy, ServerConfig, StdioConfig, TransportConfig};
+use crate::connect::server_requests::BoundedRequests;
+use crate::connect::stdio::StdioTransport;
 use crate::error::ConfigError;
 use crate::failure;
 use crate::normalize::Normalizer;
@@ -106,9 +110,7 @@ impl Connector {
         client: Client,
     ) -> Result<Session, Failure> {
         if !self.needs_handshake.load(Ordering::Relaxed) {
-            let transport =
-                http.transport(server, self.normalizer.clone(), client.calls().clone())?;
-            let probed = client.clone().serve_with_lifecycle(transport, lifecycle_mode()).await;
+            let probed = self.open_http(server, http, client.clone(), lifecycle_mode()).await?;
             let error = match probed {
                 Ok(session) => return Ok(session),
                 Err(error) => error,
@@ -119,9 +121,29 @@ impl Connector {
             }
             tracing::debug!(server, %failure, "falling back to a handshake over HTTP");
         }
-        let transport = http.transport(server, self.normalizer.clone(), client.calls().clone())?;
-        let session = client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
+        let session = self.open_http(server, http, client, ClientLifecycleMode::Initialize).await?;
         session.map_err(|error| failure::connect_failure(self.sanitizer(), &error))
+    }
+
+    /// Opens a session over HTTP in one mode. If the caller drops the future, all requests of the
+    /// session end.
+    async fn open_http(
+        &self,
+        server: &str,
+        http: &HttpTransport,
+        client: Client,
+        mode: ClientLifecycleMode,
+    ) -> Result<Result<Session, ClientInitializeError>, Failure> {
+        let (normalizer, calls) = (self.normalizer.clone(), client.calls().clone());
+        let abandoned = CancellationToken::new();
+        let guard = abandoned.clone().drop_guard();
+        let transport = http.transport(server, normalizer.clone(), calls, abandoned)?;
+        let transport = BoundedRequests::new(transport, normalizer);
+        let opened = client.serve_with_lifecycle(transport, mode).await;
+        if opened.is_ok() {
+            guard.disarm();
+        }
+        Ok(opened)
     }
 
     /// Starts a process and opens a session. If the process exits or does not respond to the first
@@ -135,7 +157,7 @@ impl Connector {
     ) -> Result<Session, Failure> {
         if !self.needs_handshake.load(Ordering::Relaxed) {
             let client = client.for_new_session();
-            let program = stdio::spawn(server, command, self.normalizer.clone(), client.calls())?;
+            let program = self.spawn(server, command, &client)?;
             let probed = client.serve_with_lifecycle(program, lifecycle_mode());
             match timeout(self.probe_timeout, probed).await {
                 Ok(Ok(session)) => return Ok(session),
@@ -151,12 +173,24 @@ impl Connector {
                 }
             }
         }
-        let program = stdio::spawn(server, command, self.normalizer.clone(), client.calls())?;
+        let program = self.spawn(server, command, &client)?;
         let session = client.serve_with_lifecycle(program, ClientLifecycleMode::Initialize).await;
         let session =
             session.map_err(|error| failure::connect_failure(self.sanitizer(), &error))?;
         self.needs_handshake.store(true, Ordering::Relaxed);
         Ok(session)
+    }
+
+    /// Starts a process.
+    fn spawn(
+        &self,
+        server: &str,
+        command: &StdioConfig,
+        client: &Client,
+    ) -> Result<BoundedRequests<StdioTransport>, Failure> {
+        let normalizer = self.normalizer.clone();
+        let program = stdio::spawn(server, command, normalizer.clone(), client.calls())?;
+        Ok(BoundedRequests::new(program, normalizer))
     }
 }
 

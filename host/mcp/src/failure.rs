@@ -17,6 +17,7 @@ use wattle_run::limit::JSON_DEPTH;
 use crate::connect::BlockedAddress;
 use crate::permit::UnsentReason;
 use crate::sanitizer::Sanitizer;
+use crate::unreadable::MessageLimit;
 
 /// HTTP status of a rate limit.
 const TOO_MANY_REQUESTS: u16 = 429;
@@ -176,6 +177,21 @@ pub(crate) fn is_state_stale(error: &ServiceError) -> bool {
 pub(crate) fn exceeding_response(exceeded: JsonLimit) -> ErrorData {
     let details = exceeded.to_failure("the response", "request less").details;
     ErrorData::new(RESPONSE_EXCEEDS_LIMIT, format!("{exceeded}; request less"), details)
+}
+
+/// Returns the failure of a request whose response exceeds a limit and has ended the session. The
+/// server has executed the request.
+pub(crate) fn unreadable_response(
+    sanitizer: &Sanitizer,
+    subject: &str,
+    limit: MessageLimit,
+) -> Failure {
+    match limit {
+        MessageLimit::Bytes(allowed) => too_large(sanitizer.server_name(), allowed),
+        MessageLimit::Json(exceeded) => {
+            rpc_failure(sanitizer, subject, &exceeding_response(exceeded))
+        }
+    }
 }
 
 /// Returns the failure for a JSON-RPC error.
@@ -352,10 +368,15 @@ mod tests {
             (JsonLimit::Depth, code::INVALID, None),
         ] {
             let error = ServiceError::McpError(exceeding_response(exceeded));
-            let failure = request_failure(&"graph".into(), "tool `a`", &error);
-            let details = failure.details.as_ref().and_then(|it| it["limit"].as_str());
-            assert_eq!((failure.code.as_str(), details), (code, limit), "{failure}");
-            assert!(!failure.retryable && failure.message.contains("to tool `a` cannot be read"));
+            for failure in [
+                request_failure(&"graph".into(), "tool `a`", &error),
+                unreadable_response(&"graph".into(), "tool `a`", exceeded.into()),
+            ] {
+                let details = failure.details.as_ref().and_then(|it| it["limit"].as_str());
+                assert_eq!((failure.code.as_str(), details), (code, limit), "{failure}");
+                assert!(!failure.retryable, "{failure}");
+                assert!(failure.message.contains("to tool `a` cannot be read"), "{failure}");
+            }
         }
     }
 

@@ -5,18 +5,20 @@
 //! that. It corrects unambiguous deviations, omits parts that cannot be parsed, and keeps the
 //! others. Each kind of deviation is logged once per server.
 
+mod field;
 mod form;
+mod unparsable;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
     ContentBlock, Implementation, ResourceContents, ServerCapabilities, Tool, ToolAnnotations,
 };
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
 
+use self::unparsable::drop_unparsable_fields;
 use crate::check::NOTES_TARGET;
 use crate::sanitizer::{Sanitizer, one_line};
 
@@ -96,21 +98,10 @@ impl Normalizer {
     }
 
     fn normalize_result(&self, result: &mut Map<String, Value>) {
+        field::drop_unreadable_fields(result);
         if let Some(tools) = result.get_mut("tools") {
             let listed = std::mem::take(as_array(tools));
             *tools = listed.into_iter().filter_map(|tool| self.normalize_tool(tool)).collect();
-            for name in ["nextCursor", "ttlMs"] {
-                let is_odd = match result.get(name) {
-                    // An empty cursor, which some servers send with the last page, names no page.
-                    Some(Value::String(text)) => name == "ttlMs" || text.is_empty(),
-                    Some(Value::Number(number)) => name != "ttlMs" || !number.is_u64(),
-                    Some(_) => true,
-                    None => false,
-                };
-                if is_odd {
-                    result.remove(name);
-                }
-            }
         }
         if let Some(Value::Object(requests)) = result.get_mut("inputRequests") {
             for request in requests.values_mut().filter_map(Value::as_object_mut) {
@@ -123,9 +114,6 @@ impl Normalizer {
         }
         if is_of_call {
             self.normalize_call_result(result);
-        }
-        if result.get("_meta").is_some_and(|meta| !meta.is_object()) {
-            result.remove("_meta");
         }
     }
 
@@ -377,38 +365,6 @@ fn as_array(value: &mut Value) -> &mut Vec<Value> {
         Value::Array(items) => items,
         _ => unreachable!("the value is an array"),
     }
-}
-
-/// Removes the fields that prevent a value from being parsed as `T`, and returns their names.
-/// Returns `None` if a required field prevents it.
-fn drop_unparsable_fields<T: DeserializeOwned>(
-    value: &mut Value,
-    required: &[&str],
-) -> Option<Vec<String>> {
-    if T::deserialize(&*value).is_ok() {
-        return Some(Vec::new());
-    }
-    let fields = value.as_object_mut()?;
-    let bare: Map<String, Value> = fields
-        .iter()
-        .filter(|(name, _)| required.contains(&name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    T::deserialize(&Value::Object(bare.clone())).ok()?;
-    let mut dropped = Vec::new();
-    fields.retain(|name, value| {
-        if required.contains(&name.as_str()) {
-            return true;
-        }
-        let mut trial = bare.clone();
-        trial.insert(name.clone(), value.clone());
-        let is_read = T::deserialize(&Value::Object(trial)).is_ok();
-        if !is_read {
-            dropped.push(one_line(name));
-        }
-        is_read
-    });
-    Some(dropped)
 }
 
 #[cfg(test)]

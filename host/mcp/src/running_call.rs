@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ProtocolVersion};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use wattle_run::ports::tool_server::ElicitationRound;
@@ -38,8 +38,22 @@ impl CallSlot {
 
 /// Returns true if the connection to the server is lost. `rmcp` closes the session only some
 /// seconds later.
-pub(crate) fn is_disconnected(session: &Session) -> bool {
+fn is_disconnected(session: &Session) -> bool {
     session.is_transport_closed() || session.service().calls().connection_lost().is_cancelled()
+}
+
+/// Returns true if a session uses the stateless protocol.
+pub(crate) fn is_stateless(session: &Session) -> bool {
+    let info = session.peer().peer_info();
+    info.is_some_and(|info| info.protocol_version >= ProtocolVersion::NO_INITIALIZE)
+}
+
+/// Returns true if a session may be used for further requests. A session of the stateless protocol
+/// that has listed too much is replaced, which the server does not notice. `rmcp` keeps no tools of
+/// other sessions.
+pub(crate) fn is_usable(session: &Session) -> bool {
+    let is_full = session.service().calls().has_listed_too_much() && is_stateless(session);
+    !is_disconnected(session) && !is_full
 }
 
 /// The next event of a call.
@@ -75,7 +89,10 @@ impl RunningCall {
     ) -> Self {
         let CallSlot { session, registration, elicitations, session_permit } = slot;
         let (calling, own) = (session.clone(), permit.clone());
-        let work = async move { registration.call(calling.peer(), parameters, own).await };
+        let work = async move {
+            let owner = calling.service().work_owner();
+            registration.call(calling.peer(), parameters, own, owner).await
+        };
         let work = AbortOnDropHandle::new(tokio::spawn(work));
         Self { work, session, elicitations, permit, early_result: None, session_permit }
     }

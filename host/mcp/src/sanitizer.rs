@@ -1,12 +1,14 @@
-//! Quotes the name and the texts of a server in messages.
+//! Quotes the name and the texts of a server in messages and in the log.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use secrecy::ExposeSecret as _;
+use tracing::Level;
 use wattle_run::credentials::{self, Credentials};
 use wattle_run::meter::WorkOwner;
 
 use crate::config::{ServerConfig, TransportConfig};
+use crate::log_budget::LogBudget;
 
 /// Longest text of a server that becomes part of a message.
 const MAX_TEXT_CHARS: usize = 300;
@@ -20,6 +22,8 @@ pub(crate) struct Sanitizer {
     credentials: Credentials,
     /// Secrets that are redacted in messages and in data.
     secrets: Credentials,
+    /// The lines that the server may still add to the log.
+    log_budget: Arc<Mutex<LogBudget>>,
 }
 
 impl Sanitizer {
@@ -35,6 +39,7 @@ impl Sanitizer {
             server_name: name.into(),
             credentials: Credentials::new(headers.chain(secrets())),
             secrets: Credentials::new(secrets()),
+            log_budget: Arc::new(Mutex::new(LogBudget::new())),
         }
     }
 
@@ -51,6 +56,29 @@ impl Sanitizer {
     /// characters and with redacted credentials.
     pub(crate) fn quote(&self, text: &str) -> String {
         self.credentials.redact(&one_line(text))
+    }
+
+    /// Logs a text of the server, or about it, as [`quote`](Self::quote) returns it. Leaves out
+    /// empty texts, and texts above the rate at which a server may add lines.
+    pub(crate) fn log(&self, level: Level, text: &str) {
+        // A line that is not logged does not count.
+        if level == Level::DEBUG && !tracing::enabled!(Level::DEBUG) {
+            return;
+        }
+        let (server, text) = (self.server_name(), self.quote(text));
+        if text.is_empty() {
+            return;
+        }
+        let taken = self.log_budget.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(left_out) = taken else { return };
+        if left_out > 0 {
+            tracing::warn!(server, "{left_out} lines of an MCP server are left out of the log");
+        }
+        match level {
+            Level::DEBUG => tracing::debug!(server, "{text}"),
+            Level::INFO => tracing::info!(server, "{text}"),
+            _ => tracing::warn!(server, "{text}"),
+        }
     }
 
     /// Redacts credentials in a message of this host that quotes the server.
@@ -73,7 +101,8 @@ impl Sanitizer {
 impl From<&str> for Sanitizer {
     fn from(name: &str) -> Self {
         let (credentials, secrets) = (Credentials::default(), Credentials::default());
-        Self { server_name: name.into(), credentials, secrets }
+        let log_budget = Arc::new(Mutex::new(LogBudget::new()));
+        Self { server_name: name.into(), credentials, secrets, log_budget }
     }
 }
 
@@ -95,7 +124,28 @@ pub(crate) fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+    use wattle_kit::log::Log;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_of_a_server_in_the_log_are_limited() {
+        let (log, _guard) = Log::start();
+        let sanitizer = Sanitizer::from("graph");
+        for _ in 0..3_000 {
+            sanitizer.clone().log(Level::INFO, "said");
+        }
+        assert_eq!(log.lines().len(), 1_000);
+        advance(Duration::from_secs(1)).await;
+        sanitizer.log(Level::WARN, "said again");
+        let lines = log.lines();
+        let left_out =
+            r#"WARN message=2000 lines of an MCP server are left out of the log server="graph""#;
+        assert_eq!(lines[1_000..], [left_out, r#"WARN message=said again server="graph""#]);
+    }
 
     #[test]
     fn untrusted_text_becomes_one_short_line() {

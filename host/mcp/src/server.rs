@@ -1,25 +1,27 @@
 //! One server: its shared session, which the host renews, and its tool list.
 
 mod failures;
+mod list;
+mod tool_cache;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, ProtocolVersion};
+use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::ClientCacheConfig;
 use rmcp::{ErrorData, ServiceError};
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use wattle_graph::elicitation::ElicitedQuestion;
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::llm::Part;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
+use wattle_run::blocking::block_in_place_in_turn;
 use wattle_run::hostcall::elicit;
 use wattle_run::limit::SERVER_ROUNDS;
 use wattle_run::ports::Caller;
-use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 
 use crate::calls::{CallElicitation, Calls, ElicitationAnswer};
@@ -33,9 +35,10 @@ use crate::elicitation::{
 use crate::error::ConfigError;
 use crate::held_calls::{CallOwner, HeldCalls, HeldSlot};
 use crate::permit::SendPermit;
-use crate::running_call::{CallEvent, CallSlot, HeldCall, RunningCall, is_disconnected};
-use crate::tool_list::ToolList;
-use crate::{elicitation, failure, tool_list, tool_result};
+use crate::running_call::{CallEvent, CallSlot, HeldCall, RunningCall, is_stateless, is_usable};
+use crate::server::tool_cache::ToolCache;
+use crate::unreadable::UnreadableMessage;
+use crate::{elicitation, failure, tool_result};
 
 /// Text with which servers report that the stateless protocol forbids an elicitation through the
 /// session.
@@ -48,10 +51,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// process). Agents call as many tools concurrently. Further calls wait up to their timeout.
 const MAX_OWN_SESSIONS: usize = 16;
 
-/// The timeout divided by this number is the delay before the tool list is requested again from a
-/// server that timed out. Every model call needs the list, but does not wait for this request.
-const RETRY_DELAY_DIVISOR: u32 = 3;
-
 /// Maximum attempts of a call: the first attempt, one repetition from the beginning, one attempt
 /// for each elicitation round, and one attempt in another session.
 const MAX_ATTEMPTS: usize = SERVER_ROUNDS + 3;
@@ -61,21 +60,6 @@ const MIN_REPEAT_DELAY: Duration = Duration::from_millis(100);
 
 /// Maximum delay before a call that a busy server asks to repeat.
 const MAX_REPEAT_DELAY: Duration = Duration::from_secs(5);
-
-/// Cached tool list of a server.
-#[derive(Debug, Default)]
-struct ToolCache {
-    list: Option<ToolList>,
-    timeout: Option<ListTimeout>,
-}
-
-/// A timeout of the tool list or of one of its pages.
-#[derive(Debug)]
-struct ListTimeout {
-    failure: Failure,
-    /// The time at which the list is requested again.
-    retry_at: Instant,
-}
 
 /// Outcome of a followed call.
 enum CallStep {
@@ -125,83 +109,6 @@ impl Server {
             session: Mutex::new(None),
             tool_cache: Mutex::default(),
         })
-    }
-
-    /// Returns the tools, from the cache while it is fresh. If the server is unavailable, the
-    /// cached tools are returned, so that a call of a tool fails with the reason and not as an
-    /// unknown tool. Only the first caller waits for a server that times out. Later callers get the
-    /// failure at once while a background task requests the list again.
-    pub(crate) async fn list(self: &Arc<Self>) -> Result<Vec<ToolInfo>, Failure> {
-        let mut kept = self.tool_cache.lock().await;
-        if let Some(listing) = kept.list.as_ref().filter(|listing| self.is_fresh(listing)) {
-            return Ok(listing.tools.clone());
-        }
-        let failure = match &mut kept.timeout {
-            Some(silence) => {
-                let now = Instant::now();
-                if silence.retry_at <= now {
-                    // At this time the request has ended or timed out, so no two requests overlap.
-                    silence.retry_at = now + 2 * self.timeout;
-                    tokio::spawn(self.clone().refresh_tools());
-                }
-                silence.failure.clone()
-            }
-            None => {
-                let fetched = self.with_timeout(self.timeout, self.fetch_tools()).await;
-                match self.cache_list(&mut kept, fetched) {
-                    Ok(()) => {
-                        return Ok(kept.list.iter().flat_map(|it| it.tools.clone()).collect());
-                    }
-                    Err(failure) => failure,
-                }
-            }
-        };
-        match &kept.list {
-            Some(old) if failure.retryable => {
-                tracing::warn!(server = %self.name, %failure, "using an outdated tool list");
-                Ok(old.tools.clone())
-            }
-            _ => Err(failure),
-        }
-    }
-
-    /// Requests the list again from a server that timed out.
-    async fn refresh_tools(self: Arc<Self>) {
-        let fetched = self.with_timeout(self.timeout, self.fetch_tools()).await;
-        let mut kept = self.tool_cache.lock().await;
-        if let Err(failure) = self.cache_list(&mut kept, fetched) {
-            tracing::debug!(server = %self.name, %failure, "an MCP server is still unavailable");
-        }
-    }
-
-    /// Caches a list or a timeout.
-    fn cache_list(
-        &self,
-        kept: &mut ToolCache,
-        fetched: Result<ToolList, Failure>,
-    ) -> Result<(), Failure> {
-        kept.timeout = None;
-        match fetched {
-            Ok(mut listing) => {
-                kept.timeout =
-                    listing.has_timed_out.then(|| self.list_timeout(self.timed_out(self.timeout)));
-                if let Some(earlier) = kept.list.take().filter(|_| !listing.is_complete) {
-                    listing.fill_in(earlier);
-                }
-                kept.list = Some(listing);
-                Ok(())
-            }
-            Err(failure) => {
-                if failure.code == code::TIMEOUT {
-                    kept.timeout = Some(self.list_timeout(failure.clone()));
-                }
-                Err(failure)
-            }
-        }
-    }
-
-    fn list_timeout(&self, failure: Failure) -> ListTimeout {
-        ListTimeout { failure, retry_at: Instant::now() + self.timeout / RETRY_DELAY_DIVISOR }
     }
 
     /// Checks the server, see [`McpServers::check`](crate::McpServers::check).
@@ -424,14 +331,19 @@ impl Server {
             if matches!(error, ServiceError::UnexpectedResponse) {
                 return Err(unknown_input(server, tool));
             }
-            if failure::is_session_lost(error) {
+            // The message that could not be read may be the result of another call.
+            let is_unclear =
+                unreadable_response(session, error).is_some_and(|message| !message.is_of_only_call);
+            if failure::is_session_lost(error) || is_unclear {
                 self.discard_session(session, error).await;
                 return Err(failure::in_doubt(sanitizer, &subject));
             }
         }
         let outcome = match self.map_request_error(session, &subject, ended).await? {
             CallToolResponse::Complete(result) => {
-                let mut output = tool_result::to_tool_output(server, result, self.output_bytes)?;
+                let (owner, is_long) = (sanitizer.work_owner(), tool_result::is_long(&result));
+                let convert = || tool_result::to_tool_output(server, result, self.output_bytes);
+                let mut output = block_in_place_in_turn(owner, is_long, convert).await?;
                 if output.is_error && is_stateless(session) && mentions_elicitation(&output) {
                     output.content.push(Part::Text(self.handshake_advice()));
                 }
@@ -456,46 +368,20 @@ impl Server {
         }
     }
 
-    fn is_fresh(&self, listing: &ToolList) -> bool {
-        let is_young = Instant::now() < listing.fresh_until;
-        listing.generation == self.generation.current() && (is_young || self.is_reserved())
-    }
-
-    /// Returns true if the session is reserved for a held call, when the server may be busy.
-    fn is_reserved(&self) -> bool {
-        let is_reserved = |session: &Arc<Session>| session.service().calls().is_session_reserved();
-        self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_reserved))
-    }
-
-    async fn fetch_tools(&self) -> Result<ToolList, Failure> {
-        let session = self.session().await?;
-        let changes = self.generation.current();
-        let (normalizer, subject) = (self.connector.normalizer(), "the list of its tools");
-        let read = tool_list::fetch(normalizer, session.peer(), changes, self.timeout / 2).await;
-        let (listing, rest) = self.map_request_error(&session, subject, read).await?;
-        // The session stays open, because it returned the earlier pages.
-        if let Err(error) = rest {
-            let failure = failure::request_failure(self.connector.sanitizer(), subject, &error);
-            normalizer.note(&format!("later pages of the tool list are missing: {failure}"));
-        }
-        Ok(listing)
-    }
-
     /// Returns the open session, or a new session.
     async fn session(&self) -> Result<Arc<Session>, Failure> {
         let mut open = self.session.lock().await;
         self.open_session(&mut open, |_| true).await
     }
 
-    /// Returns `open` if it is connected and `is_of_use` accepts its calls, or else a new session.
+    /// Returns `open` if it is usable and `is_of_use` accepts its calls, or else a new session.
     async fn open_session(
         &self,
         open: &mut Option<Arc<Session>>,
         is_of_use: impl Fn(&Calls) -> bool,
     ) -> Result<Arc<Session>, Failure> {
-        let is_of_use = |session: &&Arc<Session>| {
-            !is_disconnected(session) && is_of_use(session.service().calls())
-        };
+        let is_of_use =
+            |session: &&Arc<Session>| is_usable(session) && is_of_use(session.service().calls());
         if let Some(session) = open.as_ref().filter(is_of_use) {
             return Ok(session.clone());
         }
@@ -550,7 +436,13 @@ impl Server {
             Ok(answer) => Ok(answer),
             Err(error) => {
                 self.discard_session(session, &error).await;
-                Err(failure::request_failure(self.connector.sanitizer(), subject, &error))
+                let sanitizer = self.connector.sanitizer();
+                Err(match unreadable_response(session, &error) {
+                    Some(message) => {
+                        failure::unreadable_response(sanitizer, subject, message.limit)
+                    }
+                    None => failure::request_failure(sanitizer, subject, &error),
+                })
             }
         }
     }
@@ -582,10 +474,10 @@ pub(crate) async fn close_session(server: &str, session: Arc<Session>) {
     }
 }
 
-/// Returns true if a session uses the stateless protocol.
-fn is_stateless(session: &Session) -> bool {
-    let info = session.peer().peer_info();
-    info.is_some_and(|info| info.protocol_version >= ProtocolVersion::NO_INITIALIZE)
+/// Returns the message that may be the response to a failed request and that could not be read.
+fn unreadable_response(session: &Session, error: &ServiceError) -> Option<UnreadableMessage> {
+    let is_closed = matches!(error, ServiceError::TransportClosed);
+    session.service().calls().unreadable_message().filter(|_| is_closed)
 }
 
 /// Returns true if a tool failed because it cannot send an elicitation.

@@ -8,6 +8,7 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use wattle_graph::json_text;
+use wattle_run::blocking::{are_large_values, block_in_place_in_turn, is_long_parse};
 use wattle_run::json;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
@@ -33,6 +34,9 @@ const MAX_LIST_BYTES: u64 = 4 << 20;
 
 /// Maximum pages of a list. Further pages are not read.
 const MAX_PAGES: usize = 100;
+
+/// Maximum bytes of the cursor of a page. All cursors of a list are kept to notice a repetition.
+const MAX_CURSOR_BYTES: usize = 4096;
 
 /// How long a list is cached if the server does not specify a TTL.
 const DEFAULT_TTL: Duration = Duration::from_mins(1);
@@ -111,11 +115,15 @@ pub(crate) async fn fetch(
             }
         };
         ttl = ttl_of(&page).unwrap_or(ttl);
-        has_room = push_tools(normalizer, &page, &mut tools, &mut bytes);
+        let (owner, is_long) = (normalizer.sanitizer().work_owner(), is_long(&page));
+        let push = || push_tools(normalizer, &page, &mut tools, &mut bytes);
+        has_room = block_in_place_in_turn(owner, is_long, push).await;
         cursor = page.next_cursor;
         let Some(next) = &cursor else { break };
-        if !cursors.insert(next.clone()) {
-            normalizer.note("the tool list repeats a cursor, so no further pages are read");
+        let is_long = next.len() > MAX_CURSOR_BYTES;
+        if is_long || !cursors.insert(next.clone()) {
+            let what = if is_long { "has a long cursor" } else { "repeats a cursor" };
+            normalizer.note(&format!("the tool list {what}, so no further pages are read"));
             cursor = None;
             break;
         }
@@ -142,6 +150,14 @@ pub(crate) fn page_tools(normalizer: &Normalizer, page: &ListToolsResult) -> Vec
     let (mut tools, mut bytes) = (Vec::new(), 0);
     push_tools(normalizer, page, &mut tools, &mut bytes);
     tools
+}
+
+/// Returns true if adding the tools of a page is long work.
+fn is_long(page: &ListToolsResult) -> bool {
+    let text = |tool: &Tool| tool.name.len() + tool.description.as_deref().map_or(0, str::len);
+    page.tools.len() > MAX_TOOLS
+        || is_long_parse(page.tools.iter().map(text).sum())
+        || are_large_values(page.tools.iter().flat_map(|tool| tool.input_schema.values()))
 }
 
 /// Adds the tools of a page. Returns false if a limit is reached.
@@ -266,6 +282,19 @@ mod tests {
         let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
         assert!(!push_tools(&Normalizer::new("graph"), &page, &mut tools, &mut bytes));
         assert_eq!(tools.len(), MAX_TOOLS);
+    }
+
+    #[test]
+    fn pages_with_many_tools_values_or_bytes_are_long_work() {
+        let is_long =
+            |tools: Value| is_long(&serde_json::from_value(json!({ "tools": tools })).unwrap());
+        let tool = |schema: Value| json!({ "name": "x", "inputSchema": schema });
+        assert!(!is_long(json!([tool(json!({ "type": "object" }))])));
+        assert!(is_long(json!(vec![tool(json!({})); MAX_TOOLS + 1])));
+        assert!(is_long(json!([tool(json!({ "enum": vec![0; 1_000] }))])));
+        let described = json!({ "name": "x", "description": "y".repeat(1 << 20),
+            "inputSchema": {} });
+        assert!(is_long(json!([described])));
     }
 
     #[test]

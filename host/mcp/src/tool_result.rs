@@ -1,22 +1,32 @@
 //! Converts tool results of the protocol to [`ToolOutput`].
 //!
 //! Only text is kept, because the journal and the conversation of a model contain the result. A
-//! note replaces all other content.
+//! note replaces all other content, also where a text or the structured content encodes it. The
+//! images of a result follow the texts as data URLs; the caller stores them as the blobs that the
+//! notes name.
 
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
+use rmcp::model::{CallToolResult, ContentBlock, CustomResult, ResourceContents, ServerResult};
 use serde_json::{Map, Value};
 use wattle_graph::failure::Failure;
 use wattle_graph::json_text;
 use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
+use wattle_run::blocking::{are_large_values, is_long_parse};
 use wattle_run::limit::JSON_DEPTH;
 
+use crate::encoded::{Images, replace_in_document, replace_in_text};
 use crate::failure;
 use crate::same_json::is_json_of;
 
-/// Base64 encodes three bytes as four characters.
-const BASE64_CHARS: usize = 4;
-const BASE64_BYTES: usize = 3;
+/// Bytes that a content block counts for besides its text or data.
+const BLOCK_BYTES: usize = 32;
+
+/// Returns true if converting a result is long work.
+pub(crate) fn is_long(result: &CallToolResult) -> bool {
+    let blocks = result.content.iter();
+    let bytes: usize = blocks.map(|block| BLOCK_BYTES + block_bytes(block)).sum();
+    is_long_parse(bytes) || are_large_values(&result.structured_content)
+}
 
 /// Converts a result. A result above the limit is truncated. The call does not fail, since the tool
 /// has run and a failure would suggest another call.
@@ -25,15 +35,20 @@ pub(crate) fn to_tool_output(
     result: CallToolResult,
     output_bytes: usize,
 ) -> Result<ToolOutput, Failure> {
-    let mut texts: Vec<String> = result.content.iter().map(block_text).collect();
+    let mut images = Images::default();
+    let blocks = result.content.iter();
+    let mut texts: Vec<String> = blocks.map(|block| block_text(block, &mut images)).collect();
     let mut structured = result.structured_content.filter(|value| !value.is_null());
     if structured.as_ref().is_some_and(|value| is_deeper(value, JSON_DEPTH)) {
         return Err(failure::too_deep(server));
     }
+    // Servers often also send the structured content as text; a model needs the content once. The
+    // texts are compared as they were sent, with encoded files.
+    let is_repeated = structured.as_ref().is_some_and(|it| contains_content(&texts, it));
+    texts = texts.into_iter().map(|text| replace_in_text(text, &mut images)).collect();
     if let Some(document) = &mut structured {
-        replace_base64(document);
-        // Servers often also send the structured content as text; a model needs the content once.
-        if !contains_content(&texts, document) {
+        replace_in_document(document, &mut images);
+        if !is_repeated {
             texts.push(document.to_string());
         }
     }
@@ -47,9 +62,18 @@ pub(crate) fn to_tool_output(
         structured = None;
     }
     truncate(server, &mut texts, output_bytes);
-    let content = texts.into_iter().map(Part::Text).collect();
+    let images = images.into_images().map(Part::Image);
+    let content = texts.into_iter().map(Part::Text).chain(images).collect();
     let is_error = result.is_error.unwrap_or(false);
     Ok(ToolOutput { content, structured, is_error, updates: Vec::new() })
+}
+
+/// Returns true if converting a result that the protocol does not define is long work.
+pub(crate) fn is_long_undefined(result: &ServerResult) -> bool {
+    match result {
+        ServerResult::CustomResult(CustomResult(document)) => are_large_values([document]),
+        _ => true,
+    }
 }
 
 /// Converts a result that the protocol does not define to a text or to its JSON. The call does not
@@ -135,41 +159,14 @@ fn truncate(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
     ));
 }
 
-/// Replaces Base64 data, such as images, by notes: a model would read the data as meaningless text.
-fn replace_base64(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            let data = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-            if let Some((media_type, base64)) = data {
-                *text = omitted_note(media_type, base64);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(replace_base64),
-        Value::Object(fields) => {
-            let media_type = ["mimeType", "mime_type", "media_type"]
-                .into_iter()
-                .find_map(|name| fields.get(name)?.as_str().map(str::to_owned));
-            for name in ["data", "blob"] {
-                if let (Some(media_type), Some(Value::String(base64))) =
-                    (&media_type, fields.get_mut(name))
-                {
-                    *base64 = omitted_note(media_type, base64);
-                }
-            }
-            fields.values_mut().for_each(replace_base64);
-        }
-        _ => {}
-    }
-}
-
-fn block_text(block: &ContentBlock) -> String {
+fn block_text(block: &ContentBlock, images: &mut Images) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => omitted_note("image", &image.data),
-        ContentBlock::Audio(audio) => omitted_note("audio", &audio.data),
+        ContentBlock::Image(image) => images.note("image", &image.data),
+        ContentBlock::Audio(audio) => images.note("audio", &audio.data),
         ContentBlock::Resource(embedded) => match &embedded.resource {
             ResourceContents::TextResourceContents { text, .. } => text.clone(),
-            ResourceContents::BlobResourceContents { blob, .. } => omitted_note("resource", blob),
+            ResourceContents::BlobResourceContents { blob, .. } => images.note("resource", blob),
             _ => "[resource left out]".to_owned(),
         },
         ContentBlock::ResourceLink(link) => format!("[resource {}: {}]", link.name, link.uri),
@@ -177,10 +174,20 @@ fn block_text(block: &ContentBlock) -> String {
     }
 }
 
-fn omitted_note(what: &str, base64: &str) -> String {
-    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
-    let bytes = (base64.len() / BASE64_CHARS * BASE64_BYTES).saturating_sub(padding);
-    format!("[{what} {bytes} bytes left out]")
+/// Returns the size of the text or data that [`block_text`] reads, in bytes.
+fn block_bytes(block: &ContentBlock) -> usize {
+    match block {
+        ContentBlock::Text(text) => text.text.len(),
+        ContentBlock::Image(image) => image.data.len(),
+        ContentBlock::Audio(audio) => audio.data.len(),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::TextResourceContents { text, .. } => text.len(),
+            ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
+            _ => 0,
+        },
+        ContentBlock::ResourceLink(link) => link.name.len() + link.uri.len(),
+        _ => 0,
+    }
 }
 
 /// Returns true if a JSON value is nested deeper than `levels`.
@@ -254,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn results_with_many_values_blocks_or_bytes_are_long_work() {
+        let is_long = |result: Value| is_long(&serde_json::from_value(result).unwrap());
+        let text = |bytes: usize| json!({ "type": "text", "text": "x".repeat(bytes) });
+        assert!(!is_long(json!({ "content": [text(1_000)], "structuredContent": { "n": 1 } })));
+        assert!(is_long(json!({ "content": [text(1 << 20)] })));
+        assert!(is_long(json!({ "content": vec![text(0); 10_000] })));
+        assert!(is_long(json!({ "content": [], "structuredContent": vec![0; 1_000] })));
+        let is_long = |result: Value| is_long_undefined(&serde_json::from_value(result).unwrap());
+        assert!(!is_long(json!({ "toolResult": 3 })));
+        assert!(is_long(json!({ "toolResult": vec![0; 1_000] })));
+    }
+
+    #[test]
     fn results_that_are_nested_too_deeply_are_refused() {
         let nested = |levels| (1..levels).fold(json!([]), |inner, _| json!([inner]));
         let result = |levels| json!({ "content": [], "structuredContent": nested(levels) });
@@ -306,11 +326,18 @@ mod tests {
     }
 
     #[test]
-    fn base64_data_in_documents_is_omitted() {
+    fn encoded_files_are_omitted_once() {
         let picture = json!({ "mimeType": "image/png", "data": "aGVsbG8=" });
-        let result = json!({ "structuredContent": { "chart": picture, "url": "data:image/gif;base64,aGk=" } });
-        let document = taken(result, 1_000).unwrap().structured.unwrap();
-        assert_eq!(document["chart"]["data"], "[image/png 5 bytes left out]");
-        assert_eq!(document["url"], "[image/gif 2 bytes left out]");
+        let document = json!({ "chart": picture, "url": "data:image/gif;base64,aGk=" });
+        let alone = json!({ "structuredContent": document });
+        let text = json!({ "type": "text", "text": format!("{document:#}") });
+        let repeated = json!({ "content": [text], "structuredContent": document });
+        for result in [alone, repeated] {
+            let output = taken(result, 1_000).unwrap();
+            let document = output.structured.unwrap();
+            assert_eq!(document["chart"]["data"], "[image/png 5 bytes left out]");
+            assert_eq!(document["url"], "[image/gif 2 bytes left out]");
+            assert_eq!(output.content, [Part::Text(document.to_string())]);
+        }
     }
 }

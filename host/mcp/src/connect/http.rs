@@ -1,7 +1,11 @@
 //! Servers over streamable HTTP.
 
+mod bounded_client;
 mod client;
+mod error;
 mod events;
+mod full_response;
+mod redirect;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,12 +16,14 @@ use reqwest::redirect::Policy;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use secrecy::ExposeSecret as _;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 use wattle_graph::failure::{Failure, code};
 
 use crate::calls::Calls;
 use crate::config::{AddressPolicy, HttpConfig};
 use crate::connect::guarded_resolver::{BlockedAddress, GuardedResolver};
+use crate::connect::http::bounded_client::BoundedClient;
 use crate::connect::http::client::NormalizingClient;
 use crate::error::ConfigError;
 use crate::normalize::Normalizer;
@@ -83,13 +89,15 @@ impl HttpTransport {
         Ok(Self { client, url: config.url.clone(), headers, blocked })
     }
 
-    /// Returns the transport of a new session.
+    /// Returns the transport of a new session. Cancelling `abandoned` before the session is open
+    /// ends all requests of the session.
     pub(super) fn transport(
         &self,
         server: &str,
         normalizer: Normalizer,
         calls: Calls,
-    ) -> Result<StreamableHttpClientTransport<NormalizingClient>, Failure> {
+        abandoned: CancellationToken,
+    ) -> Result<StreamableHttpClientTransport<BoundedClient>, Failure> {
         if let Some(refused) = &self.blocked {
             let message = format!("access to the MCP server `{server}` is denied: {refused}");
             return Err(Failure::new(code::DENIED, message));
@@ -98,7 +106,8 @@ impl HttpTransport {
             .custom_headers(self.headers.clone())
             .max_concurrent_requests(MAX_CONCURRENT_REQUESTS)
             .reinit_on_expired_session(true);
-        let client = NormalizingClient::new(self.client.clone(), normalizer, calls);
+        let client = NormalizingClient::new(self.client.clone(), normalizer, calls.clone());
+        let client = BoundedClient::new(client, calls, abandoned);
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }
 }

@@ -3,7 +3,13 @@
 //! A process receives only the configured environment. The process leads a process group, which
 //! also contains the processes that a shell or a package runner starts. At the end of a session the
 //! host closes the standard input, then sends `SIGTERM` to the group, and then kills the group.
-//! When a host crashes, the operating system closes the standard input of its servers.
+//!
+//! When a host crashes, the operating system closes the standard input of its servers, and does
+//! nothing else. A parent-death signal needs `unsafe` code between `fork` and `exec`, is also sent
+//! when the thread that started the process ends, as threads of the runtime do, and does not reach
+//! the rest of the group. `host/docs/security.md` describes the limit for operators.
+
+mod reader;
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,40 +22,36 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use secrecy::ExposeSecret as _;
-use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Empty, empty};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{Empty, empty};
+use tokio::process::{ChildStdin, Command};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
-use wattle_run::json::bounded::{JsonError, JsonLimit};
 
 use crate::calls::Calls;
 use crate::config::StdioConfig;
-use crate::connect::MAX_MESSAGE_BYTES;
-use crate::normalize::{self, Normalizer};
-use crate::sanitizer::Sanitizer;
-
-/// Longest line of the standard error that is logged as one line.
-const MAX_LINE_BYTES: u64 = 4096;
+use crate::normalize::Normalizer;
 
 /// Maximum messages that wait for the session, in addition to the message that is being read.
 const WAITING_MESSAGES: usize = 1;
 
-/// Wait for the exit of the process after each step of the shutdown.
+/// Wait for the exit of the process after each step of the shutdown, and for the end of its streams
+/// after the session.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server process and its transport.
 pub(super) struct StdioTransport {
-    /// Sends messages to the process. Messages of the process are parsed in [`forward_messages`],
-    /// and only there.
+    /// Sends messages to the process. Messages of the process are parsed in
+    /// [`forward_messages`](reader::forward_messages), and only there.
     outgoing: AsyncRwTransport<RoleClient, Empty, ChildStdin>,
     incoming: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
     /// Calls in progress on the session.
     calls: Calls,
     /// `None` once the process has exited.
     process_group: Option<Box<dyn ChildWrapper>>,
+    /// Ends the tasks that read the streams of the process.
+    _readers: DropGuard,
 }
 
 /// Starts the server process.
@@ -85,11 +87,30 @@ pub(super) fn spawn(
     let (Some(input), Some(output), Some(complaints)) = pipes else {
         return Err(unable(&"it has no standard streams"));
     };
-    tokio::spawn(forward_stderr(normalizer.sanitizer().clone(), complaints));
+    let ended = CancellationToken::new();
+    spawn_reader(&ended, reader::forward_stderr(complaints, normalizer.sanitizer().clone()));
     let (messages, incoming) = mpsc::channel(WAITING_MESSAGES);
-    tokio::spawn(forward_messages(output, messages, normalizer));
     let (outgoing, calls) = (AsyncRwTransport::new(empty(), input), calls.clone());
-    Ok(StdioTransport { outgoing, incoming, calls, process_group: Some(group) })
+    spawn_reader(&ended, reader::forward_messages(output, messages, normalizer, calls.clone()));
+    let (process_group, readers) = (Some(group), ended.drop_guard());
+    Ok(StdioTransport { outgoing, incoming, calls, process_group, _readers: readers })
+}
+
+/// Spawns a task that reads a stream of the process until the end of the stream. A process that has
+/// left the process group may keep the stream open, so the task also ends some time after the
+/// session.
+fn spawn_reader(ended: &CancellationToken, read: impl Future<Output = ()> + Send + 'static) {
+    let ended = ended.clone();
+    tokio::spawn(async move {
+        let abandoned = async {
+            ended.cancelled().await;
+            sleep(EXIT_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = read => {}
+            () = abandoned => {}
+        }
+    });
 }
 
 impl Transport<RoleClient> for StdioTransport {
@@ -148,87 +169,24 @@ impl Drop for StdioTransport {
     }
 }
 
-/// Parses and normalizes messages, and forwards them to the session. Lines that are not messages
-/// are logged, because many servers also print other text to their standard output. A message that
-/// exceeds a limit ends the session, since it is unknown to which request the message responds.
-async fn forward_messages(
-    output: ChildStdout,
-    to: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
-    normalizer: Normalizer,
-) {
-    let sanitizer = normalizer.sanitizer();
-    let server = sanitizer.server_name();
-    let mut output = BufReader::new(output);
-    loop {
-        let mut line = Vec::new();
-        let read = (&mut output).take(MAX_MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await;
-        match read {
-            Ok(read) if read > 0 => {}
-            _ => return,
-        }
-        if line.last() != Some(&b'\n') && line.len() == MAX_MESSAGE_BYTES {
-            tracing::warn!(
-                server,
-                limit = MAX_MESSAGE_BYTES,
-                "a message of an MCP server is too large"
-            );
-            return;
-        }
-        let (owner, is_long) = (sanitizer.work_owner(), is_long_parse(line.len()));
-        match block_in_place_in_turn(owner, is_long, || parse_line(&normalizer, &line)).await {
-            Ok(Some(messages)) => {
-                for message in messages {
-                    if to.send(message).await.is_err() {
-                        return;
-                    }
-                }
-            }
-            Ok(None) => {
-                let text = sanitizer.quote(&String::from_utf8_lossy(&line));
-                if !text.is_empty() {
-                    tracing::info!(server, "{text}");
-                }
-            }
-            Err(exceeded) => {
-                tracing::warn!(server, "a message of an MCP server cannot be read: {exceeded}");
-                return;
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
 
-/// Parses and normalizes the messages of a line. Returns `None` if the line is not a message.
-/// Messages that the protocol does not define are omitted.
-fn parse_line(
-    normalizer: &Normalizer,
-    line: &[u8],
-) -> Result<Option<Vec<RxJsonRpcMessage<RoleClient>>>, JsonLimit> {
-    let document = match normalizer.parse(line) {
-        Ok(document) => document,
-        Err(JsonError::Syntax(_)) => return Ok(None),
-        Err(JsonError::Limit(exceeded)) => return Err(exceeded),
-    };
-    let server = normalizer.sanitizer().server_name();
-    let parse = |mut message: Value| {
-        normalizer.normalize(&mut message);
-        let parsed = serde_json::from_value(message);
-        parsed.inspect_err(|error| tracing::debug!(server, %error, "unknown message")).ok()
-    };
-    let messages = normalize::split_messages(document);
-    Ok(messages.map(|messages| messages.into_iter().filter_map(parse).collect()))
-}
+    use tokio::sync::oneshot;
 
-/// Logs the standard error of the process until its end.
-async fn forward_stderr(sanitizer: Sanitizer, complaints: ChildStderr) {
-    let mut complaints = BufReader::new(complaints);
-    loop {
-        let mut line = Vec::new();
-        match (&mut complaints).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
-            Ok(read) if read > 0 => {
-                let text = sanitizer.quote(&String::from_utf8_lossy(&line));
-                tracing::info!(server = sanitizer.server_name(), "{text}");
-            }
-            _ => return,
-        }
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn stream_that_stays_open_is_abandoned_after_the_session() {
+        let (stream, abandoned) = oneshot::channel::<()>();
+        let ended = CancellationToken::new();
+        let read = async move {
+            let _stream = stream;
+            pending::<()>().await;
+        };
+        spawn_reader(&ended, read);
+        drop(ended.drop_guard());
+        assert!(abandoned.await.is_err());
     }
 }

@@ -5,6 +5,8 @@
 //! generate forms from types: an optional field has a branch for `null`, a time of day has an
 //! unusual `format`, and a bound is a number with a decimal point.
 
+use std::collections::HashSet;
+
 use rmcp::model::{ElicitationSchema, PrimitiveSchemaDefinition};
 use serde_json::{Map, Value};
 use wattle_run::json::with_integers;
@@ -60,10 +62,11 @@ fn normalize_fields(
     fields: Map<String, Value>,
     required: &[Value],
 ) -> Map<String, Value> {
+    let required: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
     let mut kept = Map::new();
     for (name, value) in fields {
         let (value, is_read) = normalize_field(value);
-        if is_read || required.iter().any(|it| *it == name) {
+        if is_read || required.contains(name.as_str()) {
             kept.insert(name, value);
         } else {
             let name = one_line(&name);

@@ -22,6 +22,8 @@ const BRIEFLY: Duration = Duration::from_secs(2);
 enum Misdeed {
     /// Changes the result.
     Patch(fn(&mut Value)),
+    /// Sends a notification about a new tool list before the response.
+    Announce,
     /// Sends the head, and then the same chunk forever.
     Endless { head: &'static str, piece: &'static str },
 }
@@ -60,6 +62,12 @@ async fn hostile(method: &'static str, misdeed: Misdeed, time: Duration) -> Host
                         patch(&mut answer["result"]);
                         write(&mut socket, &answer).await;
                     }
+                    Misdeed::Announce => {
+                        let changed = "notifications/tools/list_changed";
+                        let changed = json!({ "jsonrpc": "2.0", "method": changed });
+                        let answer = forward(&upstream, &body).await;
+                        write(&mut socket, &json!([changed, answer])).await;
+                    }
                     Misdeed::Endless { head, piece } => {
                         let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
                         let mut next = head;
@@ -75,6 +83,7 @@ async fn hostile(method: &'static str, misdeed: Misdeed, time: Duration) -> Host
     });
     let mut config = over_http(&format!("http://{address}/mcp"));
     config.timeout = time;
+    config.handshake = method == "initialize";
     Hostile { servers: servers(config), asked, left, _standin: standin }
 }
 
@@ -127,6 +136,14 @@ async fn a_tool_list_with_endless_pages_is_truncated() {
 }
 
 #[tokio::test]
+async fn tool_list_with_a_large_cursor_has_one_page() {
+    let patch = |result: &mut Value| result["nextCursor"] = json!("x".repeat(4097));
+    let hostile = hostile("tools/list", Misdeed::Patch(patch), SOON).await;
+    assert!(!list(&hostile.servers).await.unwrap().is_empty());
+    assert_eq!(hostile.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn large_tool_lists_are_truncated() {
     static PAGES: AtomicUsize = AtomicUsize::new(0);
     let patch = |result: &mut Value| {
@@ -139,6 +156,17 @@ async fn large_tool_lists_are_truncated() {
     let tools = list(&hostile.servers).await.unwrap();
     assert_eq!(tools.len(), (4 << 20) / 200_000);
     assert_eq!(hostile.asked.load(Ordering::SeqCst), 3);
+}
+
+/// The first changes are believed; after them the list is requested every five seconds.
+#[tokio::test]
+async fn tool_list_that_changes_with_every_request_is_cached() {
+    let hostile = hostile("tools/list", Misdeed::Announce, SOON).await;
+    for _ in 0..50 {
+        assert!(!list(&hostile.servers).await.unwrap().is_empty());
+    }
+    let asked = hostile.asked.load(Ordering::SeqCst);
+    assert!((2..25).contains(&asked), "{asked} requests");
 }
 
 #[tokio::test]
@@ -187,5 +215,23 @@ async fn endless_responses_are_abandoned() {
         assert!(timeout(SOON, left).await.is_ok(), "{piece:?} is read on");
         // The server can still be used.
         assert!(!list(&hostile.servers).await.unwrap().is_empty());
+    }
+}
+
+/// `rmcp` reads the response to the first request in a task that outlives the attempt to open the
+/// session.
+#[tokio::test]
+async fn endless_responses_to_the_first_request_are_abandoned() {
+    let notification = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":\
+         {\"level\":\"info\",\"data\":1}}\n\n";
+    for method in ["server/discover", "initialize"] {
+        for piece in [": nothing\n\n", notification] {
+            let misdeed = Misdeed::Endless { head: EVENTS, piece };
+            let mut hostile = hostile(method, misdeed, BRIEFLY).await;
+            let listed = timeout(SOON, list(&hostile.servers)).await.unwrap();
+            assert_eq!(listed.unwrap_err().code, "timeout", "{method}");
+            let left = hostile.left.wait_for(|left| *left > 0);
+            assert!(timeout(SOON, left).await.is_ok(), "{method}: {piece:?} is read on");
+        }
     }
 }

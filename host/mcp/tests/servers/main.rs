@@ -6,9 +6,11 @@
 mod asking;
 mod changed;
 mod child;
+mod effects;
 mod hostile;
 mod http;
 mod leased;
 mod log;
 mod official;
+mod overflow;
 mod support;

@@ -4,7 +4,7 @@
 //! the message first ([`Normalizer`]) and accepts more variants:
 //!
 //! * A success in response to a notification counts as `accepted`, independently of its body.
-//! * A server may report an unknown session with 404, 400 or 401, see `unknown_session_error`.
+//! * A server may report an unknown session in many ways, see `unknown_session_error`.
 //! * Redirects within the origin are followed, such as from `/mcp` to `/mcp/`.
 
 use std::borrow::Cow;
@@ -16,40 +16,43 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use reqwest::header::{
-    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
-};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode, Url};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ListToolsRequest,
     PaginatedRequestParams, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+    HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse,
 };
 use serde_json::Value;
-use sse_stream::{Sse, SseStream};
+use sse_stream::Sse;
 use tokio::time::{sleep, timeout};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::json::bounded::JsonError;
-use wattle_run::json::lenient;
 
 use crate::calls::Calls;
 use crate::connect::MAX_MESSAGE_BYTES;
-use crate::connect::http::events;
+use crate::connect::http::error::Error;
+use crate::connect::http::full_response::{FullResponse, is_event_stream, is_page, retry_after};
+use crate::connect::http::{events, redirect};
 use crate::failure::exceeding_response;
 use crate::normalize::{self, Normalizer};
+use crate::pace::SharedPace;
 use crate::permit::SendPermit;
-
-/// Maximum bytes that the client reads of the body of an error response.
-const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
 /// Maximum redirects that the client follows for one request.
 const MAX_REDIRECTS: usize = 3;
 
+/// Media type of event streams.
+const EVENT_STREAM: &str = "text/event-stream";
+
 /// Name of the header with the session id.
 const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Name of the header with the id of the last event that was received.
+const LAST_EVENT_HEADER: &str = "last-event-id";
 
 /// Ids of the requests that probe a session. These ids are numbers, like the ids of `rmcp`, since a
 /// server may accept only numbers. They start far above the ids of `rmcp`, so that no id occurs
@@ -63,8 +66,6 @@ const SESSION_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
 
-type Error = StreamableHttpError<reqwest::Error>;
-
 /// The HTTP client of a session, see the module documentation.
 #[derive(Clone)]
 pub(in crate::connect) struct NormalizingClient {
@@ -74,6 +75,8 @@ pub(in crate::connect) struct NormalizingClient {
     calls: Calls,
     /// Target of the last redirect, used for the rest of the session.
     redirect_target: Arc<Mutex<Option<Url>>>,
+    /// The rate of all streams that the host has opened with GET requests, with their comments.
+    pushed_pace: SharedPace,
 }
 
 /// A message to the server, and its session if there is one.
@@ -92,10 +95,29 @@ impl NormalizingClient {
         normalizer: Normalizer,
         calls: Calls,
     ) -> Self {
-        Self { http, normalizer, calls, redirect_target: Arc::default() }
+        let (redirect_target, pushed_pace) = (Arc::default(), SharedPace::new());
+        Self { http, normalizer, calls, redirect_target, pushed_pace }
     }
 
+    /// Sends a message and reads the response. An error after a redirect names its target.
     async fn post(
+        &self,
+        outgoing: Outgoing<'_>,
+        event_bytes: usize,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let error = match self.exchange(outgoing, event_bytes).await {
+            Err(StreamableHttpError::UnexpectedServerResponse(text)) => text,
+            other => return other,
+        };
+        Err(match self.redirect_target().as_ref() {
+            Some(target) => {
+                unexpected(format!("it redirects to `{}`; {error}", redirect::masked_path(target)))
+            }
+            None => StreamableHttpError::UnexpectedServerResponse(error),
+        })
+    }
+
+    async fn exchange(
         &self,
         outgoing: Outgoing<'_>,
         event_bytes: usize,
@@ -118,32 +140,28 @@ impl NormalizingClient {
         let given = response.headers().get(SESSION_HEADER).and_then(|value| value.to_str().ok());
         let given = given.map(str::to_owned);
         if !status.is_success() {
-            let refusal = ErrorResponse::read(response).await;
-            if outgoing.session.is_some()
-                && let ClientJsonRpcMessage::Request(request) = outgoing.message
-                && may_mean_unknown_session(refusal.status, &refusal.headers)
-            {
-                let error = self.unknown_session_error(outgoing, &request.request, &refusal);
-                if let Some(error) = error.await {
-                    return Err(error);
-                }
+            let refusal = FullResponse::read_error(response).await;
+            if let Some(error) = self.unknown_session_error(outgoing, &refusal).await {
+                return Err(error);
             }
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-                return Err(unauthorized(&refusal));
+                return Err(refusal.unauthorized());
             }
             return self.error_response(outgoing, given, refusal);
         }
         let ClientJsonRpcMessage::Request(request) = outgoing.message else {
             return Ok(StreamableHttpPostResponse::Accepted);
         };
-        let form = response.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok());
-        if form.is_some_and(|form| form.starts_with("text/event-stream")) {
-            let events =
-                SseStream::from_bytes_stream(events::limit_size(response, event_bytes)).boxed();
+        if is_event_stream(response.headers()) {
+            let events = events::read(response, event_bytes, SharedPace::new());
             let events = self.normalized(events, Some(request.id.clone()));
             return Ok(StreamableHttpPostResponse::Sse(events, given));
         }
-        let body = read_body(response, MAX_MESSAGE_BYTES).await?;
+        let response = FullResponse::read(response, MAX_MESSAGE_BYTES).await?;
+        if let Some(error) = self.unknown_session_error(outgoing, &response).await {
+            return Err(error);
+        }
+        let body = response.body;
         let (owner, is_long) =
             (self.normalizer.sanitizer().work_owner(), is_long_parse(body.len()));
         let read = || self.read_response(&request.id, status, &body, given);
@@ -230,7 +248,8 @@ impl NormalizingClient {
             }
             let sent = pin!(request.json(message).send());
             let response = permit.send(sent).await??;
-            let Some(next) = next_hop(&url, &response)? else { return Ok(response) };
+            let next = redirect::next_hop(&url, response.status(), response.headers());
+            let Some(next) = next.map_err(unexpected)? else { return Ok(response) };
             *self.redirect_target() = Some(next.clone());
             url = next;
         }
@@ -255,36 +274,36 @@ impl NormalizingClient {
     }
 
     /// Returns the error of a refused request if the server does not know the session; `None` if
-    /// the server knows the session. The refusal itself is ambiguous, since a tool may fail with
-    /// the same text. The client therefore sends a `tools/list` request in the session, which has
-    /// no effect.
+    /// the server knows the session, or if the response is no such refusal. The refusal itself is
+    /// ambiguous, since a tool may fail with the same text. The client therefore sends a
+    /// `tools/list` request in the session, which has no effect.
     ///
     /// If the server refuses that request in the same way, it has processed neither of the two
     /// requests, and the first request can be sent again in another session. A call that was
-    /// refused differently may have been executed: a tool may have ended the session, or another
+    /// refused differently, by a failure of the server, or by an error with the id of the call and
+    /// a status of success, may have been executed: a tool may have ended the session, or another
     /// server behind the same URL may know the session.
     async fn unknown_session_error(
         &self,
         outgoing: Outgoing<'_>,
-        request: &ClientRequest,
-        refusal: &ErrorResponse,
+        refusal: &FullResponse,
     ) -> Option<Error> {
+        let ClientJsonRpcMessage::Request(request) = outgoing.message else { return None };
+        if outgoing.session.is_none() || !refusal.may_mean_unknown_session() {
+            return None;
+        }
         let list = ListToolsRequest::with_param(PaginatedRequestParams::default());
         let list = ClientRequest::ListToolsRequest(list);
         let id = RequestId::Number(NEXT_PROBE_ID.fetch_add(1, Ordering::Relaxed));
         let (list, free) = (ClientJsonRpcMessage::request(list, id), SendPermit::default());
         let question = Outgoing { message: &list, permit: &free, ..outgoing };
         let probe = async {
-            let response = self.send(question).await.ok()?;
-            if !may_mean_unknown_session(response.status(), response.headers()) {
-                return None;
-            }
-            Some(ErrorResponse::read(response).await)
+            let response = FullResponse::read_error(self.send(question).await.ok()?).await;
+            response.may_mean_unknown_session().then_some(response)
         };
         let probe_response = timeout(SESSION_PROBE_TIMEOUT, probe).await.ok()??;
-        if !matches!(request, ClientRequest::CallToolRequest(_))
-            || probe_response.is_same_as(refusal)
-        {
+        let is_unprocessed = probe_response.is_same_as(refusal) && !refusal.may_follow_an_effect();
+        if !matches!(request.request, ClientRequest::CallToolRequest(_)) || is_unprocessed {
             return Some(self.session_expired(outgoing.permit));
         }
         let sanitizer = self.normalizer.sanitizer();
@@ -321,9 +340,9 @@ impl NormalizingClient {
         &self,
         outgoing: Outgoing<'_>,
         given: Option<String>,
-        refusal: ErrorResponse,
+        refusal: FullResponse,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let ErrorResponse { status, headers, body } = refusal;
+        let FullResponse { status, headers, body } = refusal;
         let mut document = self.normalizer.parse(&body).unwrap_or_default();
         self.normalizer.normalize(&mut document);
         let error = document.get("error").cloned();
@@ -449,119 +468,46 @@ impl StreamableHttpClient for NormalizingClient {
         uri: Arc<str>,
         session: Option<Arc<str>>,
         last_event: Option<String>,
-        auth: Option<String>,
+        _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
         event_bytes: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
-        let http = &self.http;
-        let events = http.get_stream_with_max_sse_event_size(
-            self.effective_uri(&uri),
-            session,
-            last_event,
-            auth,
-            headers,
-            event_bytes,
-        );
-        Ok(self.normalized(events.await?, None))
+        let mut request = self.http.get(&*self.effective_uri(&uri)).header(ACCEPT, EVENT_STREAM);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        if let Some(session) = session {
+            request = request.header(SESSION_HEADER, &*session);
+        }
+        if let Some(last_event) = last_event {
+            request = request.header(LAST_EVENT_HEADER, last_event);
+        }
+        let response = event_stream(request.send().await?).await?;
+        let events = events::read(response, event_bytes, self.pushed_pace.clone());
+        Ok(self.normalized(events, None))
     }
+}
+
+/// Returns the response to a GET request if it is an event stream, or else its error.
+async fn event_stream(response: Response) -> Result<Response, Error> {
+    match response.status() {
+        StatusCode::METHOD_NOT_ALLOWED => return Err(StreamableHttpError::ServerDoesNotSupportSse),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            if response.headers().contains_key(WWW_AUTHENTICATE) =>
+        {
+            return Err(FullResponse::read_error(response).await.unauthorized());
+        }
+        _ => {}
+    }
+    let response = response.error_for_status()?;
+    if is_event_stream(response.headers()) {
+        return Ok(response);
+    }
+    let media_type = response.headers().get(CONTENT_TYPE);
+    let media_type = media_type.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
+    Err(StreamableHttpError::UnexpectedContentType(media_type))
 }
 
 fn unexpected(text: String) -> Error {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
-}
-
-/// An HTTP error response.
-struct ErrorResponse {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Vec<u8>,
-}
-
-impl ErrorResponse {
-    async fn read(response: Response) -> Self {
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = read_body(response, MAX_ERROR_BODY_BYTES).await.unwrap_or_default();
-        Self { status, headers, body }
-    }
-
-    /// Returns true if two requests were refused in the same way, apart from their request ids.
-    fn is_same_as(&self, other: &Self) -> bool {
-        self.status == other.status && self.comparable_body() == other.comparable_body()
-    }
-
-    fn comparable_body(&self) -> Value {
-        match lenient::parse_message(&self.body) {
-            Ok((Value::Object(mut fields), _)) => {
-                fields.remove("id");
-                Value::Object(fields)
-            }
-            Ok((other, _)) => other,
-            Err(_) => String::from_utf8_lossy(&self.body).into(),
-        }
-    }
-}
-
-fn retry_after(headers: &HeaderMap) -> Option<String> {
-    headers.get("retry-after").and_then(|value| value.to_str().ok()).map(str::to_owned)
-}
-
-/// Returns the error for refused credentials, with the server's explanation.
-fn unauthorized(refusal: &ErrorResponse) -> Error {
-    let challenge = refusal.headers.get(WWW_AUTHENTICATE);
-    let words = match challenge {
-        _ if !refusal.body.is_empty() && !is_page(&refusal.body) => {
-            String::from_utf8_lossy(&refusal.body)
-        }
-        Some(challenge) => String::from_utf8_lossy(challenge.as_bytes()),
-        None => "".into(),
-    };
-    StreamableHttpError::AuthRequired(AuthRequiredError::new(words.into_owned()))
-}
-
-/// Returns true if the body is an HTML page.
-fn is_page(body: &[u8]) -> bool {
-    body.trim_ascii_start().starts_with(b"<")
-}
-
-/// Returns the target of a redirect; `None` if the response is not a redirect. A redirect to
-/// another origin is an error, since that origin would receive headers with secrets.
-fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
-    let is_redirect = matches!(
-        response.status(),
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-    );
-    if !is_redirect {
-        return Ok(None);
-    }
-    let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-    let target = target.and_then(|target| url.join(target).ok());
-    match target {
-        Some(target) if target.origin() == url.origin() => Ok(Some(target)),
-        Some(target) => {
-            let origin = target.origin().ascii_serialization();
-            Err(unexpected(format!("it redirects to another origin, {origin}; check `url`")))
-        }
-        None => Err(unexpected("it redirects without a valid `location`".to_owned())),
-    }
-}
-
-/// Returns true if a response can mean that the server does not know the session. Status 401 with a
-/// challenge has another meaning: the server asks for credentials.
-fn may_mean_unknown_session(status: StatusCode, headers: &HeaderMap) -> bool {
-    match status {
-        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => true,
-        StatusCode::UNAUTHORIZED => !headers.contains_key(WWW_AUTHENTICATE),
-        _ => false,
-    }
-}
-
-async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > limit {
-            return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }

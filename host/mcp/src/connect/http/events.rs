@@ -1,26 +1,31 @@
 //! The events of a response over HTTP.
 
+use std::io;
+
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use reqwest::Response;
 use rmcp::model::{RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::SseError;
 use serde_json::{Value, json};
-use sse_stream::Sse;
+use sse_stream::{Sse, SseStream};
 use wattle_run::json::bounded::JsonError;
 
 use crate::failure::exceeding_response;
 use crate::normalize::{self, Normalizer};
+use crate::pace::SharedPace;
 
-/// Normalizes the messages of an event and puts each message into a separate event. An event that
-/// is not a message is unchanged. A message that exceeds a limit is replaced by the error of its
-/// request, or is removed if the event belongs to no request.
+/// Normalizes the messages of an event and puts each message into a separate event. The data of an
+/// event that is not a message is removed, so that `rmcp` reads nothing that is not normalized. A
+/// message that exceeds a limit is replaced by the error of its request, or is removed if the event
+/// belongs to no request.
 pub(super) fn normalize_event(
     normalizer: &Normalizer,
-    event: Sse,
+    mut event: Sse,
     request: Option<&RequestId>,
 ) -> Vec<Result<Sse, SseError>> {
-    let Some(data) = &event.data else { return vec![Ok(event)] };
+    let Some(data) = event.data.take() else { return vec![Ok(event)] };
     let document = match normalizer.parse(data.as_bytes()) {
         Ok(document) => document,
         Err(JsonError::Syntax(_)) => return vec![Ok(event)],
@@ -32,10 +37,9 @@ pub(super) fn normalize_event(
         }
     };
     let Some(messages) = normalize::split_messages(document) else { return vec![Ok(event)] };
-    let place = Sse { data: None, ..event };
     let normalized = messages.into_iter().map(|mut message| {
         normalizer.normalize(&mut message);
-        Ok(with_message(place.clone(), &message))
+        Ok(with_message(event.clone(), &message))
     });
     normalized.collect()
 }
@@ -45,16 +49,42 @@ pub(super) fn with_message(event: Sse, message: &Value) -> Sse {
     Sse { data: Some(message.to_string()), ..event }
 }
 
+/// Returns the events of a response, each of about `event_bytes` bytes at most. The bytes of the
+/// response are read at the rate of `pace`, since comments are not events.
+pub(super) fn read(
+    response: Response,
+    event_bytes: usize,
+    pace: SharedPace,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let chunks = with_bounded_rate(limit_size(response, event_bytes), pace);
+    SseStream::from_bytes_stream(chunks).boxed()
+}
+
+/// Reads the chunks of a response at a bounded rate.
+fn with_bounded_rate(
+    chunks: impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static,
+    pace: SharedPace,
+) -> BoxStream<'static, Result<Bytes, io::Error>> {
+    let counted = chunks.then(move |chunk| {
+        let pace = pace.clone();
+        async move {
+            pace.consume(chunk.as_ref().map_or(0, Bytes::len)).await;
+            chunk
+        }
+    });
+    counted.boxed()
+}
+
 /// Returns the chunks of an event stream. Fails at the end of a chunk if the event that is still
 /// open there has more than `event_bytes` bytes. An event therefore has at most `event_bytes` bytes
 /// more than the chunk in which it ends.
-pub(super) fn limit_size(
+fn limit_size(
     response: Response,
     event_bytes: usize,
-) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+) -> impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static {
     let (mut bytes, mut last) = (0, 0);
     response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
+        let chunk = chunk.map_err(io::Error::other)?;
         for byte in &chunk {
             // An empty line ends an event. Lines end with LF or CR LF.
             let is_end = matches!((last, byte), (b'\n', b'\n' | b'\r') | (b'\r', b'\r'));
@@ -62,9 +92,7 @@ pub(super) fn limit_size(
             last = *byte;
         }
         if bytes > event_bytes {
-            return Err(std::io::Error::other(format!(
-                "an event has more than {event_bytes} bytes"
-            )));
+            return Err(io::Error::other(format!("an event has more than {event_bytes} bytes")));
         }
         Ok(chunk)
     })
@@ -72,6 +100,9 @@ pub(super) fn limit_size(
 
 #[cfg(test)]
 mod tests {
+    use futures::stream;
+    use tokio::time::Instant;
+
     use super::*;
 
     fn event(data: &str) -> Sse {
@@ -96,12 +127,26 @@ mod tests {
         assert_eq!(normalized(&deep, None), Vec::<Value>::new());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn comments_are_read_at_a_bounded_rate() {
+        let began = Instant::now();
+        let pace = SharedPace::new();
+        for _ in 0..2 {
+            let comment = Bytes::from_static(b": nothing\n\n");
+            let flood = stream::iter(vec![comment; 25_000]).map(Ok);
+            let chunks = with_bounded_rate(flood, pace.clone());
+            assert_eq!(SseStream::from_bytes_stream(chunks).count().await, 0);
+        }
+        assert_eq!(began.elapsed().as_secs(), 2);
+    }
+
     #[test]
-    fn events_that_are_not_messages_are_unchanged() {
-        for other in [event("ready"), event(""), Sse { data: None, ..event("") }] {
-            let events = normalize_event(&Normalizer::new("graph"), other.clone(), None);
+    fn events_that_are_not_messages_have_no_data() {
+        let empty = Sse { data: None, ..event("") };
+        for other in [event("ready"), event(""), event("[1]"), event("7"), empty.clone()] {
+            let events = normalize_event(&Normalizer::new("graph"), other, None);
             let events: Vec<Sse> = events.into_iter().map(Result::unwrap).collect();
-            assert_eq!(events, [other]);
+            assert_eq!(events, std::slice::from_ref(&empty));
         }
     }
 }

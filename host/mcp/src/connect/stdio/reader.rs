@@ -1,0 +1,179 @@
+//! Reads the standard output and the standard error of a process, both at a bounded rate.
+
+use rmcp::RoleClient;
+use rmcp::service::RxJsonRpcMessage;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::sync::mpsc;
+use tracing::Level;
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::json::bounded::{JsonError, JsonLimit};
+
+use crate::calls::Calls;
+use crate::connect::MAX_MESSAGE_BYTES;
+use crate::normalize::{self, Normalizer};
+use crate::pace::Pace;
+use crate::sanitizer::Sanitizer;
+use crate::unreadable::MessageLimit;
+
+/// Longest line of the standard error that is logged as one line.
+const MAX_LINE_BYTES: u64 = 4096;
+
+/// Parses and normalizes messages, and forwards them to the session. Lines that are not messages
+/// are logged, because many servers also print other text to their standard output. A message that
+/// exceeds a limit ends the session of `calls`, since it is unknown to which request the message
+/// responds.
+pub(super) async fn forward_messages(
+    output: impl AsyncRead + Unpin,
+    to: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
+    normalizer: Normalizer,
+    calls: Calls,
+) {
+    let sanitizer = normalizer.sanitizer();
+    let server = sanitizer.server_name();
+    let mut output = BufReader::new(output);
+    let mut pace = Pace::new();
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut output).take(MAX_MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await;
+        match read {
+            Ok(read) if read > 0 => {}
+            _ => return,
+        }
+        if line.last() != Some(&b'\n') && line.len() == MAX_MESSAGE_BYTES {
+            let exceeded = MessageLimit::Bytes(MAX_MESSAGE_BYTES);
+            tracing::warn!(server, "a message of an MCP server cannot be read: {exceeded}");
+            return calls.end_session(exceeded);
+        }
+        pace.consume(line.len()).await;
+        let (owner, is_long) = (sanitizer.work_owner(), is_long_parse(line.len()));
+        match block_in_place_in_turn(owner, is_long, || parse_line(&normalizer, &line)).await {
+            Ok(Some(messages)) => {
+                for (number, message) in messages.into_iter().enumerate() {
+                    if number > 0 {
+                        pace.consume(0).await;
+                    }
+                    if to.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Ok(None) => sanitizer.log(Level::INFO, &String::from_utf8_lossy(&line)),
+            Err(exceeded) => {
+                tracing::warn!(server, "a message of an MCP server cannot be read: {exceeded}");
+                return calls.end_session(exceeded.into());
+            }
+        }
+    }
+}
+
+/// Parses and normalizes the messages of a line. Returns `None` if the line is not a message.
+/// Messages that the protocol does not define are omitted.
+fn parse_line(
+    normalizer: &Normalizer,
+    line: &[u8],
+) -> Result<Option<Vec<RxJsonRpcMessage<RoleClient>>>, JsonLimit> {
+    let document = match normalizer.parse(line) {
+        Ok(document) => document,
+        Err(JsonError::Syntax(_)) => return Ok(None),
+        Err(JsonError::Limit(exceeded)) => return Err(exceeded),
+    };
+    let server = normalizer.sanitizer().server_name();
+    let parse = |mut message: Value| {
+        normalizer.normalize(&mut message);
+        let parsed = serde_json::from_value(message);
+        parsed.inspect_err(|error| tracing::debug!(server, %error, "unknown message")).ok()
+    };
+    let messages = normalize::split_messages(document);
+    Ok(messages.map(|messages| messages.into_iter().filter_map(parse).collect()))
+}
+
+/// Logs the standard error of the process until its end.
+pub(super) async fn forward_stderr(complaints: impl AsyncRead + Unpin, sanitizer: Sanitizer) {
+    let mut complaints = BufReader::new(complaints);
+    let mut pace = Pace::new();
+    loop {
+        let mut line = Vec::new();
+        match (&mut complaints).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
+            Ok(read) if read > 0 => sanitizer.log(Level::INFO, &String::from_utf8_lossy(&line)),
+            _ => return,
+        }
+        pace.consume(line.len()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+    use wattle_kit::log::Log;
+
+    use super::*;
+
+    /// Short lines that take two seconds at the sustained rate, after the burst.
+    const LINES: usize = 50_000;
+
+    /// Returns the number of messages that a line forwards, repeated, and the seconds it takes.
+    async fn forwarded(line: &str, times: usize) -> (usize, u64) {
+        let (flood, began) = (line.repeat(times), Instant::now());
+        let (to, mut messages) = mpsc::channel(1);
+        let count = async {
+            let mut count = 0;
+            while messages.recv().await.is_some() {
+                count += 1;
+            }
+            count
+        };
+        let calls = Calls::default();
+        let read = forward_messages(flood.as_bytes(), to, Normalizer::new("graph"), calls);
+        let ((), count) = tokio::join!(read, count);
+        (count, began.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn standard_output_is_read_at_a_bounded_rate() {
+        let text = "x".repeat(64 << 10);
+        let notification = format!(
+            "{{\"method\":\"notifications/message\",\"params\":{{\"level\":\"info\",\"data\":\"{text}\"}}}}\n"
+        );
+        assert_eq!(forwarded(&notification, 768).await, (768, 2));
+        let response = format!("{{\"id\":7,\"result\":{{\"text\":\"{text}\"}}}}\n");
+        assert_eq!(forwarded(&response, 768).await, (768, 2));
+        assert_eq!(forwarded("y\n", LINES).await, (0, 2));
+        let ping = r#"{"method":"notifications/tools/list_changed"}"#;
+        let batch = format!("[{}]\n", vec![ping; 1_000].join(","));
+        assert_eq!(forwarded(&batch, 50).await, (50_000, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn standard_error_is_read_at_a_bounded_rate_and_logged_in_part() {
+        let (log, _guard) = Log::start();
+        let (flood, began) = ("y\n".repeat(LINES), Instant::now());
+        forward_stderr(flood.as_bytes(), "graph".into()).await;
+        assert_eq!(began.elapsed().as_secs(), 2);
+        let logged = log.lines().into_iter().filter(|line| line.contains("message=y ")).count();
+        assert!((1_000..1_100).contains(&logged), "{logged} lines");
+    }
+
+    #[tokio::test]
+    async fn message_above_a_limit_ends_the_session() {
+        let large = "x".repeat(MAX_MESSAGE_BYTES);
+        let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+        for (result, limit) in [
+            (format!("\"{large}\""), MessageLimit::Bytes(MAX_MESSAGE_BYTES)),
+            (deep, MessageLimit::Json(JsonLimit::Depth)),
+        ] {
+            let text = format!(
+                "{{\"id\":1,\"result\":{{\"text\":{result}}}}}\n{{\"id\":2,\"result\":{{}}}}\n"
+            );
+            for count in [1, 2] {
+                let (calls, (to, mut messages)) = (Calls::default(), mpsc::channel(1));
+                let _calls: Vec<_> = (0..count).map(|_| calls.register()).collect();
+                let normalizer = Normalizer::new("graph");
+                forward_messages(text.as_bytes(), to, normalizer, calls.clone()).await;
+                assert!(messages.recv().await.is_none() && calls.connection_lost().is_cancelled());
+                let message = calls.unreadable_message().unwrap();
+                assert_eq!((message.limit, message.is_of_only_call), (limit, count == 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Messages of servers that the host cannot read, because they exceed a limit.
+
+use wattle_run::json::bounded::JsonLimit;
+
+/// The limit that a message of a server exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MessageLimit {
+    /// The message has more than this number of bytes.
+    #[error("it has more than {0} bytes")]
+    Bytes(usize),
+    #[error(transparent)]
+    Json(#[from] JsonLimit),
+}
+
+/// A message that ended the session of a stdio server. It may be the response to any request in
+/// progress, since the host has not read its id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnreadableMessage {
+    pub(crate) limit: MessageLimit,
+    /// True if one call was in progress, whose result the message probably is.
+    pub(crate) is_of_only_call: bool,
+}
