@@ -4,15 +4,16 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::client_jobs::{
-    ClientJobs, Cron, CronQuery, CronRun, JobPage, JobPageQuery, Webhook, WebhookQuery,
-    WebhookStatus,
+    ClientJobs, Cron, CronQuery, CronRun, JobPage, JobPageQuery, Webhook, WebhookAttempt,
+    WebhookQuery, WebhookStatus,
 };
 
 use crate::assistants;
 use crate::crons::cron_run_id;
 use crate::records::cron::{CronRecord, DueEntry, due_entries};
 use crate::records::webhook::{
-    AbandonedWebhook, WebhookRecord, abandoned_records, webhook_records,
+    AbandonedWebhook, DeliveredWebhook, DeliveryAttempt, WebhookRecord, abandoned_records,
+    delivered_records, webhook_records,
 };
 use crate::records::{Collection, RecordPage};
 use crate::state::AgentServer;
@@ -35,6 +36,13 @@ impl ClientJobs for AgentServer {
                     tenant.is_none() || webhook.tenant == *tenant
                 });
                 Ok(to_page(found.await?, abandoned_webhook))
+            }
+            WebhookStatus::Delivered => {
+                let records = delivered_records(self.ports());
+                let found = read_page(&records, page, |webhook: &DeliveredWebhook| {
+                    tenant.is_none() || webhook.tenant == *tenant
+                });
+                Ok(to_page(found.await?, delivered_webhook))
             }
         }
     }
@@ -93,8 +101,7 @@ async fn read_page<T: DeserializeOwned + Send>(
 }
 
 fn to_page<T, U>(found: RecordPage<T>, describe: impl Fn(T) -> U) -> JobPage<U> {
-    let RecordPage { records, is_last } = found;
-    let next = records.last().filter(|_| !is_last).map(|(key, _)| key.clone());
+    let RecordPage { records, next } = found;
     JobPage { items: records.into_iter().map(|(_, record)| describe(record)).collect(), next }
 }
 
@@ -110,7 +117,9 @@ fn pending_webhook(record: WebhookRecord) -> Webhook {
         // Before the end of the run, `next_ms` is the time of the request.
         next_ms: record.has_payload.then_some(record.next_ms),
         abandoned_ms: None,
+        delivered_ms: None,
         last_error: record.last_error,
+        attempt_log: attempts(record.attempt_log),
         host: Some(record.host),
     }
 }
@@ -126,7 +135,37 @@ fn abandoned_webhook(record: AbandonedWebhook) -> Webhook {
         attempts: record.attempts as u64,
         next_ms: None,
         abandoned_ms: Some(record.abandoned_ms),
+        delivered_ms: None,
         last_error: Some(record.last_error),
+        attempt_log: attempts(record.attempt_log),
         host: None,
     }
+}
+
+fn delivered_webhook(record: DeliveredWebhook) -> Webhook {
+    Webhook {
+        run: record.run,
+        thread: record.thread,
+        tenant: record.tenant,
+        url: record.url,
+        status: WebhookStatus::Delivered,
+        has_ended: true,
+        attempts: record.attempts as u64,
+        next_ms: None,
+        abandoned_ms: None,
+        delivered_ms: Some(record.delivered_ms),
+        last_error: None,
+        attempt_log: attempts(record.attempt_log),
+        host: None,
+    }
+}
+
+fn attempts(log: Vec<DeliveryAttempt>) -> Vec<WebhookAttempt> {
+    let attempt = |DeliveryAttempt { at_ms, duration_ms, status, error }| WebhookAttempt {
+        at_ms,
+        duration_ms,
+        status,
+        error,
+    };
+    log.into_iter().map(attempt).collect()
 }

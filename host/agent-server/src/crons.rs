@@ -198,15 +198,15 @@ impl AgentServer {
             return Ok(());
         }
         tracing::info!(cron = %record.cron, %run, "creating a cron run");
+        if request.input().is_none() && self.starts_thread(record).await? {
+            request.input = Some(json!({}));
+        }
         let creator = self.run_creator();
         let created = if record.thread.is_some() {
             request.if_not_exists = Some(IfNotExists::Reject);
             creator.create_on_thread(&caller, thread, run.clone(), &request).await
         } else {
             request.on_completion = record.on_run_completed;
-            if request.input().is_none() {
-                request.input = Some(json!({}));
-            }
             creator.create_stateless(&caller, run.clone(), &request).await
         };
         match created {
@@ -214,6 +214,15 @@ impl AgentServer {
             Err(_) if matches!(self.run_exists(&run).await, Ok(true)) => Ok(()),
             created => created.map(drop),
         }
+    }
+
+    /// Returns whether the run of a cron is the first one of its thread, so that it has no state to
+    /// continue.
+    async fn starts_thread(&self, record: &CronRecord) -> Result<bool, ApiError> {
+        let Some(thread) = &record.thread else { return Ok(true) };
+        let Ok(thread) = ThreadId::new(thread) else { return Ok(false) };
+        let head = self.ports().store.thread(&thread).await?;
+        Ok(head.is_some_and(|head| head.record.is_unbound()))
     }
 
     /// Returns whether the thread of a cron no longer exists, for example because it expired.

@@ -50,7 +50,8 @@ impl Caller {
         Self { tenant, principal: None, response: None }
     }
 
-    /// Finds a thread that the caller may access. Returns `None` if no such thread exists.
+    /// Finds a thread that the caller may access. Returns `None` if no such thread exists or if it
+    /// has expired.
     ///
     /// # Errors
     ///
@@ -60,14 +61,32 @@ impl Caller {
         engine: &Engine,
         id: &str,
     ) -> Result<Option<ThreadRecord>, ApiError> {
+        let now_ms = engine.ports().clock.now_ms();
+        let stored = self.find_stored_thread(engine, id).await?;
+        let thread = stored.filter(|record| !record.is_expired(now_ms));
+        if let Some(record) = &thread {
+            // The code of the thread determines how messages are encoded.
+            engine.load_code(record).await;
+        }
+        Ok(thread)
+    }
+
+    /// Finds a thread that the caller may access, also one that has expired and is not deleted yet.
+    ///
+    /// # Errors
+    ///
+    /// 422 for an id that is neither the id of a thread nor a UUID.
+    pub(crate) async fn find_stored_thread(
+        &self,
+        engine: &Engine,
+        id: &str,
+    ) -> Result<Option<ThreadRecord>, ApiError> {
         let thread =
             ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
         let head = engine.ports().store.thread(&thread).await?;
         let thread = head.map(|head| head.record).filter(|record| self.can_access(record));
-        match &thread {
-            // The code of the thread determines how messages are encoded.
-            Some(record) => engine.load_code(record).await,
-            None => drop(parse_uuid("thread", id)?),
+        if thread.is_none() {
+            parse_uuid("thread", id)?;
         }
         Ok(thread)
     }

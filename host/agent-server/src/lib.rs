@@ -14,8 +14,9 @@
 //! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
 //!   threads and states as JSON. `namespaces`: namespaces of subgraphs.
 //! * `create_run`: creates the run of a request. `resolve`: resolves a request into a run
-//!   specification. `unknown_keys`: keys of inputs and updates that name no channel. `cancel_run`:
-//!   cancels and deletes runs. `records`: records that this server stores in addition to threads.
+//!   specification. `message_reader`: reads the messages of a request. `unknown_keys`: keys of
+//!   inputs and updates that name no channel. `cancel_run`: cancels and deletes runs. `records`:
+//!   records that this server stores in addition to threads.
 //! * `hosts`: takes over the webhooks of dead hosts. `crons`: creates the runs of crons that are
 //!   due. [`webhooks`]: notifies URLs of the end of runs.
 //!   `client_jobs`: lists webhooks and crons for the native API.
@@ -38,6 +39,7 @@ mod event_states;
 mod extractors;
 mod graphs;
 mod hosts;
+mod message_reader;
 mod namespaces;
 mod openapi;
 mod page;

@@ -3,7 +3,7 @@
 //!
 //! * [`assistant`]: assistants that clients created.
 //! * [`cron`]: crons and their due times.
-//! * [`webhook`]: webhooks whose delivery is not complete.
+//! * [`webhook`]: webhooks, pending, abandoned and delivered.
 //! * [`legacy`]: runs as older versions stored them.
 
 pub(crate) mod assistant;
@@ -15,8 +15,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
+use wattle_run::json::approx_bytes;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::{Item, MemoryScope, PutItem};
+use wattle_run::ports::store::SearchBudget;
 
 /// First part of the namespaces of all records of this server.
 const NAMESPACE_ROOT: &str = "agent";
@@ -61,8 +63,33 @@ pub(crate) struct Versioned<T> {
 pub(crate) struct RecordPage<T> {
     /// The records with their keys.
     pub(crate) records: Vec<(String, T)>,
-    /// False if more records follow.
-    pub(crate) is_last: bool,
+    /// Position after which the list continues; `None` if nothing follows.
+    pub(crate) next: Option<String>,
+}
+
+/// What one page may still examine.
+struct PageBudget {
+    left: SearchBudget,
+    is_untouched: bool,
+}
+
+impl PageBudget {
+    fn new() -> Self {
+        Self { left: SearchBudget::default(), is_untouched: true }
+    }
+
+    /// Deducts a record from the budget. Returns false if the budget is exhausted. The first record
+    /// may have any size, so that every reader makes progress.
+    fn take(&mut self, value: &Value) -> bool {
+        let (SearchBudget { records, bytes }, needed) = (&mut self.left, approx_bytes(value));
+        if !self.is_untouched && (*records == 0 || *bytes < needed) {
+            return false;
+        }
+        *records = records.saturating_sub(1);
+        *bytes = bytes.saturating_sub(needed);
+        self.is_untouched = false;
+        true
+    }
 }
 
 /// The records of one type, under one namespace of the memory.
@@ -201,25 +228,41 @@ impl<'p> Collection<'p> {
         }
     }
 
-    /// Lists at most `limit` records after a key that satisfy a condition, by key. `is_last` is true
-    /// if no such record follows. Reads the records in between, but keeps one batch in memory.
+    /// Lists at most `limit` records after a position that satisfy a condition, by key. Keeps one
+    /// batch in memory, and examines no more records than the budget of a search permits. A page
+    /// may therefore be short or empty although another page follows.
     pub(crate) async fn page<T: DeserializeOwned + Send>(
         &self,
         after: &str,
         limit: usize,
         is_wanted: impl Fn(&T) -> bool + Send,
     ) -> Result<RecordPage<T>, Failure> {
-        let (mut records, mut after) = (Vec::new(), after.to_owned());
+        let (mut records, mut budget) = (Vec::new(), PageBudget::new());
+        let mut examined = after.to_owned();
         loop {
-            let items = self.batch(&after).await?;
-            let Some(last) = items.last() else { return Ok(RecordPage { records, is_last: true }) };
-            after.clone_from(&last.key);
-            let wanted = items.into_iter().filter_map(|item| self.decode_or_skip(item));
-            for versioned in wanted.filter(|versioned: &Versioned<T>| is_wanted(&versioned.value)) {
-                if records.len() == limit {
-                    return Ok(RecordPage { records, is_last: false });
+            let items = self.batch(&examined).await?;
+            if items.is_empty() {
+                return Ok(RecordPage { records, next: None });
+            }
+            for item in items {
+                let is_full = records.len() == limit;
+                if !budget.take(&item.value) {
+                    let next = if is_full {
+                        last_key(&records)
+                    } else {
+                        Some(position_between(&examined, &item.key))
+                    };
+                    return Ok(RecordPage { records, next });
                 }
-                records.push((versioned.key, versioned.value));
+                examined.clone_from(&item.key);
+                let Some(record) = self.decode_or_skip::<T>(item) else { continue };
+                if !is_wanted(&record.value) {
+                    continue;
+                }
+                if is_full {
+                    return Ok(RecordPage { next: last_key(&records), records });
+                }
+                records.push((record.key, record.value));
             }
         }
     }
@@ -243,9 +286,45 @@ impl<'p> Collection<'p> {
         decoded.ok()
     }
 
+    /// Deletes the records that `keeps` does not keep, and those that cannot be decoded. `keeps` is
+    /// called by key.
+    pub(crate) async fn retain<T: DeserializeOwned>(
+        &self,
+        mut keeps: impl FnMut(&T) -> bool + Send,
+    ) -> Result<(), Failure> {
+        let mut after = String::new();
+        loop {
+            let items = self.batch(&after).await?;
+            let Some(last) = items.last() else { return Ok(()) };
+            after.clone_from(&last.key);
+            for item in items {
+                let is_kept = decode::<T>(item.value).is_ok_and(|record| keeps(&record));
+                if !is_kept {
+                    self.delete(&item.key).await?;
+                }
+            }
+        }
+    }
+
     pub(crate) async fn delete_all(&self) -> Result<(), Failure> {
         self.ports.memory.clear(&self.scope, &self.namespace).await.map(drop)
     }
+}
+
+fn last_key<T>(records: &[(String, T)]) -> Option<String> {
+    records.last().map(|(key, _)| key.clone())
+}
+
+/// Returns a position that is not before the key `last`, and before the key `next`, which follows
+/// it. A reader of the position may have no access to the records of these keys, so the position
+/// has no more of `last` than the first character that differs, if such a position exists.
+fn position_between(last: &str, next: &str) -> String {
+    let shared = last.chars().zip(next.chars()).take_while(|(one, other)| one == other).count();
+    let mut position: String = last.chars().take(shared + 1).collect();
+    // Greater than the characters of ids.
+    position.push('~');
+    let is_between = last <= position.as_str() && position.as_str() < next;
+    if is_between { position } else { last.to_owned() }
 }
 
 fn to_versioned<T: DeserializeOwned>(item: Item) -> Result<Versioned<T>, Failure> {
@@ -256,4 +335,24 @@ fn to_versioned<T: DeserializeOwned>(item: Item) -> Result<Versioned<T>, Failure
 fn decode<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
     serde_json::from_value(value)
         .map_err(|error| Failure::internal(format!("a stored record cannot be decoded: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn position_is_between_two_keys_and_ends_where_they_differ() {
+        for (last, next, position) in [
+            ("1a-05", "1a-17", "1a-0~"),
+            ("1a-05", "1b-00", "1a~"),
+            ("a", "b", "a~"),
+            // No shorter position is between these keys.
+            ("a", "a0", "a"),
+            ("a~~", "b", "a~~"),
+        ] {
+            assert_eq!(position_between(last, next), position);
+            assert!(last <= position && position < next);
+        }
+    }
 }

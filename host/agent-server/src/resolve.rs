@@ -3,7 +3,6 @@
 pub(crate) mod run;
 
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 use wattle_graph::definition::NodeSet;
 use wattle_graph::event::{Send, Write};
 use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
@@ -21,6 +20,7 @@ use crate::assistants::with_assistant_defaults;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::graphs::{self, AgentGraph};
+use crate::message_reader::{MessageReader, new_message_id};
 use crate::resolve::run::{ClientFields, EngineFields, RequestedRun};
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::wire::request::{Goto, NodeSelection, RunCommand, RunCreate};
@@ -126,7 +126,8 @@ async fn resolve_kind(
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, ApiError> {
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
-    let input = request.read_input(&channels, &mut new_message_id)?;
+    let reader = MessageReader::default();
+    let input = reader.read(|context| request.read_input(&channels, context))?;
     let input = input.map(|input| filter_input(unknown_keys, graph, input, ignored)).transpose()?;
     let checkpoint = resolve_point(thread, request)?;
     if let Some(command) = request.command() {
@@ -171,11 +172,6 @@ async fn resolve_kind(
 /// No error occurs in practice, because a UUID is a valid run id.
 pub(crate) fn new_run_id() -> Result<RunId, ApiError> {
     RunId::new(new_message_id()).map_err(|error| ApiError::unprocessable(error.to_string()))
-}
-
-/// Generates an id for a message without an id.
-pub(crate) fn new_message_id() -> String {
-    Uuid::now_v7().to_string()
 }
 
 /// Returns an input without the keys that name no channel of the graph. If the server does not
@@ -236,9 +232,10 @@ async fn resolve_command(
 ) -> Result<RunKind, ApiError> {
     let CommandTarget { graph, thread, checkpoint, stale } = target;
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
-    let mut updates = command.read_update(&channels, &mut new_message_id)?;
+    let reader = MessageReader::default();
+    let mut updates = reader.read(|context| command.read_update(&channels, context))?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
-    for one in command.read_goto(&channels, &mut new_message_id)? {
+    for one in reader.read(|context| command.read_goto(&channels, context))? {
         match one {
             Goto::Node(name) if END_ALIASES.contains(&name.as_str()) => {}
             Goto::Node(name) => goto.push(find_node(graph, &name)?),

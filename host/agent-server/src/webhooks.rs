@@ -15,6 +15,7 @@ mod settings;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -43,6 +44,8 @@ struct Inner {
     engine: Engine,
     settings: WebhookSettings,
     tasks: DeliveryTasks,
+    /// Number of webhooks that this host has delivered.
+    delivered: AtomicUsize,
     stopping: watch::Receiver<bool>,
 }
 
@@ -53,7 +56,8 @@ impl Webhooks {
         settings: WebhookSettings,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self(Arc::new(Inner { engine, settings, tasks: DeliveryTasks::default(), stopping }))
+        let (tasks, delivered) = (DeliveryTasks::default(), AtomicUsize::default());
+        Self(Arc::new(Inner { engine, settings, tasks, delivered, stopping }))
     }
 
     /// Returns the engine whose runs have the webhooks.
@@ -107,6 +111,7 @@ impl Webhooks {
             host: self.host().to_owned(),
             request: Uuid::new_v4().to_string(),
             last_error: None,
+            attempt_log: Vec::new(),
         };
         // Register the request before the webhook is stored. Otherwise another task could find the
         // webhook without a run and delete it.

@@ -66,6 +66,10 @@ pub enum EventOutlineKind {
         /// Who cancelled the run.
         #[serde(skip_serializing_if = "Option::is_none")]
         principal: Option<PrincipalTrace>,
+        /// Time for which the run waited for the store between supersteps, since its last start or
+        /// recovery, in microseconds; absent if it did not wait.
+        #[serde(skip_serializing_if = "is_zero")]
+        store_us: u64,
     },
     /// An attempt of a task started.
     TaskStarted {
@@ -186,6 +190,10 @@ pub enum EventOutlineKind {
         started_ms: i64,
         /// Duration of the call, in microseconds.
         duration_us: u64,
+        /// Time for which the call waited for the store before its start, in microseconds; absent
+        /// if it did not wait.
+        #[serde(skip_serializing_if = "is_zero")]
+        store_us: u64,
         /// Size of the request as JSON in the log, in bytes.
         request_bytes: u64,
         /// Size of the output as JSON, in bytes; absent for a failed call.
@@ -208,6 +216,10 @@ pub enum EventOutlineKind {
         /// Tokens of a model call.
         #[serde(skip_serializing_if = "Option::is_none")]
         tokens: Option<TokensOutline>,
+        /// Cost of the tokens in the currency of the operator's prices; absent if the model has no
+        /// price.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
         /// Sequence number of the journal entry whose result was reused.
         #[serde(skip_serializing_if = "Option::is_none")]
         reused: Option<u64>,

@@ -75,7 +75,8 @@ pub(crate) fn run_started(reason: RunReason) -> Event {
 
 pub(crate) fn run_ended(status: RunStatus) -> Event {
     let failure = (status == RunStatus::Failed).then(|| Failure::new("denied", "not allowed"));
-    event(EventKind::RunEnded(RunEnded { status, failure, drained: false, principal: None }))
+    let ended = RunEnded { status, failure, drained: false, principal: None, store_us: 0 };
+    event(EventKind::RunEnded(ended))
 }
 
 pub(crate) fn task_started(number: usize) -> Event {
@@ -152,6 +153,7 @@ fn called(
         result,
         started_ms: 0,
         duration_us: 0,
+        store_us: 0,
         summary: String::new(),
         tokens: None,
         reused: None,

@@ -1,6 +1,6 @@
 //! Projection of one run as messages and tool calls in order.
 //!
-//! The projection turns the changes of [`crate::conversation`] into a well-formed sequence of
+//! The projection turns the changes of [`crate::task_stream`] into a well-formed sequence of
 //! transcript events, for the streams of [`crate::ai_sdk`] and [`crate::ag_ui`]. Every start has
 //! exactly one end, every delta has a start, and every tool result has a call. This also holds
 //! after a crash in the middle of a stream.
@@ -29,7 +29,7 @@ pub use self::result::ToolCallResult;
 
 use self::calls::ToolCalls;
 use self::turn::Turn;
-use crate::conversation::{ChangeKind, CompletionStep, Conversation, ConversationChange, TaskRef};
+use crate::task_stream::{ChangeKind, CompletionStep, TaskChange, TaskRef, TaskStream};
 
 /// Error of a tool call that has no result when the run fails or is cancelled.
 const RUN_ENDED_FIRST: &str = "the run ended before the tool returned a result";
@@ -51,7 +51,7 @@ pub struct Transcript {
     /// Whether the run continues another run. Such a run may have results of tool calls of the
     /// other run.
     continues_run: bool,
-    conversation: Conversation,
+    task_stream: TaskStream,
     /// Model calls in progress.
     turns: BTreeMap<Key, Turn>,
     has_open_turn: bool,
@@ -90,7 +90,7 @@ impl Transcript {
         if let EventKind::TaskFinished(finished) = &event.kind {
             self.apply_writes(finished);
         }
-        for change in self.conversation.apply(event) {
+        for change in self.task_stream.apply(event) {
             self.apply_change(change);
         }
         match &event.kind {
@@ -122,8 +122,8 @@ impl Transcript {
         }
     }
 
-    fn apply_change(&mut self, change: ConversationChange) {
-        let ConversationChange { task, kind } = change;
+    fn apply_change(&mut self, change: TaskChange) {
+        let TaskChange { task, kind } = change;
         match kind {
             ChangeKind::TaskStarted { again } => {
                 if again {
@@ -162,7 +162,7 @@ impl Transcript {
     /// Returns true if the transcript contains the model calls of a task: `nodes` is empty,
     /// contains the node of the task, or contains a node that runs the graph of the task or one of
     /// its parent graphs.
-    fn is_conversation(&self, place: &TaskRef) -> bool {
+    fn is_shown(&self, place: &TaskRef) -> bool {
         let mut levels = place.namespace.ancestors();
         self.nodes.is_empty()
             || self.nodes.contains(&place.node)
@@ -170,7 +170,7 @@ impl Transcript {
     }
 
     fn begin_turn(&mut self, place: &TaskRef, call: u32) {
-        if !self.is_conversation(place) {
+        if !self.is_shown(place) {
             return;
         }
         if self.turns.is_empty() {
@@ -268,7 +268,7 @@ impl Transcript {
             self.output.extend(self.calls.drain_pending().map(cut));
         }
         self.end_turn();
-        let tasks = self.conversation.tasks().map(|place| place.task.clone());
+        let tasks = self.task_stream.tasks().map(|place| place.task.clone());
         self.output.extend(tasks.map(TranscriptEvent::TaskFinished));
         let reason = match status {
             RunStatus::Interrupted if is_open => CompletionEnd::ToolCalls,

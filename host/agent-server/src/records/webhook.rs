@@ -1,6 +1,9 @@
 //! Stored webhooks. A webhook is stored before its run starts, so that a host that restarts or
 //! recovers the run finds the webhook.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,6 +39,46 @@ pub(crate) struct WebhookRecord {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_error: Option<String>,
+    /// The newest attempts, oldest first; without those that older versions made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attempt_log: Vec<DeliveryAttempt>,
+}
+
+/// One attempt to deliver a webhook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DeliveryAttempt {
+    /// Start, in milliseconds since 1970.
+    pub(crate) at_ms: i64,
+    pub(crate) duration_ms: u64,
+    /// Status of the response; `None` without a response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<u16>,
+    /// Why the attempt failed; `None` if it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// Maximum number of attempts in a record. The default settings permit fewer.
+const LOGGED_ATTEMPTS: usize = 10;
+
+/// Maximum number of characters of the error of an attempt.
+const ATTEMPT_ERROR_CHARS: usize = 200;
+
+impl DeliveryAttempt {
+    /// Creates an attempt that began at `at_ms`, milliseconds since 1970. `result` is the status of
+    /// the response of an attempt that succeeded, or the status and the reason.
+    pub(crate) fn new(
+        at_ms: i64,
+        duration: Duration,
+        result: Result<u16, (Option<u16>, &str)>,
+    ) -> Self {
+        let (status, error) = match result {
+            Ok(status) => (Some(status), None),
+            Err((status, why)) => (status, Some(why.chars().take(ATTEMPT_ERROR_CHARS).collect())),
+        };
+        let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self { at_ms, duration_ms, status, error }
+    }
 }
 
 /// A webhook whose delivery was abandoned.
@@ -51,13 +94,56 @@ pub(crate) struct AbandonedWebhook {
     pub(crate) last_error: String,
     /// Time at which the delivery was abandoned, in milliseconds since 1970.
     pub(crate) abandoned_ms: i64,
+    /// The newest attempts, oldest first; without those that older versions made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attempt_log: Vec<DeliveryAttempt>,
 }
 
-impl AbandonedWebhook {
-    /// Returns the key of the record, by which lists have the newest record first.
-    fn key(&self) -> String {
-        let age = u64::MAX - u64::try_from(self.abandoned_ms).unwrap_or(0);
-        format!("{age:016x}-{}", self.run)
+/// A webhook that a receiver accepted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DeliveredWebhook {
+    pub(crate) run: RunId,
+    pub(crate) thread: ThreadId,
+    pub(crate) tenant: Option<String>,
+    pub(crate) url: String,
+    /// Number of failed attempts.
+    pub(crate) attempts: usize,
+    /// Time at which the receiver accepted the webhook, in milliseconds since 1970.
+    pub(crate) delivered_ms: i64,
+    /// The newest attempts, oldest first.
+    pub(crate) attempt_log: Vec<DeliveryAttempt>,
+}
+
+/// Returns a key by which lists have the newest record first.
+fn newest_first_key(at_ms: i64, run: &RunId) -> String {
+    let age = u64::MAX - u64::try_from(at_ms).unwrap_or(0);
+    format!("{age:016x}-{run}")
+}
+
+/// Maximum number of delivered webhooks of one tenant, or without a tenant, that are kept.
+const DELIVERED_PER_TENANT: usize = 200;
+
+/// Maximum number of delivered webhooks of all tenants that are kept.
+const DELIVERED: usize = 2_000;
+
+/// Decides which delivered webhooks are kept, newest first: a bounded number of all tenants and of
+/// each, so that one tenant does not displace the webhooks of others.
+#[derive(Default)]
+struct KeptDeliveries {
+    count: usize,
+    by_tenant: BTreeMap<Option<String>, usize>,
+}
+
+impl KeptDeliveries {
+    /// Returns true if a webhook is kept.
+    fn keeps(&mut self, webhook: &DeliveredWebhook) -> bool {
+        let of_tenant = self.by_tenant.entry(webhook.tenant.clone()).or_default();
+        if self.count >= DELIVERED || *of_tenant >= DELIVERED_PER_TENANT {
+            return false;
+        }
+        *of_tenant += 1;
+        self.count += 1;
+        true
     }
 }
 
@@ -71,6 +157,15 @@ pub(crate) fn shorten_error(why: &str) -> String {
 }
 
 impl WebhookRecord {
+    /// Returns the newest attempts together with a further one.
+    pub(crate) fn log_with(&self, attempt: DeliveryAttempt) -> Vec<DeliveryAttempt> {
+        let mut log = self.attempt_log.clone();
+        log.push(attempt);
+        let surplus = log.len().saturating_sub(LOGGED_ATTEMPTS);
+        log.drain(..surplus);
+        log
+    }
+
     /// Returns whether the stored webhook equals `self`. If so, no host has changed, taken over or
     /// deleted the webhook since it was read.
     pub(crate) async fn is_unchanged(&self, ports: &Ports) -> Result<bool, Failure> {
@@ -129,9 +224,9 @@ impl Payload {
 /// abandoned.
 pub(crate) const WEBHOOK_ERROR: &str = "webhook_error";
 
-/// Time in milliseconds for which the store keeps the reason why a delivery was abandoned. It is 30
-/// days, so that an operator can investigate the failure.
-const DELIVERY_ERROR_TTL_MS: u64 = 30 * 86_400_000;
+/// Time in milliseconds for which the store keeps abandoned and delivered webhooks. It is 30 days,
+/// so that an operator can investigate a delivery.
+const ENDED_TTL_MS: u64 = 30 * 86_400_000;
 
 /// Reads the reason why the delivery of a webhook was abandoned.
 pub(crate) async fn delivery_error(ports: &Ports, run: &RunId) -> Result<Option<String>, Failure> {
@@ -142,9 +237,10 @@ pub(crate) async fn delivery_error(ports: &Ports, run: &RunId) -> Result<Option<
 pub(crate) async fn save_delivery_error(
     ports: &Ports,
     webhook: &WebhookRecord,
+    attempt: DeliveryAttempt,
     why: &str,
 ) -> Result<(), Failure> {
-    let ttl_ms = Some(DELIVERY_ERROR_TTL_MS);
+    let ttl_ms = Some(ENDED_TTL_MS);
     delivery_error_records(ports).put(webhook.run.as_str(), &why, ttl_ms).await?;
     let WebhookRecord { run, thread, tenant, url, attempts, .. } = webhook.clone();
     let abandoned = AbandonedWebhook {
@@ -155,8 +251,36 @@ pub(crate) async fn save_delivery_error(
         attempts: attempts.saturating_add(1),
         last_error: shorten_error(why),
         abandoned_ms: ports.clock.now_ms(),
+        attempt_log: webhook.log_with(attempt),
     };
-    abandoned_records(ports).put(&abandoned.key(), &abandoned, ttl_ms).await
+    let key = newest_first_key(abandoned.abandoned_ms, &abandoned.run);
+    abandoned_records(ports).put(&key, &abandoned, ttl_ms).await
+}
+
+/// Stores that a webhook was delivered, for lists of webhooks.
+pub(crate) async fn save_delivered(
+    ports: &Ports,
+    webhook: &WebhookRecord,
+    attempt: DeliveryAttempt,
+) -> Result<(), Failure> {
+    let attempt_log = webhook.log_with(attempt);
+    let WebhookRecord { run, thread, tenant, url, attempts, .. } = webhook.clone();
+    let delivered_ms = ports.clock.now_ms();
+    let key = newest_first_key(delivered_ms, &run);
+    let delivered =
+        DeliveredWebhook { run, thread, tenant, url, attempts, delivered_ms, attempt_log };
+    delivered_records(ports).put(&key, &delivered, Some(ENDED_TTL_MS)).await
+}
+
+/// Deletes the delivered webhooks above the maximum number.
+pub(crate) async fn prune_delivered(ports: &Ports) -> Result<(), Failure> {
+    let mut kept = KeptDeliveries::default();
+    delivered_records(ports).retain(|webhook: &DeliveredWebhook| kept.keeps(webhook)).await
+}
+
+/// Returns the collection of the delivered webhooks of all tenants.
+pub(crate) fn delivered_records(ports: &Ports) -> Collection<'_> {
+    Collection::new(ports, MemoryScope::Host(None), &["delivered-webhooks"])
 }
 
 /// Returns the collection of the abandoned webhooks of all tenants.
@@ -176,4 +300,54 @@ pub(crate) fn webhook_records(ports: &Ports) -> Collection<'_> {
 
 fn payload_records(ports: &Ports) -> Collection<'_> {
     Collection::new(ports, MemoryScope::Host(None), &["tidings"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> WebhookRecord {
+        // A record of a version without a log of attempts.
+        serde_json::from_value(serde_json::json!({
+            "run": "r", "thread": "t", "tenant": null, "url": "https://hooks.example/",
+            "attempts": 0, "next_ms": 0, "is_told": true, "host": "h",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_log_of_a_webhook_has_the_newest_attempts() {
+        let mut record = record();
+        assert!(record.attempt_log.is_empty());
+        for at_ms in 0..20 {
+            let why = "x".repeat(2 * ATTEMPT_ERROR_CHARS);
+            let failed = Err((Some(500), why.as_str()));
+            record.attempt_log =
+                record.log_with(DeliveryAttempt::new(at_ms, Duration::from_millis(3), failed));
+        }
+        let times: Vec<i64> = record.attempt_log.iter().map(|attempt| attempt.at_ms).collect();
+        assert_eq!(times, (10..20).collect::<Vec<_>>());
+        let error = record.attempt_log[0].error.as_deref();
+        assert_eq!(error.map(str::len), Some(ATTEMPT_ERROR_CHARS));
+    }
+
+    #[test]
+    fn a_bounded_number_of_deliveries_is_kept_for_each_tenant_and_together() {
+        let of = |tenant: Option<&str>| DeliveredWebhook {
+            run: RunId::new("r").unwrap(),
+            thread: ThreadId::new("t").unwrap(),
+            tenant: tenant.map(str::to_owned),
+            url: "https://hooks.example/".to_owned(),
+            attempts: 0,
+            delivered_ms: 0,
+            attempt_log: Vec::new(),
+        };
+        let mut kept = KeptDeliveries::default();
+        let of_one = (0..1_000).filter(|_| kept.keeps(&of(Some("noisy")))).count();
+        assert_eq!(of_one, DELIVERED_PER_TENANT);
+        assert!(kept.keeps(&of(None)), "others are kept");
+        let tenants = (0..5_000).map(|number| number.to_string());
+        let of_others = tenants.filter(|tenant| kept.keeps(&of(Some(tenant)))).count();
+        assert_eq!(of_one + 1 + of_others, DELIVERED);
+    }
 }

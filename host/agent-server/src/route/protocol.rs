@@ -87,7 +87,10 @@ async fn commands(
 async fn thread_id(engine: &Engine, caller: &Caller, id: &str) -> Result<ThreadId, ApiError> {
     let thread = ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
     let own = caller.find_thread(engine, id).await?;
-    if own.is_none() && engine.ports().store.thread(&thread).await?.is_some() {
+    if own.is_none()
+        && let Some(head) = engine.ports().store.thread(&thread).await?
+        && !caller.can_access(&head.record)
+    {
         return Err(ApiError::missing("thread", id));
     }
     Ok(thread)

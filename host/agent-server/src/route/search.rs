@@ -24,7 +24,6 @@ use wattle_run::metadata::json_contains;
 use wattle_run::ports::store::{
     ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus, ThreadSummary,
 };
-use wattle_run::thread_walk::ThreadWalk;
 
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
@@ -118,7 +117,7 @@ pub(super) async fn search(
             Some(record) => Some(*record),
             None => find_record(&engine, &caller, &thread.id).await?,
         };
-        // A thread that was deleted meanwhile is left out.
+        // A thread that was deleted or has expired meanwhile is left out.
         if let Some(record) = record {
             page.push(
                 &render_thread(&engine, &record, request.select.as_deref(), &extract).await?,
@@ -231,7 +230,7 @@ impl ThreadFilter<'_> {
                     stopped_as_interrupted: true,
                     ..ThreadQuery::default()
                 };
-                let mut walk = ThreadWalk::new(engine.ports().store.as_ref(), query);
+                let mut walk = engine.walk_threads(query);
                 let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
                 while let Some(threads) = walk.next().await? {
                     let matching = threads.into_iter().filter(|thread| {
@@ -281,14 +280,16 @@ impl ThreadFilter<'_> {
     }
 }
 
-/// Returns a thread that the caller may access.
+/// Returns a thread that the caller may access. Returns `None` if the thread has expired.
 async fn find_record(
     engine: &Engine,
     caller: &Caller,
     id: &ThreadId,
 ) -> Result<Option<ThreadRecord>, ApiError> {
     let head = engine.ports().store.thread(id).await?;
-    Ok(head.map(|head| head.record).filter(|record| caller.can_access(record)))
+    let now_ms = engine.ports().clock.now_ms();
+    let is_listed = |record: &ThreadRecord| caller.can_access(record) && !record.is_expired(now_ms);
+    Ok(head.map(|head| head.record).filter(is_listed))
 }
 
 /// Returns the status by which the store filters. Returns `None` if several statuses of the store

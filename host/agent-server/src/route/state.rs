@@ -21,9 +21,10 @@ use crate::assistants;
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams};
 use crate::graphs;
+use crate::message_reader::MessageReader;
 use crate::namespaces;
 use crate::query::QueryParams;
-use crate::resolve::{END_ALIASES, Point, new_message_id, parse_point};
+use crate::resolve::{END_ALIASES, Point, parse_point};
 use crate::unknown_keys::{IgnoredKeys, UnknownKeys};
 use crate::view;
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
@@ -245,6 +246,8 @@ struct EditTarget {
     /// The channels of the edited graph. `None` if keys that name no channel are not ignored; the
     /// engine then rejects such keys.
     channels: Option<BTreeSet<ChannelName>>,
+    /// Reads the messages of all updates of the request.
+    reader: MessageReader,
 }
 
 impl EditTarget {
@@ -265,7 +268,8 @@ impl EditTarget {
             }
             UnknownKeys::Ignore => engine.channels(&record.id, namespace).await?,
         };
-        Ok(Self { app, graph, message_channels: message_channels.unwrap_or_default(), channels })
+        let message_channels = message_channels.unwrap_or_default();
+        Ok(Self { app, graph, message_channels, channels, reader: MessageReader::default() })
     }
 
     /// Returns whether a key of an update names a channel. Any other key is recorded as ignored.
@@ -310,9 +314,9 @@ impl EditTarget {
         };
         for values in each {
             let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
-            let Value::Object(fields) =
-                one.channel_values(&self.message_channels, &mut new_message_id)?
-            else {
+            let channels = &self.message_channels;
+            let read = self.reader.read(|context| one.channel_values(channels, context))?;
+            let Value::Object(fields) = read else {
                 let text =
                     "`values` must be an object of channel values, or an array of such objects";
                 return Err(ApiError::unprocessable(text));
@@ -352,7 +356,8 @@ impl EditTarget {
                         contains the nodes that ran next";
             return Err(ApiError::unprocessable(text));
         }
-        let mut written = command.read_update(&self.message_channels, &mut new_message_id)?;
+        let channels = &self.message_channels;
+        let mut written = self.reader.read(|context| command.read_update(channels, context))?;
         written.retain(|(name, _)| self.accepts("command.update", name, ignored));
         let writes = written.into_iter().map(channel_write).collect::<Result<_, _>>()?;
         Ok(Edit { as_node: parse_as_node(Some(&Value::Bool(true)), as_node)?, writes })

@@ -173,7 +173,8 @@ pub(super) async fn delete(
     if is_operator && engine.remove_damaged(&parse_thread_id(&id)?).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let record = caller?.thread(&engine, &id).await?;
+    let found = caller?.find_stored_thread(&engine, &id).await?;
+    let record = found.ok_or_else(|| ApiError::missing("thread", &id))?;
     delete_thread(&engine, &stopping, record.id, record.tenant).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -244,7 +245,11 @@ pub(super) async fn prune(
     // Look up all threads before any thread is changed.
     let mut found = BTreeMap::new();
     for id in &request.thread_ids {
-        let known = caller.find_thread(&engine, id).await?;
+        let known = if keeps_latest {
+            caller.find_thread(&engine, id).await?
+        } else {
+            caller.find_stored_thread(&engine, id).await?
+        };
         found.extend(known.map(|record| (record.id, record.tenant)));
     }
     let pruned = found.len();

@@ -350,6 +350,7 @@ mod tests {
             failure: None,
             drained: false,
             principal: None,
+            store_us: 0,
         };
         Event {
             seq: 9,

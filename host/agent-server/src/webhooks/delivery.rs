@@ -1,7 +1,8 @@
 //! The delivery of one webhook: from the end of its run to a response with status 2xx.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use url::Host;
 use wattle_graph::failure::{Failure, code};
@@ -15,7 +16,7 @@ use wattle_run::ports::Caller;
 
 use super::{Webhooks, payload};
 use crate::records::Versioned;
-use crate::records::webhook::{self, Payload, WebhookRecord, webhook_records};
+use crate::records::webhook::{self, DeliveryAttempt, Payload, WebhookRecord, webhook_records};
 use crate::wire::webhook::WebhookUrl;
 
 /// Pause after an error of the store.
@@ -36,12 +37,27 @@ enum DeliveryStep {
 }
 
 /// The reason why an attempt failed.
-enum DeliveryError {
-    /// A retry can succeed.
-    Transient(String),
-    /// No retry can succeed.
-    Permanent(String),
+struct DeliveryError {
+    why: String,
+    /// Status of the response; `None` without a response.
+    status: Option<u16>,
+    /// True if no retry can succeed.
+    is_permanent: bool,
 }
+
+impl DeliveryError {
+    fn transient(why: String) -> Self {
+        Self { why, status: None, is_permanent: false }
+    }
+
+    fn permanent(why: String) -> Self {
+        Self { why, status: None, is_permanent: true }
+    }
+}
+
+/// Number of deliveries after which a host deletes the oldest ones above the maximum number. A
+/// deletion reads all that are kept.
+const PRUNE_INTERVAL: usize = 100;
 
 /// Delivers a webhook after the end of its run.
 pub(super) async fn run_delivery(webhooks: &Webhooks, mut webhook: Versioned<WebhookRecord>) {
@@ -111,14 +127,35 @@ async fn deliver_once(
         *webhook = updated;
         return Ok(DeliveryStep::RetryAfter(Duration::ZERO));
     };
-    match send(webhooks, &webhook.value, &payload).await {
-        Ok(()) => {
+    let (at_ms, started) = (ports.clock.now_ms(), Instant::now());
+    let sent = send(webhooks, &webhook.value, &payload).await;
+    let result = sent.as_ref().copied().map_err(|error| (error.status, error.why.as_str()));
+    let attempt = DeliveryAttempt::new(at_ms, started.elapsed(), result);
+    match sent {
+        Ok(_) => {
             tracing::info!(run = %webhook.value.run, "webhook delivered");
             webhook.value.delete(ports).await?;
+            log_delivered(webhooks, &webhook.value, attempt).await;
             Ok(DeliveryStep::Done)
         }
-        Err(DeliveryError::Permanent(why)) => abandon(engine, &webhook.value, &why).await,
-        Err(DeliveryError::Transient(why)) => schedule_retry(webhooks, webhook, &why).await,
+        Err(error) if error.is_permanent => {
+            abandon(engine, &webhook.value, attempt, &error.why).await
+        }
+        Err(error) => schedule_retry(webhooks, webhook, attempt, &error.why).await,
+    }
+}
+
+/// Stores that a webhook was delivered, and deletes the oldest deliveries from time to time. The
+/// delivery is complete, so an error is only logged: a retry would send the webhook again.
+async fn log_delivered(webhooks: &Webhooks, webhook: &WebhookRecord, attempt: DeliveryAttempt) {
+    let ports = webhooks.0.engine.ports();
+    let mut logged = webhook::save_delivered(ports, webhook, attempt).await;
+    let before = webhooks.0.delivered.fetch_add(1, Ordering::Relaxed);
+    if before.is_multiple_of(PRUNE_INTERVAL) {
+        logged = logged.and(webhook::prune_delivered(ports).await);
+    }
+    if let Err(failure) = logged {
+        tracing::warn!(run = %webhook.run, %failure, "failed to store a webhook delivery");
     }
 }
 
@@ -141,18 +178,21 @@ async fn reload(
 async fn schedule_retry(
     webhooks: &Webhooks,
     webhook: &mut Versioned<WebhookRecord>,
+    attempt: DeliveryAttempt,
     why: &str,
 ) -> Result<DeliveryStep, Failure> {
     let engine = &webhooks.0.engine;
     let Some(delay) = webhooks.0.settings.retry_delays.get(webhook.value.attempts).copied() else {
-        return abandon(engine, &webhook.value, why).await;
+        return abandon(engine, &webhook.value, attempt, why).await;
     };
     let (run, attempts) = (&webhook.value.run, webhook.value.attempts + 1);
     tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
     let delay_ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
     let next_ms = engine.ports().clock.now_ms().saturating_add(delay_ms);
     let last_error = Some(webhook::shorten_error(why));
-    let later = WebhookRecord { attempts, next_ms, last_error, ..webhook.value.clone() };
+    let attempt_log = webhook.value.log_with(attempt);
+    let later =
+        WebhookRecord { attempts, next_ms, last_error, attempt_log, ..webhook.value.clone() };
     let Some(later) = webhook_records(engine.ports()).replace(webhook, later).await? else {
         return Ok(DeliveryStep::Done);
     };
@@ -164,22 +204,24 @@ async fn schedule_retry(
 async fn abandon(
     engine: &Engine,
     webhook: &WebhookRecord,
+    attempt: DeliveryAttempt,
     why: &str,
 ) -> Result<DeliveryStep, Failure> {
     tracing::warn!(run = %webhook.run, why, "webhook delivery abandoned");
     let ports = engine.ports();
-    webhook::save_delivery_error(ports, webhook, why).await?;
+    webhook::save_delivery_error(ports, webhook, attempt, why).await?;
     webhook.delete(ports).await?;
     Ok(DeliveryStep::Done)
 }
 
+/// Sends a webhook. Returns the status of the response.
 async fn send(
     webhooks: &Webhooks,
     webhook: &WebhookRecord,
     payload: &Payload,
-) -> Result<(), DeliveryError> {
+) -> Result<u16, DeliveryError> {
     // The rules may have changed since the run was requested.
-    let target = webhooks.0.settings.parse_url(&webhook.url).map_err(DeliveryError::Permanent)?;
+    let target = webhooks.0.settings.parse_url(&webhook.url).map_err(DeliveryError::permanent)?;
     let net = NetLimits { redirects: 0, ..NetLimits::default() };
     let limits = Limits { net, ..Limits::default() };
     let grants = Grants { http: vec![rule(&target)], limits, ..Grants::default() };
@@ -187,20 +229,20 @@ async fn send(
     let ports = webhooks.0.engine.ports();
     let sent = ports.net.send(&caller(webhook), &grants, &request, &*ports.blobs).await;
     match sent {
-        Ok(response) if (200..300).contains(&response.status) => Ok(()),
-        Ok(response) => Err(DeliveryError::Transient(format!(
-            "the URL responded with status {}",
-            response.status
-        ))),
+        Ok(response) if (200..300).contains(&response.status) => Ok(response.status),
+        Ok(response) => {
+            let why = format!("the URL responded with status {}", response.status);
+            Err(DeliveryError { status: Some(response.status), ..DeliveryError::transient(why) })
+        }
         Err(failure) if failure.code == code::DENIED => {
             let host = target.url.host_str().unwrap_or_default();
             let why = format!(
                 "`{host}` resolves to an address that webhooks may not call; the operator can \
                  allow private addresses under `[server.webhooks]`"
             );
-            Err(DeliveryError::Permanent(why))
+            Err(DeliveryError::permanent(why))
         }
-        Err(failure) => Err(DeliveryError::Transient(failure.message)),
+        Err(failure) => Err(DeliveryError::transient(failure.message)),
     }
 }
 

@@ -147,6 +147,28 @@ async fn run_of_a_cron_without_an_input_has_an_empty_input() {
 }
 
 #[tokio::test]
+async fn run_of_a_cron_without_an_input_starts_or_continues_its_thread() {
+    let (host, clock) = host();
+    let mut cron = hourly();
+    cron.as_object_mut().unwrap().remove("input");
+    let (new, _) = on_thread(&host, cron.clone()).await;
+    let stopped = host.thread().await;
+    let run = json!({
+        "assistant_id": "slow", "input": { "word": "a" }, "interrupt_before": ["hold"],
+    });
+    host.post(&format!("/threads/{stopped}/runs/wait"), run).await.ok();
+    host.post(&format!("/threads/{stopped}/runs/crons"), cron).await.ok();
+    clock.advance(HOUR_MS);
+    host.server.create_due_runs().await;
+    for (id, count, item) in [(new, 1, Value::Null), (stopped, 2, json!("a"))] {
+        let begun = runs(&host, &id).await;
+        assert_eq!((begun.len(), &begun[0]["status"]), (count, &json!("success")), "{begun:?}");
+        let state = host.get(&format!("/threads/{id}/state")).await.ok();
+        assert_eq!(state["values"]["items"], json!([item]));
+    }
+}
+
+#[tokio::test]
 async fn crons_are_searched_and_counted() {
     let (host, clock) = host();
     let (thread, first) = on_thread(&host, hourly()).await;

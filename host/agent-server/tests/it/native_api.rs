@@ -25,6 +25,7 @@ fn start(run: &str) -> StartRun {
         options: RunOptions::default(),
         ttl: None,
         principal: None,
+        reject_if_interrupted: false,
     }
 }
 

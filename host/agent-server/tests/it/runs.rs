@@ -89,7 +89,7 @@ async fn wait_returns_a_failure_with_status_200() {
     assert_eq!(thread["status"], "error");
     assert_eq!(thread["error"], expected);
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
-    assert_eq!(state["tasks"][0]["error"], "invalid: no way");
+    assert_eq!(state["tasks"][0]["error"], "no way");
 }
 
 #[tokio::test]

@@ -35,14 +35,15 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Number of polls after which a test assumes that no further event is sent.
 const POLLS: u32 = 200;
 
-/// Default number of runs that the official client reads; [`RUNS_VARIABLE`] overrides it.
-const FEW: u32 = 12;
+/// Default number of runs that the official client reads over each transport; [`RUNS_VARIABLE`]
+/// overrides it.
+const FEW: u32 = 6;
 
-/// Environment variable with the number of runs for a long test. 200 runs take a minute on an idle
-/// machine.
+/// Environment variable with the number of runs for a long test. 200 runs take two minutes on an
+/// idle machine.
 const RUNS_VARIABLE: &str = "WATTLE_SHORT_RUNS";
 
-/// Timeout of the client for each run.
+/// Timeout of the client for each run over all transports.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 async fn open(host: &Host, channels: &[&str]) -> LiveStream {

@@ -95,11 +95,14 @@ async fn stream_of_a_resumed_run_starts_with_the_current_state() {
 async fn failed_run_ends_its_stream_with_an_error() {
     let host = Host::new();
     let id = host.thread().await;
-    let run = json!({ "assistant_id": "broken", "input": {} });
+    let run = json!({ "assistant_id": "broken", "input": {}, "stream_mode": ["tasks"] });
     let streamed = host.post(&format!("/threads/{id}/runs/stream"), run).await;
-    let (kind, data, _) = streamed.frames().pop().unwrap();
+    let mut frames = streamed.frames();
+    let (kind, data, _) = frames.pop().unwrap();
     assert_eq!(kind, "error");
     assert_eq!((&data["error"], &data["message"]), (&json!("invalid"), &json!("no way")));
+    let (kind, task, _) = frames.pop().unwrap();
+    assert_eq!((kind.as_str(), &task["error"]), ("tasks", &json!("no way")));
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_api::guard::limits::Limits;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{Batch, ThreadRecord, ThreadStatus};
 
 use crate::host::{Host, TestResponse, request};
 
@@ -102,6 +104,46 @@ async fn search_filters_by_metadata_values_and_ids() {
     assert_eq!(counted, 2);
     assert_eq!(search(json!({ "sort_by": "color" })).await.status, 422);
     assert_eq!(search(json!({ "select": ["color"] })).await.status, 422);
+}
+
+/// Creates a thread that has expired and is not deleted yet.
+async fn expired_thread(host: &Host) -> String {
+    let id = host.thread().await;
+    let thread = ThreadId::new(&id).unwrap();
+    let store = &host.engine.ports().store;
+    let record = store.thread(&thread).await.unwrap().unwrap().record;
+    let status = ThreadStatus::Interrupted;
+    let record = Some(ThreadRecord { status, expires_ms: Some(0), ..record });
+    store.append(&thread, Batch { record, ..Batch::default() }).await.await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn expired_thread_is_not_found_but_can_be_deleted_and_replaced() {
+    let host = Host::new();
+    let id = expired_thread(&host).await;
+    for path in ["", "/state", "/history", "/runs"] {
+        assert_eq!(host.get(&format!("/threads/{id}{path}")).await.status, 404, "{path}");
+    }
+    let new = host.post("/threads", json!({ "thread_id": id })).await.ok();
+    assert_eq!((&new["thread_id"], &new["status"]), (&json!(id), &json!("idle")));
+    let id = expired_thread(&host).await;
+    assert_eq!(host.call("DELETE", &format!("/threads/{id}"), None).await.status, 204);
+    let store = &host.engine.ports().store;
+    assert!(store.thread(&ThreadId::new(&id).unwrap()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn expired_threads_are_neither_found_nor_counted() {
+    let host = Host::new();
+    let (old, new) = (expired_thread(&host).await, host.thread().await);
+    for search in [json!({}), json!({ "ids": [old, new] })] {
+        let found = host.post("/threads/search", search).await;
+        assert_eq!(found.header("x-pagination-total"), "1");
+        assert_eq!(found.ok()[0]["thread_id"], json!(new));
+    }
+    assert_eq!(host.post("/threads/search", json!({ "ids": [old] })).await.ok(), json!([]));
+    assert_eq!(host.post("/threads/count", json!({})).await.ok(), 1);
 }
 
 #[tokio::test]

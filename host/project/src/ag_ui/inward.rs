@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use wattle_graph::message::MessageView;
 
 use self::message::{Envelope, Role};
+use crate::agent_server::message::ParseText;
 
 /// Request of an AG-UI client to run a graph. Further members of the protocol are ignored.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
@@ -135,7 +136,7 @@ fn quoted(ids: &[String]) -> String {
 
 /// Converts the messages of a client that are new to a thread to messages of a channel. `known`
 /// contains the messages of the channel. `None` means the first run of a thread, to which all
-/// messages are new.
+/// messages are new. `parse` parses the arguments of tool calls.
 ///
 /// Reasoning and activities are never converted. On a thread with messages, system messages and
 /// user messages are new if they follow the last message of the agent and the last message whose id
@@ -145,7 +146,11 @@ fn quoted(ids: &[String]) -> String {
 /// # Errors
 ///
 /// [`InputError::Message`] if a message has no id or role, or if a new message is invalid.
-pub fn new_messages(messages: &[Value], known: Option<&[Value]>) -> Result<Vec<Value>, InputError> {
+pub fn new_messages(
+    messages: &[Value],
+    known: Option<&[Value]>,
+    parse: ParseText<'_>,
+) -> Result<Vec<Value>, InputError> {
     let invalid = |position, why| InputError::Message { position, why };
     let read = messages.iter().enumerate();
     let read =
@@ -166,7 +171,7 @@ pub fn new_messages(messages: &[Value], known: Option<&[Value]>) -> Result<Vec<V
             (Some(_), Role::User | Role::System | Role::Developer) => position >= first_new,
         };
         if is_new {
-            new.push(envelope.convert(tool).map_err(|why| invalid(position, why))?);
+            new.push(envelope.convert(tool, parse).map_err(|why| invalid(position, why))?);
         }
     }
     Ok(new)

@@ -28,9 +28,11 @@ pub fn cancelled() -> Value {
     json!({ "error": "UserInterrupt", "message": "User interrupted the run" })
 }
 
-/// Returns a failure as one line: its name and its message.
-pub fn line_of(failure: &Failure) -> String {
-    format!("{}: {}", name_of(failure), message_of(failure))
+/// Returns the failure of a task as tasks show it: its message. An empty message is replaced by the
+/// name of the error, because clients take an empty error for none.
+pub fn task_error(failure: &Failure) -> String {
+    let message = message_of(failure);
+    if message.is_empty() { name_of(failure).to_owned() } else { message.into_owned() }
 }
 
 /// Returns the node that failed and its plugin as fields; an empty map if no node failed.
@@ -92,10 +94,17 @@ mod tests {
                 "error": "invalid", "message": expected, "node": "fail", "plugin": "p",
             });
             assert_eq!(error_of(&failure), shown);
-            assert_eq!(line_of(&failure), format!("invalid: {expected}"));
+            assert_eq!(task_error(&failure), expected);
         }
         let of_the_host = Failure::new("busy", "later").with_details(json!(["anything"]));
         assert_eq!(error_of(&of_the_host), json!({ "error": "busy", "message": "later" }));
+    }
+
+    #[test]
+    fn error_of_a_task_is_never_empty() {
+        let place = json!({ "node": "fail", "plugin": "p" });
+        let silent = Failure::new("invalid", "node `fail` of plugin `p`: ").with_details(place);
+        assert_eq!(task_error(&silent), "invalid");
     }
 
     #[test]

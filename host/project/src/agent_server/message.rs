@@ -4,16 +4,19 @@
 //! object with a `type`. A field that exists in only one of these forms is kept under its name, so
 //! that messages survive a round trip.
 
+mod arguments;
 mod blocks;
 mod content;
 mod inward;
 mod outward;
+mod read_context;
 mod request;
 
 use serde_json::Value;
 
-pub use self::inward::{Fresh, from_wire, from_wire_all};
+pub use self::inward::{from_wire, from_wire_all};
 pub use self::outward::{compact, to_wire, to_wire_all};
+pub use self::read_context::{ParseText, ReadContext};
 pub use self::request::of_request;
 
 /// Roles of messages: name in the channel, type in the Agent Server API, and other names that

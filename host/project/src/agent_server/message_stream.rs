@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::conversation::{ChangeKind, CompletionStep, Conversation, ConversationChange};
+use crate::task_stream::{ChangeKind, CompletionStep, TaskChange, TaskStream};
 use serde::Serialize;
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, CheckpointSource, SharedList};
@@ -16,7 +16,7 @@ use wattle_graph::event::{Custom, Event, EventKind, RunStatus, TaskFailed, TaskF
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, TaskId};
 use wattle_graph::message::{MessageView, messages};
 
-pub use crate::conversation::{CompletionDelta, TaskRef};
+pub use crate::task_stream::{CompletionDelta, TaskRef};
 
 use crate::agent_server::message;
 use crate::agent_server::thread_info::ThreadInfo;
@@ -125,7 +125,7 @@ impl LearnedMessages {
 /// The projection of a run into changes of messages.
 #[derive(Clone, Debug, Default)]
 pub struct MessageProjection {
-    conversation: Conversation,
+    task_stream: TaskStream,
     /// Completions whose deltas were sent, by tasks that have not ended. A task that continues
     /// after a cancel writes the messages of these completions, which are not sent again.
     sent: BTreeMap<TaskId, Vec<SentCompletion>>,
@@ -210,7 +210,7 @@ impl MessageProjection {
             }
             _ => {}
         }
-        for change in self.conversation.apply(event) {
+        for change in self.task_stream.apply(event) {
             self.apply_change(change, &mut spoken);
         }
         match &event.kind {
@@ -222,7 +222,7 @@ impl MessageProjection {
             EventKind::RunEnded(ended) if event.namespace.is_root() && !waits(ended.status) => {
                 self.close(|_| true, &mut spoken);
             }
-            // The conversation does not report the end of a task whose start event was not read.
+            // The task stream does not report the end of a task whose start event was not read.
             EventKind::TaskFinished(TaskFinished { task, .. })
             | EventKind::TaskFailed(TaskFailed { task, .. }) => self.end_task(task, &mut spoken),
             _ => {}
@@ -230,8 +230,8 @@ impl MessageProjection {
         spoken
     }
 
-    fn apply_change(&mut self, change: ConversationChange, spoken: &mut Vec<MessageChange>) {
-        let ConversationChange { task, kind } = change;
+    fn apply_change(&mut self, change: TaskChange, spoken: &mut Vec<MessageChange>) {
+        let TaskChange { task, kind } = change;
         match kind {
             ChangeKind::TaskStarted { .. } => {}
             ChangeKind::TaskEnded => self.end_task(&task.task, spoken),
@@ -282,7 +282,7 @@ impl MessageProjection {
     /// Applies a custom event. Only [`MESSAGE_DELTA`] and [`MESSAGE_END`] change messages.
     fn apply_custom(&mut self, event: &Event, custom: &Custom, spoken: &mut Vec<MessageChange>) {
         let Some(id) = custom.data.get("id").and_then(Value::as_str) else { return };
-        let task = self.conversation.task_ref(event, &custom.task, &custom.node);
+        let task = self.task_stream.task_ref(event, &custom.task, &custom.node);
         let kind = match custom.name.as_str() {
             MESSAGE_DELTA => {
                 self.known_ids.insert(id.to_owned());
@@ -316,7 +316,7 @@ impl MessageProjection {
         for write in writes().filter(|write| write.overwrite || removes(&write.value)) {
             self.learned.retain(|(_, channel), _| *channel != write.channel);
         }
-        let task = self.conversation.task_ref(event, &finished.task, &finished.node);
+        let task = self.task_stream.task_ref(event, &finished.task, &finished.node);
         let reduced = writes().filter(|write| !write.overwrite);
         for message in reduced.flat_map(|write| messages(&write.value)) {
             self.apply_message(message, finished, &task, spoken);

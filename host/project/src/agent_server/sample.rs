@@ -230,6 +230,7 @@ impl Sample {
             failure,
             drained: false,
             principal: None,
+            store_us: 0,
         }));
     }
 
@@ -434,6 +435,7 @@ impl Sample {
             result,
             started_ms: 0,
             duration_us: 0,
+            store_us: 0,
             summary: String::new(),
             tokens: Some(Tokens { input: 3, output: 2 }),
             reused: None,

@@ -25,7 +25,7 @@ pub use self::subscription::{Channel, Subscription, SubscriptionError};
 use self::blocks::Blocks;
 use self::tools::ToolCalls;
 use crate::agent_server::document::Interrupt;
-use crate::agent_server::failure::{line_of, message_of, place_of};
+use crate::agent_server::failure::{message_of, place_of, task_error};
 use crate::agent_server::id::{EventId, namespace_levels, task_uuid};
 use crate::agent_server::message;
 use crate::agent_server::message_stream::{MessageProjection, is_message_event};
@@ -149,7 +149,7 @@ impl V2 {
             }
             EventKind::TaskFinished(finished) => self.task_finished(event, finished),
             EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
-                let (node, why) = (failed.node.as_str(), Some(line_of(&failed.failure)));
+                let (node, why) = (failed.node.as_str(), Some(task_error(&failed.failure)));
                 let data = work::ended(&failed.task, node, why, &json!({}), &[]);
                 self.push_here(Channel::Tasks, "tasks", event, data);
                 self.leave(event, &failed.task, "failed");

@@ -76,6 +76,7 @@ fn run_ended(ended: &RunEnded) -> EventOutlineKind {
         failure: ended.failure.as_ref().map(failure),
         drained: ended.drained,
         principal: principal(ended.principal.as_ref()),
+        store_us: ended.store_us,
     }
 }
 
@@ -180,6 +181,7 @@ fn called(called: &Called) -> EventOutlineKind {
         summary: text(&called.summary),
         started_ms: called.started_ms,
         duration_us: called.duration_us,
+        store_us: called.store_us,
         request_bytes: bytes(&called.request),
         result_bytes: called.result.as_ref().ok().map(bytes),
         ok: called.result.is_ok(),
@@ -190,6 +192,8 @@ fn called(called: &Called) -> EventOutlineKind {
         tokens: called
             .tokens
             .map(|tokens| TokensOutline { input: tokens.input, output: tokens.output }),
+        // The log has no prices.
+        cost: None,
         reused: called.reused,
     }
 }

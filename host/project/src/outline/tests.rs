@@ -52,8 +52,8 @@ fn of_runs_and_tasks() -> Vec<(Value, Value)> {
                 "context_bytes": LARGE_BYTES, "principal": principal() }),
         ),
         (
-            json!({ "type": "run_ended", "status": "failed", "failure": failure() }),
-            json!({ "type": "run_ended", "status": "failed", "failure": short }),
+            json!({ "type": "run_ended", "status": "failed", "failure": failure(), "store_us": 4 }),
+            json!({ "type": "run_ended", "status": "failed", "failure": short, "store_us": 4 }),
         ),
         (
             json!({ "type": "task_started", "task": "t", "node": "n", "step": 2, "attempt": 1 }),
@@ -109,12 +109,12 @@ fn of_calls() -> Vec<(Value, Value)> {
             json!({ "type": "called", "task": "t", "node": "n", "call": 4, "batch": 3,
                 "function": "llm.complete", "digest": digest(), "request": large(),
                 "result": { "Ok": completion }, "started_ms": 900, "duration_us": 8,
-                "summary": "chat", "tokens": { "input": 5, "output": 6 }, "reused": 2 }),
+                "store_us": 7, "summary": "chat", "tokens": { "input": 5, "output": 6 }, "reused": 2 }),
             json!({ "type": "called", "task": "t", "node": "n", "call": 4, "batch": 3,
                 "function": "llm.complete", "request_bytes": LARGE_BYTES,
                 "result_bytes": completion.to_string().len(), "ok": true, "started_ms": 900,
-                "duration_us": 8, "summary": "chat", "tokens": { "input": 5, "output": 6 },
-                "reused": 2, "model": "small-1", "provider": "near", "tries": 4 }),
+                "duration_us": 8, "store_us": 7, "summary": "chat",
+                "tokens": { "input": 5, "output": 6 }, "reused": 2, "model": "small-1", "provider": "near", "tries": 4 }),
         ),
     ]
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wattle_graph::id::RunId;
 use wattle_graph::llm::{Completion, Part};
 
-use crate::conversation::{CompletionDelta, SeenContent};
+use crate::task_stream::{CompletionDelta, SeenContent};
 use crate::transcript::calls::ToolCalls;
 use crate::transcript::event::{ContentKind, TranscriptEvent};
 

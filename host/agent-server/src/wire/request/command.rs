@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use wattle_project::agent_server::message;
+use wattle_project::agent_server::message::ReadContext;
 
 use super::RequestError;
 use super::messages::convert_messages;
@@ -55,7 +55,7 @@ impl RunCommand {
     pub fn read_update(
         &self,
         channels: &BTreeSet<String>,
-        new_id: message::Fresh<'_>,
+        context: &mut ReadContext<'_>,
     ) -> Result<Vec<(String, Value)>, RequestError> {
         let pairs = match &self.update {
             None | Some(Value::Null) => Vec::new(),
@@ -65,7 +65,7 @@ impl RunCommand {
         };
         let mut read = Vec::with_capacity(pairs.len());
         for (channel, value) in pairs {
-            let one = convert_messages(&json!({ &channel: value }), channels, new_id)?;
+            let one = convert_messages(&json!({ &channel: value }), channels, context)?;
             read.push((channel.clone(), one[&channel].clone()));
         }
         Ok(read)
@@ -80,14 +80,14 @@ impl RunCommand {
     pub fn read_goto(
         &self,
         channels: &BTreeSet<String>,
-        new_id: message::Fresh<'_>,
+        context: &mut ReadContext<'_>,
     ) -> Result<Vec<Goto>, RequestError> {
         let targets = match &self.goto {
             None | Some(Value::Null) => &[],
             Some(Value::Array(targets)) => targets.as_slice(),
             Some(one) => std::slice::from_ref(one),
         };
-        targets.iter().map(|one| goto(one, channels, new_id)).collect()
+        targets.iter().map(|one| goto(one, channels, context)).collect()
     }
 }
 
@@ -106,7 +106,7 @@ fn invalid_update() -> RequestError {
 fn goto(
     one: &Value,
     channels: &BTreeSet<String>,
-    new_id: message::Fresh<'_>,
+    context: &mut ReadContext<'_>,
 ) -> Result<Goto, RequestError> {
     let refuse = || {
         let why = "`command.goto` must be the name of a node, an object with `node` and `input`, \
@@ -118,7 +118,7 @@ fn goto(
         Value::Object(send) => {
             let node = send.get("node").and_then(Value::as_str).ok_or_else(refuse)?.to_owned();
             let input = send.get("input").cloned().unwrap_or_default();
-            Ok(Goto::Send { node, input: convert_messages(&input, channels, new_id)? })
+            Ok(Goto::Send { node, input: convert_messages(&input, channels, context)? })
         }
         _ => Err(refuse()),
     }
@@ -140,7 +140,8 @@ mod tests {
     fn command_update_is_an_object_or_a_list_of_pairs() {
         let read = |update: Value| {
             let command = command(json!({ "update": update }));
-            command.read_update(&channels(), &mut || "m".to_owned())
+            let mut context = ReadContext { new_id: &mut || "m".to_owned(), parse: &|_| None };
+            command.read_update(&channels(), &mut context)
         };
         let hi = json!([{ "id": "m", "role": "user", "content": "hi" }]);
         let expected = vec![("items".to_owned(), json!(["a"])), ("messages".to_owned(), hi)];
@@ -156,7 +157,8 @@ mod tests {
     fn goto_target_is_a_name_or_an_object_with_an_input() {
         let read = |goto: Value| {
             let command = command(json!({ "goto": goto }));
-            command.read_goto(&channels(), &mut || "m".to_owned())
+            let mut context = ReadContext { new_id: &mut || "m".to_owned(), parse: &|_| None };
+            command.read_goto(&channels(), &mut context)
         };
         let node = || Goto::Node("a".to_owned());
         assert_eq!(read(json!("a")), Ok(vec![node()]));

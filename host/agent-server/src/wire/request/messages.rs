@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use wattle_project::agent_server::message;
+use wattle_project::agent_server::message::{ReadContext, from_wire_all};
 
 use super::RequestError;
 
@@ -16,14 +16,14 @@ use super::RequestError;
 pub(super) fn convert_messages(
     values: &Value,
     channels: &BTreeSet<String>,
-    new_id: message::Fresh<'_>,
+    context: &mut ReadContext<'_>,
 ) -> Result<Value, RequestError> {
     let Value::Object(values) = values else { return Ok(values.clone()) };
     let convert = |(name, value): (&String, &Value)| {
         if !channels.contains(name) || value.is_null() {
             return Ok((name.clone(), value.clone()));
         }
-        let messages = message::from_wire_all(value, new_id);
+        let messages = from_wire_all(value, context);
         let messages =
             messages.map_err(|why| RequestError::Unprocessable(format!("`{name}`: {why}")))?;
         Ok((name.clone(), messages))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use wattle_project::agent_server::document::Checkpoint;
-use wattle_project::agent_server::message;
+use wattle_project::agent_server::message::ReadContext;
 use wattle_run::hostcall::runs;
 
 use super::messages::convert_messages;
@@ -294,9 +294,9 @@ impl RunCreate {
     pub fn read_input(
         &self,
         channels: &BTreeSet<String>,
-        new_id: message::Fresh<'_>,
+        context: &mut ReadContext<'_>,
     ) -> Result<Option<Value>, RequestError> {
-        self.input().map(|input| convert_messages(input, channels, new_id)).transpose()
+        self.input().map(|input| convert_messages(input, channels, context)).transpose()
     }
 
     /// Returns the id of the checkpoint from which the run starts.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use wattle_project::agent_server::message::ReadContext;
 use wattle_project::agent_server::mode::Mode;
 
 use super::{
@@ -94,11 +95,11 @@ fn null_in_a_command_is_a_missing_value() {
 #[test]
 fn messages_of_an_input_are_converted() {
     let channels = BTreeSet::from(["messages".to_owned()]);
-    let mut fresh = || "m".to_owned();
-    let mut read = |input: Value| {
-        run(json!({ "assistant_id": "a", "input": input }))
-            .unwrap()
-            .read_input(&channels, &mut fresh)
+    let read = |input: Value| {
+        let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let mut context = ReadContext { new_id: &mut || "m".to_owned(), parse: &parse };
+        let run = run(json!({ "assistant_id": "a", "input": input })).unwrap();
+        run.read_input(&channels, &mut context)
     };
     let input = json!({ "messages": { "role": "user", "content": "hi" }, "other": [1] });
     let expected =

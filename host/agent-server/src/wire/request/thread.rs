@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use wattle_project::agent_server::document::Checkpoint;
-use wattle_project::agent_server::message::Fresh;
+use wattle_project::agent_server::message::ReadContext;
 
 use super::bounded_list::{at_most, at_most_opt};
 use super::messages::convert_messages;
@@ -184,8 +184,8 @@ impl StateUpdate {
     pub fn channel_values(
         &self,
         channels: &BTreeSet<String>,
-        new_id: Fresh<'_>,
+        context: &mut ReadContext<'_>,
     ) -> Result<Value, RequestError> {
-        convert_messages(self.values.as_ref().unwrap_or(&Value::Null), channels, new_id)
+        convert_messages(self.values.as_ref().unwrap_or(&Value::Null), channels, context)
     }
 }

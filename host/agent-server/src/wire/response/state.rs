@@ -8,7 +8,7 @@ use wattle_graph::id::Namespace;
 use wattle_run::time_travel::{StateView, TaskView};
 
 use wattle_project::agent_server::document::{Checkpoint, Interrupt};
-use wattle_project::agent_server::failure::line_of;
+use wattle_project::agent_server::failure::task_error;
 use wattle_project::agent_server::id::{namespace_text, task_uuid};
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::time::format_time_with_micros;
@@ -57,7 +57,7 @@ pub struct Task {
     pub name: String,
     /// Cause and node of the task, as in LangGraph: `__pregel_pull` and the name of the node.
     pub path: Vec<Value>,
-    /// Failure of the task, as `code: message`.
+    /// Failure of the task: the text of the node's author.
     pub error: Option<String>,
     /// Interrupts of the task that are pending, or that were pending when the thread last stopped
     /// at this checkpoint.
@@ -168,7 +168,7 @@ impl Task {
             id: task_uuid(&view.id),
             name: view.node.to_string(),
             path: vec![PULL_PATH.into(), view.node.as_str().into()],
-            error: view.failure.as_ref().map(line_of),
+            error: view.failure.as_ref().map(task_error),
             interrupts: view.asked.iter().map(interrupt).collect(),
             checkpoint: view
                 .namespace

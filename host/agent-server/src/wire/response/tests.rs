@@ -9,6 +9,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
+use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{RunOptions, RunRecord};
 use wattle_run::time_travel::{StateView, TaskView};
 
@@ -112,7 +113,7 @@ fn state_has_all_fields_that_clients_read() {
         "next": ["ask", "done"],
         "tasks": [
             { "id": "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "name": "ask",
-                "path": ["__pregel_pull", "ask"], "error": "denied: not allowed",
+                "path": ["__pregel_pull", "ask"], "error": "not allowed",
                 "interrupts": [interrupt], "checkpoint": null, "state": null, "result": null },
             { "id": "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb", "name": "done",
                 "path": ["__pregel_pull", "done"], "error": null, "interrupts": [],
@@ -194,6 +195,7 @@ fn interrupted_run_has_the_status_success() {
         options: RunOptions::default(),
         first_step: None,
         origin: None,
+        usage: ModelUsage::default(),
         spec: None,
     };
     for (stored, code, status) in [

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::agent_server::message::from_wire;
+use crate::agent_server::message::{ParseText, ReadContext, from_wire};
 
 /// The role of a message of AG-UI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,12 @@ impl<'m> Envelope<'m> {
     }
 
     /// Converts the message. For a tool message, `tool` is the name of the called tool, if known.
-    pub(super) fn convert(&self, tool: Option<String>) -> Result<Value, String> {
+    /// `parse` parses the arguments of tool calls.
+    pub(super) fn convert(
+        &self,
+        tool: Option<String>,
+        parse: ParseText<'_>,
+    ) -> Result<Value, String> {
         let mut message = json!({ "id": self.id, "role": self.role_name });
         message["content"] = match self.fields.get("content") {
             None | Some(Value::Null) if self.role == Role::Assistant => "".into(),
@@ -77,7 +82,7 @@ impl<'m> Envelope<'m> {
             message["name"] = name.clone();
         }
         // [`Self::of`] rejects a message without an id, so `from_wire` generates none.
-        from_wire(&message, &mut String::new)
+        from_wire(&message, &mut ReadContext { new_id: &mut String::new, parse })
     }
 
     fn set_result(&self, tool: Option<String>, message: &mut Value) -> Result<(), String> {

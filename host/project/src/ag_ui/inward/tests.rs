@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn new_messages(messages: &[Value], known: Option<&[Value]>) -> Result<Vec<Value>, InputError> {
+    super::new_messages(messages, known, &|text| serde_json::from_str(text).ok())
+}
+
 fn user(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "user", "content": text })
 }

@@ -3,10 +3,8 @@
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::PROVIDER_STATE;
 
-use super::{blocks, content, is_empty, role_of};
-
-/// Generates an id for a message without one.
-pub type Fresh<'f> = &'f mut dyn FnMut() -> String;
+use super::read_context::{ParseText, ReadContext};
+use super::{arguments, blocks, content, is_empty, role_of};
 
 /// Fields of a client's message that the conversion handles.
 const TAKEN: &[&str] = &[
@@ -27,14 +25,14 @@ const TAKEN: &[&str] = &[
 /// # Errors
 ///
 /// Returns an error message that names the position of the invalid message.
-pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
+pub fn from_wire_all(value: &Value, context: &mut ReadContext<'_>) -> Result<Value, String> {
     let messages = match value {
         Value::Array(pair) if is_pair(pair) => std::slice::from_ref(value),
         Value::Array(messages) => messages,
         one => std::slice::from_ref(one),
     };
     let read = |(index, message): (usize, &Value)| {
-        from_wire(message, fresh).map_err(|why| format!("message at index {index}: {why}"))
+        from_wire(message, context).map_err(|why| format!("message at index {index}: {why}"))
     };
     messages.iter().enumerate().map(read).collect()
 }
@@ -44,17 +42,17 @@ pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
 /// # Errors
 ///
 /// Returns the reason why the message is invalid.
-pub fn from_wire(message: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
+pub fn from_wire(message: &Value, context: &mut ReadContext<'_>) -> Result<Value, String> {
     match message {
         Value::String(text) => {
-            from_fields(&fields(json!({ "role": "user", "content": text })), fresh)
+            from_fields(&fields(json!({ "role": "user", "content": text })), context)
         }
         Value::Array(pair) if is_pair(pair) => {
-            from_fields(&fields(json!({ "role": pair[0], "content": pair[1] })), fresh)
+            from_fields(&fields(json!({ "role": pair[0], "content": pair[1] })), context)
         }
         Value::Object(message) => match constructor(message) {
-            Some(message) => from_fields(&message, fresh),
-            None => from_fields(message, fresh),
+            Some(message) => from_fields(&message, context),
+            None => from_fields(message, context),
         },
         _ => Err("a message must be a string, or an object with `role` or `type`".to_owned()),
     }
@@ -81,15 +79,18 @@ fn constructor(message: &Map<String, Value>) -> Option<Map<String, Value>> {
     Some(fields)
 }
 
-fn from_fields(message: &Map<String, Value>, fresh: Fresh<'_>) -> Result<Value, String> {
+fn from_fields(
+    message: &Map<String, Value>,
+    context: &mut ReadContext<'_>,
+) -> Result<Value, String> {
     let role = role(message)?;
-    let mut ours = Map::from_iter([("id".to_owned(), id(message, role, fresh)?)]);
+    let mut ours = Map::from_iter([("id".to_owned(), id(message, role, context)?)]);
     ours.insert("role".to_owned(), role.into());
     if role == "remove" {
         return Ok(Value::Object(ours));
     }
     let said = message.get("content");
-    let calls = calls(message)?;
+    let calls = calls(message, context.parse)?;
     if said.is_none_or(Value::is_null) && calls.is_empty() {
         return Err(format!("a message of role `{role}` needs `content`"));
     }
@@ -121,13 +122,17 @@ fn role(message: &Map<String, Value>) -> Result<&'static str, String> {
     })
 }
 
-fn id(message: &Map<String, Value>, role: &str, fresh: Fresh<'_>) -> Result<Value, String> {
+fn id(
+    message: &Map<String, Value>,
+    role: &str,
+    context: &mut ReadContext<'_>,
+) -> Result<Value, String> {
     match message.get("id") {
         Some(Value::String(id)) if !id.is_empty() => Ok(id.clone().into()),
         None | Some(Value::Null | Value::String(_)) if role == "remove" => {
             Err("a message that removes another must name its `id`".to_owned())
         }
-        None | Some(Value::Null | Value::String(_)) => Ok(fresh().into()),
+        None | Some(Value::Null | Value::String(_)) => Ok((context.new_id)().into()),
         Some(_) => Err("the `id` of a message must be a string".to_owned()),
     }
 }
@@ -144,29 +149,30 @@ fn answer(message: &Map<String, Value>, ours: &mut Map<String, Value>) -> Result
     Ok(())
 }
 
-fn calls(message: &Map<String, Value>) -> Result<Vec<Value>, String> {
-    match message.get("tool_calls") {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(calls)) => calls.iter().map(call).collect(),
-        Some(_) => Err("`tool_calls` must be an array".to_owned()),
+/// Returns the tool calls of a message. Older libraries of LangChain have them only in
+/// `additional_kwargs`, in the format of a provider; an invalid one there is ignored.
+fn calls(message: &Map<String, Value>, parse: ParseText<'_>) -> Result<Vec<Value>, String> {
+    let call = |it: &Value| call(it, parse);
+    let calls = match message.get("tool_calls") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(calls)) => calls.iter().map(call).collect::<Result<_, _>>()?,
+        Some(_) => return Err("`tool_calls` must be an array".to_owned()),
+    };
+    if !calls.is_empty() {
+        return Ok(calls);
     }
+    let further = message.get("additional_kwargs").and_then(|further| further.get("tool_calls"));
+    let further = further.and_then(Value::as_array).into_iter().flatten();
+    Ok(further.filter_map(|it| call(it).ok()).collect())
 }
 
-fn call(call: &Value) -> Result<Value, String> {
-    let function = call.get("function").unwrap_or(call);
-    let name = function.get("name").and_then(Value::as_str);
+fn call(call: &Value, parse: ParseText<'_>) -> Result<Value, String> {
+    let function = call.get("function").filter(|it| it.is_object()).unwrap_or(call);
+    let fields = function.as_object().ok_or("a tool call must be an object")?;
+    let name = fields.get("name").and_then(Value::as_str);
     let name = name.ok_or("a tool call needs a `name`")?;
-    let arguments = ["args", "arguments"].iter().find_map(|key| function.get(key));
-    let arguments = match arguments {
-        // One provider sends the arguments as JSON in a string.
-        Some(Value::String(text)) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-        }
-        Some(arguments) => arguments.clone(),
-        None => json!({}),
-    };
     let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
-    Ok(json!({ "id": id, "name": name, "arguments": arguments }))
+    Ok(json!({ "id": id, "name": name, "arguments": arguments::of_call(fields, parse) }))
 }
 
 /// Copies the fields that the conversion does not handle, except empty ones.

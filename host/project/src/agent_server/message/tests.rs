@@ -2,14 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::{from_wire, from_wire_all, of_request, to_wire};
+use super::{ReadContext, from_wire, from_wire_all, of_request, to_wire};
 
 fn read(message: Value) -> Result<Value, String> {
+    read_within(&message, usize::MAX)
+}
+
+/// Reads a message whose arguments are parsed up to a length.
+fn read_within(message: &Value, most: usize) -> Result<Value, String> {
     let mut made = 0;
-    from_wire(&message, &mut || {
+    let mut new_id = || {
         made += 1;
         format!("new-{made}")
-    })
+    };
+    let parse =
+        |text: &str| serde_json::from_str::<Value>(text).ok().filter(|_| text.len() <= most);
+    from_wire(message, &mut ReadContext { new_id: &mut new_id, parse: &parse })
+}
+
+fn read_all(messages: &Value) -> Result<Value, String> {
+    let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+    from_wire_all(messages, &mut ReadContext { new_id: &mut || "m".to_owned(), parse: &parse })
 }
 
 #[test]
@@ -76,8 +89,65 @@ fn all_forms_of_a_client_message_are_converted() {
     ] {
         assert_eq!(read(json!({ "type": "ai", "tool_calls": calls })), Ok(call.clone()));
     }
+    let further = json!([{ "function": {} }, { "id": "c", "type": "function",
+        "function": { "name": "add", "arguments": "{\"a\": 1}" } }]);
+    let older = json!({ "type": "ai", "content": "", "tool_calls": [],
+        "additional_kwargs": { "tool_calls": further } });
+    assert_eq!(read(older).unwrap()["tool_calls"], call["tool_calls"]);
     let remove = json!({ "type": "remove", "id": "m", "content": "" });
     assert_eq!(read(remove), Ok(json!({ "id": "m", "role": "remove" })));
+}
+
+#[test]
+fn arguments_of_calls_are_read_in_every_form() {
+    let one = json!({ "a": 1 });
+    for (sent, expected) in [
+        (json!({}), json!({})),
+        (json!({ "args": null }), json!({})),
+        (json!({ "args": null, "arguments": "{\"a\": 1}" }), one.clone()),
+        (json!({ "args": [] }), json!({})),
+        (json!({ "input": { "a": 1 } }), one.clone()),
+        (json!({ "arguments": "" }), json!({})),
+        (json!({ "arguments": " \n" }), json!({})),
+        (json!({ "arguments": "null" }), json!({})),
+        (json!({ "arguments": "[]" }), json!({})),
+        (json!({ "arguments": "\"\"" }), json!({})),
+        (json!({ "arguments": "\"{}\"" }), json!({})),
+        (json!({ "arguments": "{} {\"a\": 1}" }), one.clone()),
+        (json!({ "arguments": "\"{\\\"a\\\": 1}\"" }), one),
+        (json!({ "arguments": r#"{"q": "caf\ud83d"}"# }), json!({ "q": "caf\u{fffd}" })),
+        (json!({ "arguments": r#"{"q": "\ud83d\ude00"}"# }), json!({ "q": "\u{1f600}" })),
+        (json!({ "arguments": "{\"a\": " }), json!("{\"a\": ")),
+        (json!({ "arguments": "\"word\"" }), json!("\"word\"")),
+        (json!({ "arguments": "{} or" }), json!("{} or")),
+        (json!({ "args": [1] }), json!([1])),
+    ] {
+        let mut function = sent.clone();
+        function["name"] = "add".into();
+        for call in [function.clone(), json!({ "id": "c", "function": function })] {
+            let message = read(json!({ "type": "ai", "tool_calls": [call] })).unwrap();
+            assert_eq!(message["tool_calls"][0]["arguments"], expected, "{sent}");
+        }
+    }
+}
+
+#[test]
+fn arguments_above_a_limit_stay_texts() {
+    let text = r#"{"a": 1}"#;
+    let call = json!({ "name": "add", "arguments": text });
+    let twice = json!({ "name": "add", "arguments": json!(text).to_string() });
+    let message = json!({ "type": "ai", "content": "", "tool_calls": [call, twice],
+        "additional_kwargs": {} });
+    let older =
+        json!({ "type": "ai", "content": "", "additional_kwargs": { "tool_calls": [call] } });
+    let arguments = |message: &Value, call: usize, most: usize| {
+        read_within(message, most).unwrap()["tool_calls"][call]["arguments"].clone()
+    };
+    for (message, call, sent) in [(&message, 0, text), (&older, 0, text), (&message, 1, text)] {
+        assert_eq!(arguments(message, call, 100), json!({ "a": 1 }), "{sent}");
+        let kept = arguments(message, call, text.len() - 1);
+        assert!(kept.as_str().is_some_and(|kept| kept.contains("1}")), "{kept}");
+    }
 }
 
 #[test]
@@ -97,13 +167,12 @@ fn errors_name_the_position_of_the_invalid_message() {
         let error = read(message.clone()).unwrap_err();
         assert!(error.contains(why), "{message}: {error}");
     }
-    let error = from_wire_all(&json!(["hi", 7]), &mut || String::new()).unwrap_err();
+    let error = read_all(&json!(["hi", 7])).unwrap_err();
     assert!(error.starts_with("message at index 1: "), "{error}");
 }
 
 #[test]
 fn one_message_or_an_array_becomes_an_array_of_messages() {
-    let mut fresh = || "m".to_owned();
     for (sent, count) in [
         (json!("hi"), 1),
         (json!(["user", "hi"]), 1),
@@ -112,7 +181,7 @@ fn one_message_or_an_array_becomes_an_array_of_messages() {
         (json!({ "role": "user", "content": "hi" }), 1),
         (json!([]), 0),
     ] {
-        let read = from_wire_all(&sent, &mut fresh).unwrap();
+        let read = read_all(&sent).unwrap();
         assert_eq!(read.as_array().map(Vec::len), Some(count), "{sent}");
     }
 }

@@ -161,7 +161,7 @@ fn projection_keeps_no_state_of_ended_tasks() {
     for event in &log.events {
         talk.apply(event, None, &thread_info());
     }
-    assert!(talk.conversation.is_idle() && talk.sent.is_empty());
+    assert!(talk.task_stream.is_idle() && talk.sent.is_empty());
 }
 
 /// Returns a state whose messages have these ids.

@@ -5,7 +5,6 @@
 //! server-sent events of such a run also have the ids of the enclosing runs. The event log contains
 //! the request of a model call only together with its result, so the start of a model call has no
 //! input.
-//! result, so the start of a model call has no input.
 
 use std::iter;
 

@@ -8,7 +8,7 @@ use wattle_graph::plan::tasks_of;
 
 use super::{RaisedInterrupt, V1};
 use crate::agent_server::document::{INTERRUPT, Interrupt};
-use crate::agent_server::failure::line_of;
+use crate::agent_server::failure::task_error;
 use crate::agent_server::id::{namespace_text, task_uuid};
 use crate::agent_server::message_stream::TaskRef;
 use crate::agent_server::mode::Mode;
@@ -53,7 +53,7 @@ impl V1 {
         if failed.retry_in_ms.is_some() || !self.shows_tasks() {
             return;
         }
-        let (name, error) = (failed.node.as_str(), Some(line_of(&failed.failure)));
+        let (name, error) = (failed.node.as_str(), Some(task_error(&failed.failure)));
         let data = ended(&failed.task, name, error, &json!({}), &[]);
         let step = self.step_of(&failed.task);
         self.push_task(&event.namespace, event, "task_result", step, data);

@@ -277,7 +277,7 @@ fn failure_ends_the_task_and_the_run() {
     log.end(RunStatus::Failed);
     let frames = stream(&log, RUNS[0], &[Mode::Updates, Mode::Tasks], false);
     assert_eq!(names(&frames), ["metadata", "tasks", "tasks", "error"]);
-    assert_eq!(frames[2].data["error"], "denied: not allowed");
+    assert_eq!(frames[2].data["error"], "not allowed");
     assert_eq!(frames[3].data, json!({ "error": "denied", "message": "not allowed" }));
 }
 

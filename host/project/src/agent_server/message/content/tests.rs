@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent_server::message::{from_wire, to_wire};
+use crate::agent_server::message::{ReadContext, from_wire, to_wire};
 
 /// The first bytes of a PNG, in base64.
 const PNG: &str = "iVBORw0KGgo=";
@@ -19,7 +19,7 @@ fn said(block: &Value) -> Value {
 }
 
 fn read(block: &Value) -> Result<Value, String> {
-    from_wire(&said(block), &mut || String::new())
+    from_wire(&said(block), &mut ReadContext { new_id: &mut String::new, parse: &|_| None })
 }
 
 /// Checks the part that each block is converted to. Checks that the part converts back to the

@@ -1,13 +1,13 @@
 //! Projection of running tasks and completions, delta by delta.
 //!
-//! [`Conversation::apply`] returns the [`ConversationChange`]s of each event of a thread. A
-//! completion starts with [`CompletionStep::Started`], grows with each [`CompletionStep::Delta`],
-//! and ends with [`CompletionStep::Done`] or [`CompletionStep::Failed`].
-//! [`CompletionStep::Restarted`] discards the deltas so far: the model starts the completion again,
-//! because the model restarted its output or because the host stopped during the call.
+//! [`TaskStream::apply`] returns the [`TaskChange`]s of each event of a thread. A completion starts
+//! with [`CompletionStep::Started`], grows with each [`CompletionStep::Delta`], and ends with
+//! [`CompletionStep::Done`] or [`CompletionStep::Failed`]. [`CompletionStep::Restarted`] discards
+//! the deltas so far: the model starts the completion again, because the model restarted its output
+//! or because the host stopped during the call.
 //!
-//! The conversation contains only model calls of nodes. It contains neither model calls of tools
-//! nor calls for structured output.
+//! The stream contains only model calls of nodes. It contains neither model calls of tools nor
+//! calls for structured output.
 
 #[cfg(test)]
 mod tests;
@@ -38,16 +38,16 @@ impl TaskRef {
     }
 }
 
-/// A change of the conversation.
+/// A change of a task or of its completions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ConversationChange {
+pub struct TaskChange {
     /// Task that the change belongs to.
     pub task: TaskRef,
     /// Content of the change.
     pub kind: ChangeKind,
 }
 
-/// The content of a [`ConversationChange`].
+/// The content of a [`TaskChange`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangeKind {
     /// The task started.
@@ -233,16 +233,16 @@ impl OpenCompletion {
     }
 }
 
-/// The projection of a thread, or of one run, to changes of its conversation.
+/// The projection of a thread, or of one run, to changes of its tasks and completions.
 #[derive(Clone, Debug, Default)]
-pub struct Conversation {
+pub struct TaskStream {
     tasks: BTreeMap<TaskId, TaskRef>,
     completions: BTreeMap<(TaskId, u32), OpenCompletion>,
 }
 
-impl Conversation {
+impl TaskStream {
     /// Applies the next event of the thread, or of one run from its first event.
-    pub fn apply(&mut self, event: &Event) -> Vec<ConversationChange> {
+    pub fn apply(&mut self, event: &Event) -> Vec<TaskChange> {
         let mut changes = Vec::new();
         match &event.kind {
             EventKind::TaskStarted(started) => {
@@ -253,7 +253,7 @@ impl Conversation {
                     step: started.step,
                 };
                 let again = self.tasks.insert(started.task.clone(), task.clone()).is_some();
-                changes.push(ConversationChange { task, kind: ChangeKind::TaskStarted { again } });
+                changes.push(TaskChange { task, kind: ChangeKind::TaskStarted { again } });
             }
             EventKind::TaskFinished(finished) => {
                 let task = self.task_ref(event, &finished.task, &finished.node);
@@ -272,10 +272,10 @@ impl Conversation {
             EventKind::Called(called) if called.scope.is_empty() => {
                 let answer = self.completions.remove(&(called.task.clone(), called.call));
                 let task_ref = || self.task_ref(event, &called.task, &called.node);
-                changes.extend(answer.map(|answer| ConversationChange {
-                    task: task_ref(),
-                    kind: answer.finish(called),
-                }));
+                changes.extend(
+                    answer
+                        .map(|answer| TaskChange { task: task_ref(), kind: answer.finish(called) }),
+                );
             }
             // A checkpoint ends a superstep, so no task of that superstep is running.
             EventKind::Checkpointed(_) => {
@@ -316,7 +316,7 @@ impl Conversation {
         })
     }
 
-    fn start_completion(&mut self, started: &CallStarted, changes: &mut Vec<ConversationChange>) {
+    fn start_completion(&mut self, started: &CallStarted, changes: &mut Vec<TaskChange>) {
         let key = (started.task.clone(), started.call);
         let mut task = self.tasks.get(&started.task).cloned();
         let kind = match self.completions.get_mut(&key) {
@@ -332,58 +332,48 @@ impl Conversation {
                 began
             }
         };
-        changes.extend(task.map(|task| ConversationChange { task, kind }));
+        changes.extend(task.map(|task| TaskChange { task, kind }));
     }
 
-    fn apply_delta(
-        &mut self,
-        event: &Event,
-        streamed: &Streamed,
-        changes: &mut Vec<ConversationChange>,
-    ) {
+    fn apply_delta(&mut self, event: &Event, streamed: &Streamed, changes: &mut Vec<TaskChange>) {
         let task = self.task_ref(event, &streamed.task, &streamed.node);
         let key = (streamed.task.clone(), streamed.call);
         let Some(answer) = self.completions.get_mut(&key) else { return };
         answer.task = Some(task.clone());
         for delta in joined(streamed.deltas.iter().cloned()) {
-            changes
-                .push(ConversationChange { task: task.clone(), kind: answer.apply_delta(delta) });
+            changes.push(TaskChange { task: task.clone(), kind: answer.apply_delta(delta) });
         }
     }
 
     /// Ends a task after the running tasks of its subgraphs.
-    fn end_task(&mut self, task: &TaskRef, changes: &mut Vec<ConversationChange>) {
+    fn end_task(&mut self, task: &TaskRef, changes: &mut Vec<TaskChange>) {
         self.end_tasks(|at| task.runs(&at.namespace), changes);
         self.end(task, changes);
     }
 
-    fn end_tasks(
-        &mut self,
-        is_over: impl Fn(&TaskRef) -> bool,
-        changes: &mut Vec<ConversationChange>,
-    ) {
+    fn end_tasks(&mut self, is_over: impl Fn(&TaskRef) -> bool, changes: &mut Vec<TaskChange>) {
         let over: Vec<TaskRef> = self.tasks.values().filter(|at| is_over(at)).cloned().collect();
         for task in &over {
             self.end(task, changes);
         }
     }
 
-    fn end(&mut self, task: &TaskRef, changes: &mut Vec<ConversationChange>) {
+    fn end(&mut self, task: &TaskRef, changes: &mut Vec<TaskChange>) {
         self.fail_completions(|ended| *ended == task.task, changes);
         if self.tasks.remove(&task.task).is_some() {
-            changes.push(ConversationChange { task: task.clone(), kind: ChangeKind::TaskEnded });
+            changes.push(TaskChange { task: task.clone(), kind: ChangeKind::TaskEnded });
         }
     }
 
     fn fail_completions(
         &mut self,
         is_cut: impl Fn(&TaskId) -> bool,
-        changes: &mut Vec<ConversationChange>,
+        changes: &mut Vec<TaskChange>,
     ) {
         for ((task, _), answer) in self.completions.extract_if(.., |(task, _), _| is_cut(task)) {
             let kind = answer.step(CompletionStep::Failed(answer.seen.clone()));
             let task = self.tasks.get(&task).cloned().or(answer.task);
-            changes.extend(task.map(|task| ConversationChange { task, kind }));
+            changes.extend(task.map(|task| TaskChange { task, kind }));
         }
     }
 }

@@ -9,7 +9,7 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::TaskId;
 use wattle_graph::llm::Delta;
 
-use super::{ChangeKind, CompletionDelta, CompletionStep, Conversation};
+use super::{ChangeKind, CompletionDelta, CompletionStep, TaskStream};
 use crate::sample::{
     call_piece, call_started, completed, log, not_completed, run_ended, streamed, task_failed,
     task_started, text, tool_call,
@@ -17,8 +17,8 @@ use crate::sample::{
 
 /// Returns the changes of completions, one line each.
 fn heard(events: &[Event]) -> Vec<String> {
-    let mut conversation = Conversation::default();
-    let changes = events.iter().flat_map(|event| conversation.apply(event));
+    let mut stream = TaskStream::default();
+    let changes = events.iter().flat_map(|event| stream.apply(event));
     let answers = changes.filter_map(|change| match change.kind {
         ChangeKind::Completion { id, step, .. } => Some((id, step)),
         ChangeKind::TaskStarted { .. } | ChangeKind::TaskEnded => None,
@@ -109,7 +109,7 @@ fn completion_without_a_result_fails() {
 }
 
 #[test]
-fn structured_output_is_not_part_of_the_conversation() {
+fn structured_output_is_not_part_of_the_stream() {
     let log = [
         task_started(0),
         call_started(0, 0, true),
@@ -122,11 +122,11 @@ fn structured_output_is_not_part_of_the_conversation() {
 proptest! {
     #[test]
     fn all_tasks_and_completions_that_start_end(log in log()) {
-        let mut conversation = Conversation::default();
+        let mut stream = TaskStream::default();
         let mut tasks: BTreeMap<TaskId, bool> = BTreeMap::new();
         let mut open: BTreeMap<(TaskId, u32), (String, String)> = BTreeMap::new();
         for event in &log {
-            for change in conversation.apply(event) {
+            for change in stream.apply(event) {
                 let task = change.task.task;
                 match change.kind {
                     ChangeKind::TaskStarted { again } => {
