@@ -37,6 +37,7 @@ pub mod openapi;
 pub mod problem;
 pub mod projection;
 pub mod response;
+pub mod standalone;
 pub mod starting;
 pub mod state;
 pub mod stream;

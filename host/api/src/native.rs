@@ -70,6 +70,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
             plugin_install::remove_plugin
         ))
         .routes(routes!(plugin_install::check_plugin))
+        .routes(routes!(tools::call_plugin_tool))
         .routes(routes!(load_problems::list_problems))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))

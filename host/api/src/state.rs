@@ -1,24 +1,21 @@
 //! State of the handlers.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRef;
 use tokio::sync::watch;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::PluginName;
 use wattle_run::engine::Engine;
-use wattle_run::grant::GrantRequest;
-use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::statistics::ModelPrices;
-use wattle_run::ports::{ClientJobs, Plugin, PluginInstaller, Statistics};
+use wattle_run::ports::{ClientJobs, PluginInstaller, Statistics};
 
 use crate::app_route::parts::AppParts;
 use crate::config::ApiConfig;
 use crate::guard::Admission;
 use crate::guard::access::Access;
 use crate::guard::keyring::Keyring;
+use crate::standalone::StandalonePlugins;
 use crate::store_sizes::StoreSizes;
 use crate::stream::disconnect::RunClients;
 use crate::stream::parts::StreamParts;
@@ -50,6 +47,8 @@ pub struct ServedParts {
     pub agent_server: bool,
     /// The endpoints and pages of apps.
     pub apps: bool,
+    /// The studio.
+    pub studio: bool,
 }
 
 /// State of the handlers. Cheap to clone.
@@ -117,7 +116,7 @@ impl ApiState {
             client_jobs: None,
             store_sizes: Arc::default(),
             studio: None,
-            served: ServedParts { agent_server: false, apps: true },
+            served: ServedParts { apps: true, ..ServedParts::default() },
             run_clients: RunClients::default(),
             instance: "".into(),
         }
@@ -171,7 +170,8 @@ impl ApiState {
 
     /// Sets the studio.
     pub fn with_studio(self, studio: Option<Studio>) -> Self {
-        Self { studio, ..self }
+        let served = ServedParts { studio: studio.is_some(), ..self.served };
+        Self { studio, served, ..self }
     }
 
     /// Sets whether the further routes of the router are the Agent Server API.
@@ -231,52 +231,5 @@ impl FromRef<ApiState> for StreamParts {
 impl FromRef<ApiState> for AppParts {
     fn from_ref(state: &ApiState) -> Self {
         Self { config: state.config.clone(), streams: StreamParts::from_ref(state) }
-    }
-}
-
-/// Plugins by name.
-type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
-
-/// Returns what a plugin that no app uses requests, and what of it the operator does not grant.
-pub type RequestReader = Arc<dyn Fn(&PluginInfo) -> GrantRequest + Send + Sync>;
-
-/// Plugins of the plugins folder, which belong to no app. Clones share the set.
-#[derive(Clone, Default)]
-pub struct StandalonePlugins {
-    plugins: Arc<Mutex<Plugins>>,
-    requests: Option<RequestReader>,
-}
-
-impl StandalonePlugins {
-    /// Locks the plugins and ignores poisoning: no other code runs under the lock, so its data is
-    /// consistent.
-    fn lock(&self) -> MutexGuard<'_, Plugins> {
-        self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sets how the requests of plugins are read. Without it, no plugin requests anything.
-    pub fn with_requests(self, requests: RequestReader) -> Self {
-        Self { requests: Some(requests), ..self }
-    }
-
-    /// Returns what a plugin that no app uses requests. The permissions are read for every request,
-    /// because the operator's tables can change.
-    pub fn request_of(&self, plugin: &PluginInfo) -> GrantRequest {
-        self.requests.as_ref().map(|read| read(plugin)).unwrap_or_default()
-    }
-
-    /// Inserts a plugin, or replaces the plugin with the same name.
-    pub fn insert(&self, plugin: Arc<dyn Plugin>) {
-        self.lock().insert(plugin.info().name.clone(), plugin);
-    }
-
-    /// Removes a plugin.
-    pub fn remove(&self, name: &PluginName) {
-        self.lock().remove(name);
-    }
-
-    /// Returns all plugins.
-    pub fn all(&self) -> BTreeMap<PluginName, Arc<dyn Plugin>> {
-        self.lock().clone()
     }
 }

@@ -36,6 +36,10 @@ pub struct AccessDocument {
     pub agent_server: bool,
     /// True if this address serves the endpoints and pages of apps.
     pub apps: bool,
+    /// True if this address serves the studio under `/studio/`.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub studio: bool,
     /// True if the request may install plugins.
     pub install: bool,
 }

@@ -91,6 +91,9 @@ pub struct GraphNodeDocument {
     /// Graph of the same app that runs as the node; absent for a function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subgraph: Option<String>,
+    /// Version of the subgraph in this version of the app; absent for a function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subgraph_version: Option<String>,
     /// Description of the node, from the graph or else from the plugin.
     pub doc: String,
     /// JSON Schema of the input of the function.
@@ -194,6 +197,7 @@ impl GraphNodeDocument {
                 plugin: None,
                 function: None,
                 subgraph: Some(graph.to_string()),
+                subgraph_version: app.graphs.get(graph).map(|inner| inner.version.to_string()),
                 doc,
                 input_schema: None,
                 output_schema: None,
@@ -205,6 +209,7 @@ impl GraphNodeDocument {
                     plugin: Some(plugin.to_string()),
                     function: Some(export.clone()),
                     subgraph: None,
+                    subgraph_version: None,
                     doc,
                     input_schema: exported.map(|node| node.input_schema.clone()),
                     output_schema: exported.map(|node| node.output_schema.clone()),

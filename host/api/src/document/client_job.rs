@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wattle_run::ports::client_jobs::{Cron, CronRun, Webhook, WebhookStatus};
+use wattle_run::ports::client_jobs::{Cron, CronRun, Webhook, WebhookAttempt, WebhookStatus};
 
-/// A webhook that was not delivered.
+/// A webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookDocument {
     /// Id of the run whose end the webhook reports.
@@ -16,7 +16,7 @@ pub struct WebhookDocument {
     pub tenant: Option<String>,
     /// URL that the client registered.
     pub url: String,
-    /// `pending` or `abandoned`.
+    /// `pending`, `abandoned` or `delivered`.
     pub status: WebhookDeliveryStatus,
     /// True if the run has ended. Before, no attempt is made.
     pub has_ended: bool,
@@ -29,15 +29,37 @@ pub struct WebhookDocument {
     /// Time at which the delivery was abandoned, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned_ms: Option<i64>,
-    /// Why the last attempt failed, at most 500 characters; absent before the first failure.
+    /// Time at which a receiver accepted the webhook, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_ms: Option<i64>,
+    /// Why the last attempt failed, at most 500 characters; absent before the first failure, and
+    /// for a delivered webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// The newest attempts, oldest first, at most 10.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempt_log: Vec<WebhookAttemptDocument>,
     /// Id of the host that delivers the webhook, only for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
 
-/// The status of a webhook that was not delivered.
+/// One attempt to deliver a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WebhookAttemptDocument {
+    /// Start of the attempt, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Duration of the attempt, in milliseconds.
+    pub duration_ms: u64,
+    /// Status of the response; absent without a response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Why the attempt failed, at most 200 characters; absent if the receiver accepted the webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The status of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookDeliveryStatus {
@@ -45,6 +67,8 @@ pub enum WebhookDeliveryStatus {
     Pending,
     /// No attempt follows.
     Abandoned,
+    /// A receiver accepted the webhook.
+    Delivered,
 }
 
 /// A schedule that creates runs.
@@ -109,14 +133,24 @@ impl WebhookDocument {
             status: match webhook.status {
                 WebhookStatus::Pending => WebhookDeliveryStatus::Pending,
                 WebhookStatus::Abandoned => WebhookDeliveryStatus::Abandoned,
+                WebhookStatus::Delivered => WebhookDeliveryStatus::Delivered,
             },
             has_ended: webhook.has_ended,
             attempts: webhook.attempts,
             next_ms: webhook.next_ms,
             abandoned_ms: webhook.abandoned_ms,
+            delivered_ms: webhook.delivered_ms,
             last_error: webhook.last_error,
+            attempt_log: webhook.attempt_log.into_iter().map(Into::into).collect(),
             host: webhook.host.filter(|_| is_operator),
         }
+    }
+}
+
+impl From<WebhookAttempt> for WebhookAttemptDocument {
+    fn from(attempt: WebhookAttempt) -> Self {
+        let WebhookAttempt { at_ms, duration_ms, status, error } = attempt;
+        Self { at_ms, duration_ms, status, error }
     }
 }
 

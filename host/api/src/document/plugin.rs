@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_run::grant::{GrantRequest, Grants, MissingGrant};
-use wattle_run::meter::plugin_use::PluginUsed;
+use wattle_run::meter::plugin_use::{Denial, PluginUse, PluginUsed};
 use wattle_run::ports::sandbox::{PluginInfo, RefusedFunction, ToolInfo};
 
 /// A plugin, with its grants in one app.
@@ -12,7 +12,8 @@ use wattle_run::ports::sandbox::{PluginInfo, RefusedFunction, ToolInfo};
 pub struct PluginDocument {
     /// Name of the plugin.
     pub name: String,
-    /// App that uses the plugin; absent if none does.
+    /// App that uses the plugin; absent if none does. `grants` and `use` are then those of its calls
+    /// outside of apps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
     /// Digest of the component.
@@ -84,10 +85,18 @@ pub struct PluginToolDocument {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
+    /// True if the tool declares that it changes nothing.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub read_only: bool,
+    /// True if the tool declares that a repeated call has no further effect.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub idempotent: bool,
 }
 
 /// What a plugin has used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PluginUseDocument {
     /// Calls of nodes, tools, reducers and the web handler. Each attempt of a node counts.
     pub calls: u64,
@@ -99,13 +108,53 @@ pub struct PluginUseDocument {
     pub cpu_ms: u64,
     /// The most memory of one call in bytes, without those of reducers.
     pub memory_peak_bytes: u64,
+    /// The newest denied host calls, newest first, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<DenialDocument>,
 }
 
-impl From<PluginUsed> for PluginUseDocument {
-    fn from(used: PluginUsed) -> Self {
-        let PluginUsed { calls, failed, denied, cpu_us, memory_peak_bytes } = used;
+/// A host call of a plugin that was denied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DenialDocument {
+    /// Time of the call, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Interface and function, such as `http.send`.
+    pub function: String,
+    /// Why the call was denied, at most 2,000 characters. The message of a missing grant names the
+    /// line to add and its table.
+    pub message: String,
+    /// Tenant for which the plugin made the call; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Thread of the call; absent for a call of a web handler, and of a tool that a client called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// Run of the call; absent like the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+impl From<&PluginUse> for PluginUseDocument {
+    fn from(counters: &PluginUse) -> Self {
+        let PluginUsed { calls, failed, denied, cpu_us, memory_peak_bytes } = counters.used();
         // A plugin that used any time shows at least a millisecond.
-        Self { calls, failed, denied, cpu_ms: cpu_us.div_ceil(1_000), memory_peak_bytes }
+        let cpu_ms = cpu_us.div_ceil(1_000);
+        let denials = counters.denials().into_iter().map(Into::into).collect();
+        Self { calls, failed, denied, cpu_ms, memory_peak_bytes, denials }
+    }
+}
+
+impl From<Denial> for DenialDocument {
+    fn from(Denial { at_ms, function, message, tenant, run }: Denial) -> Self {
+        let (thread, run) = run.unzip();
+        Self {
+            at_ms,
+            function: function.to_owned(),
+            message,
+            tenant,
+            thread: thread.map(String::from),
+            run: run.map(String::from),
+        }
     }
 }
 
@@ -122,6 +171,8 @@ impl From<&ToolInfo> for PluginToolDocument {
             name: tool.name.clone(),
             description: tool.description.clone(),
             input_schema: tool.arguments_schema.clone(),
+            read_only: tool.hints.read_only,
+            idempotent: tool.hints.idempotent,
         }
     }
 }
@@ -251,8 +302,8 @@ impl PluginDocument {
 
     /// Adds what the plugin has used.
     #[must_use]
-    pub fn with_use(self, used: PluginUsed) -> Self {
-        Self { used: used.into(), ..self }
+    pub fn with_use(self, counters: &PluginUse) -> Self {
+        Self { used: counters.into(), ..self }
     }
 }
 

@@ -11,6 +11,7 @@ use wattle_graph::id::AppName;
 use wattle_run::hostcall::runs::{
     EndedRun, InterruptView, Multitask, OnFailure, RunOutcome, RunRef,
 };
+use wattle_run::ports::statistics::ModelPrices;
 use wattle_run::ports::store::{RunRecord, RunSummary};
 
 use crate::document::options::RunOptionsDocument;
@@ -172,6 +173,11 @@ pub struct RunDocument {
     /// Time of the end, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
+    /// Cost of the tokens of the run's model calls, in the currency of the operator's prices; only
+    /// in descriptions and lists of runs. Absent before the end of the run, and if none of its
+    /// models has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
 impl From<InterruptView> for InterruptDocument {
@@ -217,14 +223,14 @@ impl RunDocument {
             due_ms: None,
             started_ms: None,
             ended_ms: None,
+            cost: None,
         }
     }
 
-    /// Names the app of the run's thread.
-    #[must_use]
-    pub fn of_app(mut self, app: &AppName) -> Self {
-        self.app = Some(app.to_string());
-        self
+    /// Describes a run of an app with its cost.
+    pub fn with_cost(run: RunSummary, app: &AppName, prices: &ModelPrices) -> Self {
+        let cost = run.usage.cost(prices);
+        Self { app: Some(app.to_string()), cost, ..Self::from(run) }
     }
 
     /// Describes a run that was just started.
@@ -273,6 +279,7 @@ impl From<RunSummary> for RunDocument {
             next: Vec::new(),
             state: None,
             ended_ms: run.ended_ms,
+            cost: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wattle_graph::event::RunStatus;
+use wattle_run::ports::statistics::ModelPrices;
 use wattle_run::ports::store::{FoundRun, ThreadFailure};
 
 use crate::document::run::FailureDocument;
@@ -40,10 +41,15 @@ pub struct RunSummaryDocument {
     /// Time of the end, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
+    /// Cost of the tokens of the run's model calls, in the currency of the operator's prices.
+    /// Absent before the end of the run, and if none of its models has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
-impl From<FoundRun> for RunSummaryDocument {
-    fn from(FoundRun { run, app, graph, tenant }: FoundRun) -> Self {
+impl RunSummaryDocument {
+    /// Describes a run with its cost.
+    pub fn new(FoundRun { run, app, graph, tenant }: FoundRun, prices: &ModelPrices) -> Self {
         let is_pending = run.status == RunStatus::Pending;
         let thread = String::from(run.thread);
         Self {
@@ -59,6 +65,7 @@ impl From<FoundRun> for RunSummaryDocument {
             due_ms: is_pending.then_some(run.due_ms),
             started_ms: run.started_ms,
             ended_ms: run.ended_ms,
+            cost: run.usage.cost(prices),
         }
     }
 }

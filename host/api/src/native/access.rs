@@ -48,6 +48,7 @@ pub(crate) async fn get_access(
         time_zone: engine.ports().clock.time_zone().into(),
         agent_server: served.agent_server,
         apps: served.apps,
+        studio: served.studio,
         install: installer.is_ok(),
     })
 }

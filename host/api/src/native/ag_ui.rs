@@ -25,6 +25,7 @@ use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
 use wattle_run::caller_id::CallerId;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, ThreadView};
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::tail::Until;
 
@@ -179,7 +180,10 @@ fn run_kind(
         let messages = channel.and_then(|name| thread.state.get(name.as_str())?.as_array());
         messages.map_or(&[][..], Vec::as_slice)
     });
-    let messages = inward::new_messages(&input.messages, thread_messages).map_err(to_problem)?;
+    let budget = JsonBudget::default();
+    let parse = |text: &str| budget.parse::<Value>(text).ok();
+    let messages = inward::new_messages(&input.messages, thread_messages, &parse);
+    let messages = messages.map_err(to_problem)?;
     let pending: Vec<Pending<'_>> = thread
         .into_iter()
         .flat_map(|thread| &thread.interrupts)

@@ -31,7 +31,8 @@ const MAX_JOBS: usize = 100;
 #[into_params(parameter_in = Query)]
 pub struct WebhookParams {
     /// `pending` (default): the run has not ended, or another attempt follows. `abandoned`: no
-    /// attempt follows; such webhooks are kept for 30 days.
+    /// attempt follows; such webhooks are kept for 30 days. `delivered`: a receiver accepted the
+    /// webhook; the newest of them are kept for 30 days.
     #[param(value_type = Option<String>)]
     status: WebhookStatus,
     /// Only webhooks of this tenant; `*` for those of all tenants. For the operator; other requests
@@ -57,7 +58,9 @@ pub struct CronParams {
     cursor: Option<String>,
 }
 
-/// Lists webhooks that were not delivered: pending ones by run, abandoned ones newest first.
+/// Lists webhooks with their newest attempts: pending ones by run, abandoned and delivered ones
+/// newest first. A page with a `next_cursor` may be short or empty, because one request examines at
+/// most 20,000 webhooks of all tenants.
 #[utoipa::path(get, path = "/api/v1/webhooks",
     extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "other" }))), tag = "host",
     params(WebhookParams),
@@ -81,7 +84,8 @@ pub async fn list_webhooks(
     Ok(Json(Page::by_cursor(items, page.next)))
 }
 
-/// Lists crons, oldest first, with their newest and their next run.
+/// Lists crons, oldest first, with their newest and their next run. A page with a `next_cursor` may
+/// be short or empty, because one request examines at most 20,000 crons of all tenants.
 #[utoipa::path(get, path = "/api/v1/crons",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))), tag = "host",
     params(CronParams),

@@ -1,5 +1,7 @@
 //! The event log of a thread as server-sent events.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -14,6 +16,7 @@ use wattle_run::tail::Until;
 use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
+use crate::state::ConfiguredModels;
 use crate::stream::client_tail::TailRequest;
 use crate::stream::event_view::EventView;
 use crate::stream::parts::StreamParts;
@@ -71,13 +74,14 @@ enum FormatParam {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn stream_events(
     State(parts): State<StreamParts>,
+    State(models): State<Arc<ConfiguredModels>>,
     scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<EventFilter>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let view = EventView::new(filter.types.as_deref(), filter.outline)?;
+    let view = EventView::new(filter.types.as_deref(), filter.outline)?.with_models(models);
     let record = scope.thread(&parts.engine, &id).await?;
     let run = filter.run.map(RunId::new).transpose();
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;

@@ -1,12 +1,13 @@
 //! The event log of a thread in pages.
 
+use std::sync::Arc;
+
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wattle_graph::event::Event;
 use wattle_graph::id::RunId;
-use wattle_project::outline::EventOutline;
 use wattle_run::blocking::block_in_place;
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadHead;
@@ -17,6 +18,7 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{MAX_PAGE_SIZE, invalid_id, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
+use crate::state::ConfiguredModels;
 use crate::stream::event_view::EventView;
 
 /// Selects the events of a page.
@@ -46,12 +48,13 @@ pub struct LogFilter {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_log(
     State(engine): State<Engine>,
+    State(models): State<Arc<ConfiguredModels>>,
     scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<LogFilter>, QueryRejection>,
 ) -> Result<Json<LogPage>, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
-    let view = EventView::new(filter.types.as_deref(), filter.outline)?;
+    let view = EventView::new(filter.types.as_deref(), filter.outline)?.with_models(models);
     let run = filter.run.map(RunId::new).transpose().map_err(invalid_id)?;
     // Events that become durable after this read have a number above `last_seq`, or are on the
     // page.
@@ -75,7 +78,7 @@ pub async fn get_log(
 /// sizes takes as long as writing the events in full.
 fn items(events: Vec<Event>, view: &EventView) -> LogItems {
     if view.is_outline() {
-        let outlines = || events.iter().map(EventOutline::from).collect();
+        let outlines = || events.iter().map(|event| view.outline(event)).collect();
         return LogItems::Outlines(block_in_place(outlines));
     }
     LogItems::Events(events.into_iter().map(Event::into_shown).collect())

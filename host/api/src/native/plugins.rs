@@ -3,20 +3,19 @@
 use axum::extract::{Path, State};
 use wattle_run::app::App;
 use wattle_run::engine::Engine;
-use wattle_run::grant::Grants;
 use wattle_run::ports::Plugin;
 
 use crate::document::plugin::PluginDocument;
 use crate::native::tenant_scope::OperatorOnly;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
-use crate::state::StandalonePlugins;
+use crate::standalone::{Permissions, StandalonePlugins};
 
 /// Lists the plugins of all apps: what each exports, imports, requests, is granted and has used, and
 /// for each request that is not granted the line to add to the configuration. A plugin that several
 /// apps use is listed once for each app, because its grants can differ. A plugin that no app uses
-/// has neither an app nor grants. Only for the operator: grants contain names of secrets, databases
-/// and hosts.
+/// has no app, and the grants of its own table. Only for the operator: grants contain names of
+/// secrets, databases and hosts.
 #[utoipa::path(get, path = "/api/v1/plugins",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     responses(
@@ -65,9 +64,10 @@ fn plugin_documents(engine: &Engine, standalone: &StandalonePlugins) -> Vec<Plug
     let mut plugins: Vec<PluginDocument> = apps.iter().flat_map(|app| app_plugins(app)).collect();
     for (name, plugin) in standalone.all() {
         if plugins.iter().all(|known| known.name != name.as_str()) {
-            let (info, nothing) = (plugin.info(), Grants::default());
-            let request = standalone.request_of(info);
-            plugins.push(PluginDocument::new(None, info, &nothing, &request));
+            let info = plugin.info();
+            let Permissions { grants, request } = standalone.permissions_of(info);
+            let document = PluginDocument::new(None, info, &grants, &request);
+            plugins.push(document.with_use(&standalone.use_of(&name)));
         }
     }
     plugins
@@ -78,7 +78,7 @@ fn app_plugins(app: &App) -> Vec<PluginDocument> {
         let info = plugin.info();
         let (grants, request) = (app.grants_of(&info.name), app.grants.request_of(&info.name));
         PluginDocument::new(Some(app.name.as_str()), info, &grants, &request)
-            .with_use(app.uses.of(&info.name).used())
+            .with_use(&app.uses.of(&info.name))
     };
     app.plugins.values().map(|plugin| document(plugin.as_ref())).collect()
 }

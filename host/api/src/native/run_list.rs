@@ -20,6 +20,7 @@ use crate::native::thread_filter::{check_length, parse_cursor, range};
 use crate::native::threads::{invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
+use crate::state::ConfiguredModels;
 use crate::traffic::Traffic;
 
 /// Selects the runs to list. All conditions must hold.
@@ -80,9 +81,9 @@ impl RunConditions {
     }
 }
 
-/// Lists the runs of all threads, newest request first. A page may be short or even empty and have
-/// a `next_cursor`: one request examines at most 20,000 runs. A request with a condition other than
-/// `app` and `tenant` does not count as one of the control plane.
+/// Lists the runs of all threads that have not expired, newest request first. A page may be short
+/// or even empty and have a `next_cursor`: one request examines at most 20,000 runs. A request with
+/// a condition other than `app` and `tenant` does not count as one of the control plane.
 #[utoipa::path(get, path = "/api/v1/runs",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "control" }))),
     tag = "runs",
@@ -94,6 +95,7 @@ impl RunConditions {
 pub async fn list_all_runs(
     State(engine): State<Engine>,
     State(traffic): State<Arc<Traffic>>,
+    State(models): State<Arc<ConfiguredModels>>,
     scope: ListScope,
     permit: Option<Extension<RequestPermit>>,
     conditions: Result<Query<RunConditions>, QueryRejection>,
@@ -105,7 +107,8 @@ pub async fn list_all_runs(
     {
         permit.leave_control(&traffic)?;
     }
-    let found = engine.ports().store.search_runs(&search).await?;
-    let items = found.items.into_iter().map(Into::into).collect();
+    let found = engine.search_runs(search).await?;
+    let items = found.items.into_iter().map(|run| RunSummaryDocument::new(run, &models.prices));
+    let items = items.collect();
     Ok(Json(Page::by_cursor(items, found.next)))
 }

@@ -1,5 +1,7 @@
 //! Runs: start, resume, read, wait, cancel, drain, delete.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +14,7 @@ use wattle_graph::id::{ChannelName, GraphName, NodeName, RunId, ThreadId};
 use wattle_graph::step::Command;
 use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
-use wattle_run::ports::store::{RunKind, RunSpec, StaleAnswers};
+use wattle_run::ports::store::{RunKind, RunSpec, RunSummary, StaleAnswers};
 
 use crate::body::JsonBody;
 use crate::document::run::{GotoDocument, ResumeDocument, RunDocument, StartDocument};
@@ -22,6 +24,7 @@ use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::{MAX_PAGE_SIZE, invalid_id, invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
+use crate::state::ConfiguredModels;
 
 /// Starts a run of one of the app's graphs, on a new or an existing thread. A thread has one
 /// running run at a time; further runs are pending.
@@ -180,6 +183,7 @@ enum RunOrder {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn list_runs(
     State(engine): State<Engine>,
+    State(models): State<Arc<ConfiguredModels>>,
     scope: TenantScope,
     Path(id): Path<String>,
     filter: Result<Query<RunFilter>, axum::extract::rejection::QueryRejection>,
@@ -188,17 +192,16 @@ pub async fn list_runs(
     let record = scope.thread(&engine, &id).await?;
     let limit = page_size(filter.limit.or(Some(MAX_PAGE_SIZE)));
     let (store, thread) = (&engine.ports().store, &record.id);
-    let runs: Vec<RunDocument> = match filter.order {
-        RunOrder::Oldest => {
-            let page = store.runs(thread, filter.offset, limit).await?;
-            page.items.into_iter().map(Into::into).collect()
-        }
+    let runs: Vec<RunSummary> = match filter.order {
+        RunOrder::Oldest => store.runs(thread, filter.offset, limit).await?.items,
         RunOrder::Newest => {
             let page = store.newest_runs(thread, filter.offset, limit).await?;
-            page.items.into_iter().map(Into::into).collect()
+            page.items.iter().map(Into::into).collect()
         }
     };
-    Ok(Json(runs.into_iter().map(|run| run.of_app(&record.app)).collect()))
+    let runs = runs.into_iter();
+    let runs = runs.map(|run| RunDocument::with_cost(run, &record.app, &models.prices));
+    Ok(Json(runs.collect()))
 }
 
 /// Describes a run.
@@ -210,11 +213,13 @@ pub async fn list_runs(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_run(
     State(engine): State<Engine>,
+    State(models): State<Arc<ConfiguredModels>>,
     scope: TenantScope,
     Path(id): Path<String>,
 ) -> Result<Json<RunDocument>, Problem> {
     let (run, thread) = scope.run_and_thread(&engine, &id).await?;
-    Ok(Json(RunDocument::from(run).of_app(&thread.app)))
+    let run = RunSummary::from(&run);
+    Ok(Json(RunDocument::with_cost(run, &thread.app, &models.prices)))
 }
 
 /// Waits until a run has ended or its status is `interrupted`.

@@ -20,9 +20,10 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::traffic::Traffic;
 
-/// Lists threads, newest update first. A page with a `next_cursor` may be short or empty, because
-/// one request examines at most 20,000 threads. A request with a condition other than `app`,
-/// `status`, `tenant` and the time of the update does not count as a control-plane request.
+/// Lists threads that have not expired, newest update first. A page with a `next_cursor` may be
+/// short or empty, because one request examines at most 20,000 threads. A request with a condition
+/// other than `app`, `status`, `tenant` and the time of the update does not count as a
+/// control-plane request.
 #[utoipa::path(get, path = "/api/v1/threads",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "control" }))),
     tag = "threads",
@@ -48,13 +49,14 @@ pub async fn list_threads(
     let page = if params.offset > 0 {
         page_at(&engine, &search, params.offset).await?
     } else {
-        first_page(&engine, &search).await?
+        first_page(&engine, search).await?
     };
     Ok(Json(page))
 }
 
-/// Counts threads by status. `is_complete` is false if the conditions `text` or `metadata` require
-/// that more than 20,000 threads are examined; the numbers are then too low.
+/// Counts threads by status, without expired threads. `is_complete` is false if the conditions
+/// `text` or `metadata` require that more than 20,000 threads are examined; the numbers are then
+/// too low.
 #[utoipa::path(get, path = "/api/v1/thread-counts",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "other" }))),
     tag = "threads",
@@ -70,17 +72,15 @@ pub async fn count_threads(
 ) -> Result<Json<ThreadCountsDocument>, Problem> {
     let Query(conditions) = conditions.map_err(invalid_query)?;
     let search = conditions.into_search(scope)?;
-    let counts = engine.ports().store.count_threads(&search).await?;
+    let counts = engine.count_threads(search).await?;
     Ok(Json(counts.into()))
 }
 
 /// Returns the page of a search. A list without a cursor can also be continued by its offset.
-async fn first_page(
-    engine: &Engine,
-    search: &ThreadSearch,
-) -> Result<Page<ThreadSummary>, Problem> {
-    let found = engine.ports().store.search_threads(search).await?;
-    let has_offset = found.next.is_some() && offset_query(search, 0).is_some();
+async fn first_page(engine: &Engine, search: ThreadSearch) -> Result<Page<ThreadSummary>, Problem> {
+    let can_skip = offset_query(&search, 0).is_some();
+    let found = engine.search_threads(search).await?;
+    let has_offset = can_skip && found.next.is_some();
     Ok(Page {
         next_offset: has_offset.then_some(found.items.len()),
         next_cursor: found.next.map(|next| next.to_string()),
@@ -95,7 +95,7 @@ async fn page_at(
     offset: usize,
 ) -> Result<Page<ThreadSummary>, Problem> {
     let query = offset_query(search, offset).ok_or_else(no_offset)?;
-    let found = engine.ports().store.threads(&query).await?;
+    let found = engine.list_threads(query).await?;
     let next = found.items.last().filter(|_| !found.is_last).map(ThreadCursor::from);
     Ok(Page {
         next_offset: (!found.is_last).then(|| offset.saturating_add(found.items.len())),

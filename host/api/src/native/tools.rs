@@ -1,9 +1,15 @@
-//! Tools of apps: a list, and calls of one tool outside of any run.
+//! Tools of apps and of standalone plugins: a list, and calls of one tool outside of any run.
+
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, State};
+use wattle_graph::failure::code;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_run::app::App;
 use wattle_run::engine::Engine;
 use wattle_run::engine::call_once::CallToolOnce;
+use wattle_run::ports::Plugin;
 
 use crate::body::JsonBody;
 use crate::document::tool::{CallToolDocument, ToolCallDocument, ToolDocument};
@@ -11,9 +17,11 @@ use crate::guard::open_requests::RequestPermit;
 use crate::guard::tenant_name::check_tenant;
 use crate::native::apps;
 use crate::native::list_scope::ListScope;
-use crate::native::tenant_scope::RequestRole;
+use crate::native::tenant_scope::{OperatorOnly, RequestRole};
+use crate::native::threads::invalid_id;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
+use crate::standalone::StandalonePlugins;
 
 /// Lists the tools of the plugins of an app, with the schemas of their inputs.
 #[utoipa::path(get, path = "/api/v1/apps/{app}/tools", tag = "apps",
@@ -58,13 +66,98 @@ pub async fn call_tool(
     Path((app, tool)): Path<(String, String)>,
     JsonBody(request): JsonBody<CallToolDocument>,
 ) -> Result<Json<ToolCallDocument>, Problem> {
-    let CallToolDocument { input, tenant } = request;
-    // A list may name all tenants, a call only one.
-    tenant.as_deref().map(check_tenant).transpose()?;
-    let tenant = scope.tenant(tenant.as_deref())?;
     let app = apps::find(&engine, &app)?;
-    let caller = permit.map(|Extension(permit)| permit.caller()).unwrap_or_default();
-    let call = CallToolOnce { tool, arguments: input, tenant, caller };
-    let end = engine.call_tool_once(&app, call).await?;
-    Ok(Json(ToolCallDocument::new(end, role.is_operator)?))
+    let call = RequestedCall { app, tool, scope, permit };
+    call.make(&engine, request, role.is_operator).await
+}
+
+/// Calls a tool of a standalone plugin outside of any run and any app, with what the table
+/// `[grants.<plugin>]` grants. The plugin has no settings, and of other plugins it can call no tools.
+/// The call has all its effects, and no thread has a record of it. It ends if the client disconnects.
+/// A failure of the tool is part of the response; a call that it could not make because of a missing
+/// grant names the line to add. Only for the operator.
+#[utoipa::path(post, path = "/api/v1/plugins/{plugin}/tools/{tool}/call", tag = "apps",
+    extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "other" }))),
+    params(
+        ("plugin" = String, Path, description = "name of the plugin"),
+        ("tool" = String, Path, description = "name of the tool in the plugin")),
+    request_body = CallToolDocument,
+    responses(
+        (status = 200, body = ToolCallDocument, description = "the tool has ended, or failed"),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json",
+            description = "an app has the name of the plugin")))]
+pub async fn call_plugin_tool(
+    State(engine): State<Engine>,
+    State(standalone): State<StandalonePlugins>,
+    _: OperatorOnly,
+    scope: ListScope,
+    permit: Option<Extension<RequestPermit>>,
+    Path((plugin, tool)): Path<(String, String)>,
+    JsonBody(request): JsonBody<CallToolDocument>,
+) -> Result<Json<ToolCallDocument>, Problem> {
+    let app = app_of_plugin(&engine, &standalone, &plugin)?;
+    let has_tool = |it: &Arc<dyn Plugin>| it.info().tools.iter().any(|known| known.name == tool);
+    if !app.plugins.values().any(has_tool) {
+        let hint = format!("see `GET /api/v1/plugins/{plugin}`");
+        return Err(Problem::not_found("tool", &tool, &hint));
+    }
+    let call = RequestedCall { app, tool, scope, permit };
+    call.make(&engine, request, true).await
+}
+
+/// Returns the app in which a standalone plugin is called, which has the name of the plugin.
+fn app_of_plugin(
+    engine: &Engine,
+    standalone: &StandalonePlugins,
+    plugin: &str,
+) -> Result<Arc<App>, Problem> {
+    let name = plugin.parse::<PluginName>().map_err(invalid_id)?;
+    let app_name = plugin.parse::<AppName>().map_err(invalid_id)?;
+    // The call would count as one of that app, and the plugin could start its runs and read its
+    // memory. An app that is not loaded has memory as well.
+    let catalog = engine.catalog();
+    let is_app = catalog.app(&app_name).is_some()
+        || catalog.is_loading(&app_name)
+        || catalog.is_unavailable(&app_name);
+    if is_app {
+        let text = format!("an app is called `{plugin}`, so only plugins of apps can be called");
+        return Err(Problem::new(code::CONFLICT, text));
+    }
+    let Some(app) = standalone.app_of(app_name, &name) else {
+        catalog.check_loading_plugin(&name)?;
+        let hint = "see `GET /api/v1/plugins`";
+        return Err(Problem::not_found("standalone plugin", plugin, hint));
+    };
+    Ok(Arc::new(app))
+}
+
+/// A tool of an app, and who calls it.
+struct RequestedCall {
+    app: Arc<App>,
+    tool: String,
+    scope: ListScope,
+    permit: Option<Extension<RequestPermit>>,
+}
+
+impl RequestedCall {
+    /// Calls the tool and describes the end of the call.
+    async fn make(
+        self,
+        engine: &Engine,
+        request: CallToolDocument,
+        is_operator: bool,
+    ) -> Result<Json<ToolCallDocument>, Problem> {
+        let Self { app, tool, scope, permit } = self;
+        let CallToolDocument { input, tenant } = request;
+        // A list may name all tenants, a call only one.
+        tenant.as_deref().map(check_tenant).transpose()?;
+        let tenant = scope.tenant(tenant.as_deref())?;
+        let caller = permit.map(|Extension(permit)| permit.caller()).unwrap_or_default();
+        let call = CallToolOnce { tool, arguments: input, tenant, caller };
+        let end = engine.call_tool_once(&app, call).await?;
+        Ok(Json(ToolCallDocument::new(end, is_operator)?))
+    }
 }

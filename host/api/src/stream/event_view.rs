@@ -1,10 +1,14 @@
 //! The view of a client on a log: which types of events the client gets, and whether as outlines.
 
+use std::sync::Arc;
+
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::code;
-use wattle_project::outline::EventOutline;
+use wattle_project::outline::{EventOutline, EventOutlineKind};
+use wattle_run::meter::model_usage::call_cost;
 
 use crate::problem::Problem;
+use crate::state::ConfiguredModels;
 
 /// The types of events that a client gets, and their form. By default all events in full.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +16,8 @@ pub struct EventView {
     /// Names of types; all types if `None`.
     types: Option<Vec<&'static str>>,
     is_outline: bool,
+    /// The models with the prices from which outlines have costs; no costs if `None`.
+    models: Option<Arc<ConfiguredModels>>,
 }
 
 impl EventView {
@@ -25,7 +31,12 @@ impl EventView {
         let types =
             types.map(|types| types.split(',').map(find_type).collect::<Result<Vec<_>, _>>());
         let types = types.transpose()?;
-        Ok(Self { types, is_outline })
+        Ok(Self { types, is_outline, models: None })
+    }
+
+    /// Sets the models with the prices from which outlines have costs.
+    pub fn with_models(self, models: Arc<ConfiguredModels>) -> Self {
+        Self { models: Some(models), ..self }
     }
 
     /// Returns true if the client gets events of this kind.
@@ -38,6 +49,17 @@ impl EventView {
         self.is_outline
     }
 
+    /// Returns the outline of an event, with the cost of a call.
+    pub fn outline(&self, event: &Event) -> EventOutline {
+        let mut outline = EventOutline::from(event);
+        if let (EventOutlineKind::Called { cost, .. }, EventKind::Called(called), Some(models)) =
+            (&mut outline.kind, &event.kind, &self.models)
+        {
+            *cost = call_cost(called, &models.prices);
+        }
+        outline
+    }
+
     /// Returns an event as JSON.
     ///
     /// # Errors
@@ -45,7 +67,7 @@ impl EventView {
     /// The errors of the serializer.
     pub fn json(&self, event: &Event) -> serde_json::Result<String> {
         if self.is_outline {
-            serde_json::to_string(&EventOutline::from(event))
+            serde_json::to_string(&self.outline(event))
         } else {
             serde_json::to_string(&event.shown())
         }

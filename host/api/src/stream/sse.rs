@@ -105,6 +105,7 @@ mod tests {
                 failure: None,
                 drained: false,
                 principal: None,
+                store_us: 0,
             }),
         };
         let text =
