@@ -21,7 +21,8 @@ use axum::http::HeaderName;
 use tokio::sync::watch;
 use wattle_agent_server::WebhookSettings;
 use wattle_api::guard::user::UserHeader;
-use wattle_api::state::{ConfiguredModels, MetricsExporter, StandalonePlugins};
+use wattle_api::standalone::StandalonePlugins;
+use wattle_api::state::{ConfiguredModels, MetricsExporter};
 use wattle_api::studio::Studio;
 use wattle_api::{ApiConfig, ApiState};
 use wattle_graph::id::Digest;
@@ -210,8 +211,8 @@ impl Host {
 
     fn standalone_plugins(&self) -> StandalonePlugins {
         let loader = self.loader.clone();
-        let requests = move |plugin: &PluginInfo| loader.standalone_request(plugin);
-        self.standalone_plugins.clone().with_requests(Arc::new(requests))
+        let permissions = move |plugin: &PluginInfo| loader.standalone_permissions(plugin);
+        self.standalone_plugins.clone().with_permissions(Arc::new(permissions))
     }
 
     fn installer(&self) -> Option<Arc<dyn PluginInstaller>> {

@@ -13,6 +13,7 @@ pub mod compiler;
 mod config_file;
 mod export_code;
 pub mod file;
+mod found_names;
 mod grant_registry;
 pub mod grants;
 mod install;
@@ -34,6 +35,7 @@ mod round;
 mod scan;
 mod text_files;
 pub mod turns;
+mod unused;
 mod versions;
 pub mod watch;
 pub(crate) mod watcher;
@@ -45,11 +47,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use wattle_api::app_route::mount;
-use wattle_api::state::StandalonePlugins;
+use wattle_api::standalone::{Permissions, StandalonePlugins};
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
-use wattle_run::grant::{GrantKey, GrantRequest};
 use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{Clock, Plugin, Sandbox, Store};
@@ -61,6 +62,7 @@ use crate::load::archive::ArchivedVersion;
 pub(crate) use crate::load::changes::RELOAD_TARGET;
 pub use crate::load::changes::{Change, Changes, Severity};
 use crate::load::config_file::ConfigFile;
+pub use crate::load::found_names::{UnrequestedGrant, UnusedTable};
 use crate::load::grant_registry::GrantRegistry;
 use crate::load::grants::{GrantDecision, GrantTables};
 pub use crate::load::listing::{apps, grant_tables, standalone_plugins};
@@ -69,6 +71,7 @@ use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
 use crate::load::scan::Snapshot;
 use crate::load::turns::{LoadPermits, Turn};
+pub use crate::load::unused::{unrequested_grants, unused_tables};
 use crate::load::versions::Versions;
 
 /// A loader of apps and plugins. Cheap to clone.
@@ -182,10 +185,11 @@ impl Loader {
         &self.inner.config
     }
 
-    /// Returns what a standalone plugin that no app uses requests. The tables of grants that apply
-    /// now decide what of it is missing.
-    pub fn standalone_request(&self, plugin: &PluginInfo) -> GrantRequest {
-        self.inner.decide_standalone(plugin).request
+    /// Returns the permissions of a standalone plugin outside of apps, by the tables of grants that
+    /// apply now.
+    pub fn standalone_permissions(&self, plugin: &PluginInfo) -> Permissions {
+        let GrantDecision { grants, request } = self.inner.decide_standalone(plugin);
+        Permissions { grants, request }
     }
 
     /// Returns the tables of grants that apply now. A refresh may replace them.
@@ -266,8 +270,7 @@ impl LoaderInner {
     /// Decides about a standalone plugin that no app uses, by the tables of grants that apply now.
     fn decide_standalone(&self, plugin: &PluginInfo) -> GrantDecision {
         let tables = self.grant_registry().tables();
-        let table = tables.table_named(&GrantKey::of_plugin(&plugin.name));
-        grants::decide_standalone(plugin, table)
+        grants::decide_standalone(plugin, tables.table_of_standalone(&plugin.name))
     }
 
     /// Runs a background task until it ends or the loader is closed.
@@ -292,6 +295,7 @@ impl LoaderInner {
         state.folders = folders.collect();
         state.standalone = found.standalone();
         let to_read = self.regrant(&mut state, tables, found.names(), send);
+        self.report_unused(&mut state, &found, send);
         for (path, (fingerprint, message)) in found.unusable {
             if state.record_fingerprint(&path, fingerprint) {
                 self.end_load(&mut state, &path);

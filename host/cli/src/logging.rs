@@ -1,11 +1,14 @@
 //! Logs to stderr. Stdout contains only data.
 
+mod fields;
+
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::load::RELOAD_TARGET;
+use crate::logging::fields::EscapedFields;
 
 /// Environment variable with a filter such as `wattle_run=debug`. It takes precedence over the
 /// command line.
@@ -23,6 +26,7 @@ const RELOAD_LEVEL: &str = "info";
 pub fn start(verbosity: u8, omitted_target: Option<&str>) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter(verbosity, omitted_target, &env_filter()))
+        .fmt_fields(EscapedFields::default())
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .finish();

@@ -334,16 +334,6 @@ impl RunningServer {
     /// Returns warnings for the operator, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.host.warnings.clone();
-        let has_problems = self.changes.iter().any(|it| matches!(it, Change::Problem { .. }));
-        let catalog = self.engine.catalog();
-        let is_missing = |name: &&AppName| catalog.app(name).is_none() && !catalog.is_loading(name);
-        for name in self.config().apps.keys().filter(is_missing) {
-            // An app that failed to load is already reported as a problem.
-            if !has_problems {
-                let file = self.config().file_name();
-                warnings.push(format!("`{file}` has `[apps.{name}]`, but there is no such app"));
-            }
-        }
         warnings.extend(self.shared_origin_warning());
         warnings
     }

@@ -24,12 +24,16 @@ pub(super) async fn list(client: &Client, thread: &str, output: Output) -> Resul
                 call.function.clone(),
                 call.summary.clone(),
                 format::local_time(call.at_ms),
-                call.decision.as_ref().map(format::pretty_json).unwrap_or_default(),
+                call.decision.as_ref().map(one_line_json).unwrap_or_default(),
             ]);
         }
         table.render()
     });
     Ok(Exit::Ok)
+}
+
+fn one_line_json(decision: &Decision) -> String {
+    serde_json::to_string(decision).unwrap_or_default()
 }
 
 /// Returns the id of a call as `wattle thread settle` expects it: task and number.

@@ -19,6 +19,7 @@ use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::{open_routes, open_sandbox};
+use crate::load::{self, UnusedTable};
 use crate::output::Output;
 
 /// Maximum number of memory mappings of a live guest; see `MAPPINGS_PER_GUEST` of the sandbox.
@@ -94,6 +95,7 @@ pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, 
 }
 
 async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
+    unused_tables(config, report);
     let usable = data_folder(config, report);
     if usable {
         store(config, env, report).await;
@@ -106,6 +108,17 @@ async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
     external::mcp_servers(config, env, report).await;
     external::telemetry(config, env, report);
     listen_address(config, env, report);
+}
+
+/// Warns about tables of apps and plugins that the host does not find, and about grants that nothing
+/// requests.
+fn unused_tables(config: &Config, report: &mut Report) {
+    for UnusedTable { table, what, hint } in load::unused_tables(config) {
+        report.warn("configuration", format!("`{table}` applies to no {what} that is here"), hint);
+    }
+    for grant in load::unrequested_grants(config) {
+        report.warn("configuration", grant.to_string(), grant.hint);
+    }
 }
 
 fn data_folder(config: &Config, report: &mut Report) -> bool {

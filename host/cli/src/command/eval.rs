@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::load;
-use crate::output::Output;
+use crate::output::{Output, printable};
 
 /// Path of the data set in the folder of an app.
 const DATA_SET: &str = "eval/cases.jsonl";
@@ -115,7 +115,8 @@ async fn run_all(
     while let Some(run) = runs.next().await {
         let Some(run) = run? else { continue };
         if !run.passed && !args.quiet {
-            bar.println(format!("  {}: {}, not as expected", run.name, run.status));
+            let line = format!("  {}: {}, not as expected", run.name, run.status);
+            bar.println(printable(&line));
         }
         bar.inc(1);
         done.push(run);

@@ -14,7 +14,7 @@ use crate::command::follow::completion_line::CompletionLine;
 use crate::command::format;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, pretty_json, printable};
 
 /// Time between two frames of the spinner.
 const SPINNER_PERIOD: Duration = Duration::from_millis(100);
@@ -121,6 +121,7 @@ impl Progress {
             }
             _ => return,
         };
+        let line = printable(&line);
         match (&self.bar, stays) {
             _ if self.quiet => {}
             (Some(bar), true) => bar.println(format!("  {line}")),
@@ -141,7 +142,7 @@ impl Progress {
 fn outcome(run: &RunDocument) -> Option<String> {
     match run.status {
         RunStatus::Interrupted => Some(render_interrupts(&run.interrupts, &run.next)),
-        RunStatus::Completed => run.state.as_ref().map(format::pretty_json),
+        RunStatus::Completed => run.state.as_ref().map(pretty_json),
         RunStatus::Failed | RunStatus::Cancelled | RunStatus::Pending | RunStatus::Running => None,
     }
 }
@@ -153,10 +154,10 @@ pub(super) fn render_interrupts(open: &[InterruptDocument], next: &[String]) -> 
     }
     let question = |question: &InterruptDocument| {
         let mut text = format!("interrupt {} from {}\n", question.id, question.node);
-        text.push_str(&format::indent(&format::pretty_json(&question.payload), 2));
+        text.push_str(&format::indent(&pretty_json(&question.payload), 2));
         if let Some(schema) = &question.response_schema {
             text.push_str("\n  the answer must match this schema:\n");
-            text.push_str(&format::indent(&format::pretty_json(schema), 2));
+            text.push_str(&format::indent(&pretty_json(schema), 2));
         }
         if let Some(expires_ms) = question.expires_ms {
             text.push_str(&format!("\n  expires {}", format::local_time(expires_ms)));

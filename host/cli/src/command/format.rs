@@ -36,11 +36,6 @@ pub(super) fn serde_name(value: &impl Serialize) -> String {
     json.as_str().unwrap_or_default().to_owned()
 }
 
-/// Formats a value as indented JSON.
-pub(super) fn pretty_json(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
-}
-
 /// Indents every line.
 pub(super) fn indent(text: &str, spaces: usize) -> String {
     let margin = " ".repeat(spaces);

@@ -46,7 +46,7 @@ pub(super) async fn export(
         while let Some(chunk) = chunks.try_next().await? {
             text.extend_from_slice(&chunk);
         }
-        Output::raw(&text);
+        Output::documents(&text);
         return Ok(Exit::Ok);
     };
     // The file is renamed when it is complete, so that a reader never sees an incomplete file.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use wattle_api::document::app::endpoints;
+use wattle_run::text::Escaped;
 
 use crate::args::ServeArgs;
 use crate::config::Config;
@@ -41,8 +42,12 @@ fn announce(server: &RunningServer, output: Output) {
     for change in &server.changes {
         match change {
             Change::App { notes, .. } => notes.iter().for_each(|note| Output::warning(note)),
+            Change::Unused(_) | Change::Unrequested(_) => {
+                change.messages().iter().for_each(|(_, it)| Output::warning(it));
+            }
             Change::Problem { path, message, .. } => {
-                Output::error(&format!("`{}` is not loaded: {message}", path.display()));
+                let path = Escaped(path.display());
+                Output::error(&format!("`{path}` is not loaded: {message}"));
             }
             _ => {}
         }

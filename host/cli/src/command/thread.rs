@@ -5,13 +5,14 @@ use wattle_api::document::Page;
 use wattle_api::document::run::{ResumeDocument, RunDocument};
 use wattle_api::document::thread::{SetAsideDocument, ThreadDocument, ThreadSummary};
 use wattle_run::hostcall::runs::OnFailure;
+use wattle_run::text::Escaped;
 
 use crate::args::{ThreadListArgs, ThreadResumeArgs};
 use crate::client::{Client, encode_segment};
 use crate::command::{follow, format, json_arg, run_options};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{Output, Table};
+use crate::output::{Output, Table, pretty_json};
 
 /// Returns the path of a resource of a thread in the API.
 pub(super) fn thread_path(thread: &str, resource: &str) -> String {
@@ -57,7 +58,7 @@ pub(super) async fn show(client: &Client, thread: &str, output: Output) -> Resul
 fn render(thread: &ThreadDocument) -> String {
     let summary = &thread.summary;
     let mut lines = vec![
-        format!("thread   {}", summary.thread),
+        format!("thread   {}", Escaped(&summary.thread)),
         format!("graph    {}/{}", summary.app, summary.graph),
         format!("version  {}", thread.version),
         format!("status   {}", format::serde_name(&summary.status)),
@@ -79,7 +80,7 @@ fn render(thread: &ThreadDocument) -> String {
     if let Some(failure) = &summary.failure {
         lines.push(format!("failure  {}: {}", failure.code, failure.message));
     }
-    lines.push(format!("state\n{}", format::indent(&format::pretty_json(&thread.state), 2)));
+    lines.push(format!("state\n{}", format::indent(&pretty_json(&thread.state), 2)));
     if !thread.interrupts.is_empty() || !thread.next.is_empty() {
         lines.push(follow::render_interrupts(&thread.interrupts, &thread.next));
     }

@@ -16,7 +16,7 @@ use crate::command::calls::parse_call_id;
 use crate::command::{follow, format, json_arg};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{Output, Table};
+use crate::output::{Output, Table, pretty_json};
 
 pub(super) async fn state(
     client: &Client,
@@ -48,7 +48,7 @@ fn render(document: &CheckpointDocument) -> String {
         lines.push(format!("by          {}", document.writers.join(" ")));
     }
     if let Some(state) = &document.state {
-        lines.push(format!("state\n{}", format::indent(&format::pretty_json(state), 2)));
+        lines.push(format!("state\n{}", format::indent(&pretty_json(state), 2)));
     }
     for task in &document.tasks {
         let status = match (&task.writes, &task.failure) {

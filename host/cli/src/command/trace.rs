@@ -4,6 +4,7 @@ use wattle_project::trace::{
     AttemptTrace, CallTrace, ChangeTrace, PrincipalTrace, RunTrace, StepTrace, TaskTrace, Trace,
 };
 use wattle_run::ports::store::SealReport;
+use wattle_run::text::Escaped;
 
 use crate::client::{Client, encode_segment};
 use crate::command::format;
@@ -35,7 +36,8 @@ pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Res
     Ok(Exit::Ok)
 }
 
-/// A line of the tree, with the lines that are nested below it.
+/// A line of the tree, with the lines that are nested below it. Its line breaks are escaped,
+/// because the text after one would look like another line of the tree.
 struct TreeNode {
     line: String,
     children: Vec<TreeNode>,
@@ -48,7 +50,7 @@ impl TreeNode {
 }
 
 fn render(trace: &Trace) -> String {
-    let mut text = format!("thread {}\n", trace.thread);
+    let mut text = format!("thread {}\n", Escaped(&trace.thread));
     let runs = trace.runs.iter().map(|it| (it.started_ms, run(it)));
     let changes = trace.changes.iter().map(|it| (it.at_ms, change(it)));
     let mut nodes: Vec<(i64, TreeNode)> = runs.chain(changes).collect();
@@ -70,7 +72,7 @@ fn write_tree(nodes: &[TreeNode], margin: &str, text: &mut String) {
     for (index, node) in nodes.iter().enumerate() {
         let last = index + 1 == nodes.len();
         let (knot, below) = if last { ("`-- ", "    ") } else { ("|-- ", "|   ") };
-        text.push_str(&format!("{margin}{knot}{}\n", node.line));
+        text.push_str(&format!("{margin}{knot}{}\n", Escaped(&node.line)));
         write_tree(&node.children, &format!("{margin}{below}"), text);
     }
 }

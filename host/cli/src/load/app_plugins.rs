@@ -10,6 +10,7 @@ use std::sync::Arc;
 use wattle_graph::channel::Reducer;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::PluginName;
+use wattle_graph::suggest;
 use wattle_run::app::{PluginGrants, PluginRequests};
 use wattle_run::grant::{ToolGrant, ToolSource};
 use wattle_run::ports::Plugin;
@@ -80,17 +81,22 @@ impl AppPlugins {
             ToolSource::Server(server) if app.config.mcp.contains_key(server) => None,
             ToolSource::Server(server) => Some(format!(
                 "plugin `{user}` is granted `{tool}`, but there is no MCP server `{server}`\n  \
-                 hint: add `[mcp.{server}]` to wattle.toml, or take `{tool}` out of `tools`"
+                 hint: {}add `[mcp.{server}]` to wattle.toml, or take `{tool}` out of `tools`",
+                question(server, app.config.mcp.keys().map(String::as_str))
             )),
             ToolSource::Plugin(name) => {
                 self.add_standalone(app, name);
                 match self.plugins.get(name) {
                     Some(plugin) => no_such_tool(user, tool, plugin.as_ref()),
-                    None => Some(format!(
-                        "plugin `{user}` is granted `{tool}`, but there is no plugin `{name}`\n  \
-                         hint: put `{name}.wasm` into the plugins folder, or take `{tool}` out of \
-                         `tools`"
-                    )),
+                    None => {
+                        let known = app.standalone.keys().chain(self.plugins.keys());
+                        let question = question(name.as_str(), known.map(PluginName::as_str));
+                        Some(format!(
+                            "plugin `{user}` is granted `{tool}`, but there is no plugin \
+                             `{name}`\n  hint: {question}put `{name}.wasm` into the plugins \
+                             folder, or take `{tool}` out of `tools`"
+                        ))
+                    }
                 }
             }
         };
@@ -141,10 +147,17 @@ fn no_such_tool(user: &PluginName, tool: &ToolGrant, plugin: &dyn Plugin) -> Opt
         return None;
     }
     let known: Vec<&str> = info.tools.iter().map(|it| it.name.as_str()).collect();
+    let question = question(tool.tool.as_deref().unwrap_or_default(), known.iter().copied());
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Some(format!(
-        "plugin `{user}` is granted `{tool}`, which plugin `{}` does not offer\n  hint: its tools \
-         are {known}",
+        "plugin `{user}` is granted `{tool}`, which plugin `{}` does not offer\n  hint: \
+         {question}its tools are {known}",
         info.name
     ))
+}
+
+/// Returns the question whether a similar name was meant, as the beginning of a hint.
+fn question<'k>(wanted: &str, known: impl Iterator<Item = &'k str>) -> String {
+    let question = suggest::did_you_mean(wanted, known);
+    question.map(|question| format!("{question} ")).unwrap_or_default()
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use wattle_graph::id::{AppName, PluginName};
+use wattle_run::text::Escaped;
 
 use crate::config::ByteSize;
+use crate::load::found_names::{UnrequestedGrant, UnusedTable};
 
 /// Target of log messages about changes.
 pub(crate) const RELOAD_TARGET: &str = "wattle::reload";
@@ -23,7 +25,8 @@ pub enum Change {
         /// Notes for the operator, such as requests that are not granted.
         notes: Vec<String>,
     },
-    /// The grants of an app were replaced, because the operator's tables have changed.
+    /// The operator's tables have changed, and the grants of an app with them, or the changed
+    /// tables have no effect on an app for which they are.
     Grants {
         /// The app.
         name: AppName,
@@ -39,6 +42,10 @@ pub enum Change {
         /// Names of the sections.
         sections: Vec<&'static str>,
     },
+    /// A table of the configuration file applies to nothing.
+    Unused(UnusedTable),
+    /// A granted permission has no effect, because nothing requests it.
+    Unrequested(UnrequestedGrant),
     /// A component is being compiled. This change is sent at the start of the compilation, and
     /// again while the compilation continues.
     Compiling {
@@ -132,6 +139,10 @@ impl Change {
                 let text = format!("changes of {sections} in `{path}` apply after a restart");
                 vec![(Severity::Warning, text)]
             }
+            Self::Unused(UnusedTable { table, what, hint }) => note(format!(
+                "`{table}` applies to no {what} that the host has found\n  hint: {hint}"
+            )),
+            Self::Unrequested(grant) => note(format!("{grant}\n  hint: {}", grant.hint)),
             Self::Compiling { path, bytes, elapsed } => {
                 let (path, size) = (path.display(), ByteSize(*bytes));
                 progress(match elapsed.as_secs() {
@@ -144,7 +155,7 @@ impl Change {
                 progress(format!("compiled `{path}` in {seconds:.1} s"))
             }
             Self::Plugin { name } => note(format!("loaded plugin `{name}`")),
-            Self::Removed { path } => note(format!("removed `{}`", path.display())),
+            Self::Removed { path } => note(format!("removed `{}`", Escaped(path.display()))),
             Self::Conflict { path, error, keeps_old } => {
                 not_loaded_message(path, error, *keeps_old)
             }
@@ -165,7 +176,7 @@ fn not_loaded_message(
     reason: &dyn Display,
     keeps_old: bool,
 ) -> Vec<(Severity, String)> {
-    let path = path.display();
+    let path = Escaped(path.display());
     let stays = if keeps_old { ", the old version stays in use" } else { "" };
     vec![(Severity::Error, format!("`{path}` is not loaded{stays}: {reason}"))]
 }

@@ -20,10 +20,10 @@ struct GrantedApp {
     manifest: Manifest,
 }
 
-/// An app whose grants were replaced.
+/// An app whose grants were replaced, or about whose tables there are notes.
 pub(super) struct Regranted {
     pub(super) app: Arc<App>,
-    /// The plugins whose grants have changed.
+    /// The plugins whose permissions have changed.
     pub(super) plugins: Vec<PluginName>,
     /// Notes about these plugins for the operator.
     pub(super) notes: Vec<String>,
@@ -65,7 +65,8 @@ impl GrantRegistry {
     }
 }
 
-/// Decides the grants of an app again. Returns `None` if they are the same as before.
+/// Decides the grants of an app again. Returns `None` if the permissions are the same as before, and
+/// there is nothing to note.
 fn regrant(app: Arc<App>, manifest: &Manifest, tables: &GrantTables) -> Option<Regranted> {
     let policy = Policy { tables, manifest };
     let old = app.grants.all();
@@ -73,17 +74,19 @@ fn regrant(app: Arc<App>, manifest: &Manifest, tables: &GrantTables) -> Option<R
     let (mut plugins, mut notes) = (Vec::new(), Vec::new());
     for (name, plugin) in &app.plugins {
         let decision = policy.decide(name, plugin.info());
-        if old.get(name).is_none_or(|old| **old != decision.grants) {
+        if old.get(name).is_none_or(|old| !old.has_same_permissions(&decision.grants)) {
             plugins.push(name.clone());
             notes.extend(decision.messages(name));
+        } else if old.get(name).is_some_and(|old| **old != decision.grants) {
+            // The table has changed without an effect, which the notes may explain.
+            notes.extend(decision.request.notes.iter().cloned());
         }
         new.insert(name.clone(), Arc::new(decision.grants));
         requests.insert(name.clone(), Arc::new(decision.request));
     }
     app.grants.replace_requests(requests);
-    if plugins.is_empty() {
-        return None;
-    }
+    // Messages about denied calls name the sides, which can change without the permissions.
     app.grants.replace(new);
-    Some(Regranted { app, plugins, notes })
+    let is_noted = !plugins.is_empty() || !notes.is_empty();
+    is_noted.then_some(Regranted { app, plugins, notes })
 }

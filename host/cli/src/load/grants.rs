@@ -3,18 +3,22 @@
 mod memory;
 mod policy;
 mod tables;
+mod unrequested;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::sync::Arc;
 
 use wattle_graph::id::PluginName;
 use wattle_run::grant::{
-    GrantKey, GrantRequest, Grants, HttpRule, InDoubtPolicy, MissingGrant, ToolGrant,
+    GrantKey, GrantRequest, GrantSides, Grants, HttpRule, InDoubtPolicy, MissingGrant,
+    RequestPlace, ToolGrant,
 };
 use wattle_run::ports::sandbox::PluginInfo;
 
 pub(crate) use self::policy::Policy;
 pub use self::tables::{GrantTables, KnownNames, PluginTable};
+pub(crate) use self::unrequested::unrequested;
 use crate::config::{GrantSpec, intersect_sql_rules};
 
 /// The grants of a plugin, and what it requests.
@@ -141,8 +145,9 @@ pub fn decide(
         environment: operator.environment.clone(),
         folders: operator.folders.clone(),
         key: Some(key.clone()),
+        sides: None,
     };
-    let needs = requested_grants(needs);
+    let needs = as_grants(needs);
     let request = GrantRequest { needs, missing: all_missing, notes: Vec::new() };
     GrantDecision { grants, request }
 }
@@ -156,11 +161,16 @@ pub fn decide_standalone(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> Gr
         GrantSpec::default()
     });
     let key = GrantKey::of_plugin(&plugin.name);
-    decide(&key, &needs, granted, false).for_plugin(plugin).with_notes(notes)
+    let place = plugin.manifest.is_some().then_some(RequestPlace::Component);
+    if place.is_some() && notes.is_empty() {
+        notes = unrequested::notes(&plugin.name, &key, granted, &needs);
+    }
+    let decision = decide(&key, &needs, granted, false).with_sides(place, granted, false);
+    decision.for_plugin(plugin).with_notes(notes)
 }
 
-/// Returns requested permissions in the form of grants.
-fn requested_grants(needs: &GrantSpec) -> Grants {
+/// Returns the permissions of one side in the form of grants.
+fn as_grants(needs: &GrantSpec) -> Grants {
     Grants {
         llm: needs.llm.clone(),
         http: needs.http.clone(),
@@ -173,10 +183,29 @@ fn requested_grants(needs: &GrantSpec) -> Grants {
         environment: needs.environment.clone(),
         folders: needs.folders.clone(),
         key: None,
+        sides: None,
     }
 }
 
 impl GrantDecision {
+    /// Adds the two sides of the decision, for messages about denied calls. `place` is the place of
+    /// the request, unless the plugin counts as requesting what it is granted.
+    #[must_use]
+    fn with_sides(
+        mut self,
+        place: Option<RequestPlace>,
+        granted: Option<&GrantSpec>,
+        is_trusted: bool,
+    ) -> Self {
+        let request = place.map(|place| (place, self.request.needs.clone()));
+        let granted = match granted {
+            None if is_trusted => None,
+            granted => Some(granted.map(as_grants).unwrap_or_default()),
+        };
+        self.grants.sides = Some(Arc::new(GrantSides { request, granted }));
+        self
+    }
+
     /// Adds notes for the operator before the others.
     #[must_use]
     pub fn with_notes(mut self, mut notes: Vec<String>) -> Self {
@@ -226,9 +255,6 @@ fn intersect_tools<'n>(
     needs: &'n BTreeSet<ToolGrant>,
     granted: &BTreeSet<ToolGrant>,
 ) -> (Vec<ToolGrant>, Vec<&'n ToolGrant>) {
-    let covers = |wide: &ToolGrant, narrow: &ToolGrant| {
-        wide.source == narrow.source && (wide.tool.is_none() || wide.tool == narrow.tool)
-    };
     let (mut given, mut refused) = (BTreeSet::new(), Vec::new());
     for need in needs {
         if granted.iter().any(|grant| covers(grant, need)) {
@@ -239,6 +265,11 @@ fn intersect_tools<'n>(
         }
     }
     (given.into_iter().collect(), refused)
+}
+
+/// Returns true if one entry contains all tools of another one.
+fn covers(wide: &ToolGrant, narrow: &ToolGrant) -> bool {
+    wide.source == narrow.source && (wide.tool.is_none() || wide.tool == narrow.tool)
 }
 
 fn limit_http_rules(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {

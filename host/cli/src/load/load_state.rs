@@ -8,6 +8,7 @@ use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
 use crate::load::file::FileLocation;
+use crate::load::found_names::FoundNames;
 use crate::load::scan::{self, Fingerprint};
 
 /// The kind of item at a path.
@@ -80,6 +81,10 @@ pub(super) struct LoadState {
     pub(super) awaiting_plugins: BTreeSet<PathBuf>,
     /// Number of changes of the standalone plugins so far.
     pub(super) plugin_changes: u64,
+    /// All names that scans have found.
+    pub(super) names: FoundNames,
+    /// Tables of the configuration that apply to nothing, and grants that nothing requests.
+    pub(super) unused: BTreeSet<String>,
     loads: BTreeMap<PathBuf, RunningLoad>,
     last_number: u64,
 }

@@ -8,8 +8,9 @@ use std::time::SystemTime;
 
 use wattle_graph::id::{AppName, PluginName};
 
-use crate::config::Config;
+use crate::config::{Config, GrantSpec};
 use crate::load::file::{self, Entry, FileError, FileLocation};
+use crate::load::found_names::FoundNames;
 use crate::load::grants::KnownNames;
 use crate::load::limits::{APP_ENTRIES, SEARCHED_ENTRIES};
 use crate::load::manifest::{self, Manifest};
@@ -68,6 +69,22 @@ impl Snapshot {
         self.plugins.keys().filter_map(named).collect()
     }
 
+    /// Returns the names of all apps and plugins; `None` if some of them are unknown, because a
+    /// manifest is invalid or a path is not searched.
+    pub(super) fn all_names(&self) -> Option<FoundNames> {
+        if !self.unusable.is_empty() {
+            return None;
+        }
+        let standalone = self.standalone().into_values().collect();
+        let mut names = FoundNames { standalone, ..FoundNames::default() };
+        for files in self.apps.values() {
+            let app = files.name.clone()?;
+            names.needs.insert(app.clone(), files.needs.clone());
+            names.apps.entry(app).or_default().extend(files.components.iter().cloned());
+        }
+        Some(names)
+    }
+
     /// Returns the names that determine to which plugins the tables of grants apply.
     pub(super) fn names(&self) -> KnownNames {
         let shared = self.apps.values().filter_map(|files| files.shared_name.clone());
@@ -82,6 +99,10 @@ pub(super) struct AppFiles {
     pub(super) fingerprint: Fingerprint,
     /// Name of the app; `None` if its manifest is invalid.
     pub(super) name: Option<AppName>,
+    /// Names of the components.
+    pub(super) components: Vec<PluginName>,
+    /// What the app requests.
+    needs: GrantSpec,
     /// Name of the component that has the name of the app, if there is one.
     pub(super) shared_name: Option<PluginName>,
 }
@@ -239,7 +260,13 @@ fn scan_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppF
         page.for_each(|file| add(&mut fingerprint, &file));
     }
     let shared_name = manifest.as_ref().and_then(shared_name);
-    Ok(AppFiles { fingerprint, name: manifest.map(|manifest| manifest.app.name), shared_name })
+    let (name, components, needs) = match manifest {
+        Some(Manifest { app, components, needs, .. }) => {
+            (Some(app.name), components.into_keys().collect(), needs)
+        }
+        None => (None, Vec::new(), GrantSpec::default()),
+    };
+    Ok(AppFiles { fingerprint, name, components, needs, shared_name })
 }
 
 /// Adds the files of a folder, and its entries to `searched`, and stops when `searched` exceeds

@@ -61,7 +61,7 @@ async fn wait_until(time: Option<Instant>) {
 }
 
 /// Watches the configuration file, and the links that currently lead to the file.
-fn watch_config(watcher: &mut Watcher, config: &Config) {
+pub(crate) fn watch_config(watcher: &mut Watcher, config: &Config) {
     let Some(name) = config.file.as_deref().and_then(Path::file_name) else { return };
     for entry in link_chain(&config.base.join(name)) {
         if let (Some(folder), Some(name)) = (entry.parent(), entry.file_name()) {

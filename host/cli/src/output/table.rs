@@ -1,5 +1,7 @@
 //! Tables with aligned columns.
 
+use wattle_run::text::Escaped;
+
 /// Spaces between columns.
 const GAP: usize = 2;
 
@@ -15,9 +17,11 @@ impl Table {
         Self { rows: vec![head.iter().map(ToString::to_string).collect()] }
     }
 
-    /// Adds a row.
+    /// Adds a row. A line break in a cell is escaped, because the text after it would look like
+    /// another row.
     pub fn row<I: Into<String>>(&mut self, cells: impl IntoIterator<Item = I>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        let escaped = cells.into_iter().map(|cell| Escaped::<String>(cell.into()).to_string());
+        self.rows.push(escaped.collect());
     }
 
     /// Returns the table as text.
@@ -52,5 +56,12 @@ mod tests {
         table.row(["a", "idle"]);
         table.row(["longer", "interrupted"]);
         assert_eq!(table.render(), "name    status\na       idle\nlonger  interrupted");
+    }
+
+    #[test]
+    fn a_cell_is_one_line() {
+        let mut table = Table::new(&["name", "status"]);
+        table.row(["a\nb  idle", "\u{1b}[2J"]);
+        assert_eq!(table.render(), "name        status\na\\nb  idle  \\u{1b}[2J");
     }
 }

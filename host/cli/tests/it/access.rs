@@ -16,11 +16,12 @@ async fn a_host_without_keys_gives_everybody_the_access_of_the_operator() {
     let expected = json!({
         "needs_key": false, "scope": "admin", "is_operator": true, "version": health["version"],
         "instance": health["instance"], "time_zone": "Asia/Shanghai", "agent_server": true,
-        "apps": true, "install": false,
+        "apps": true, "studio": true, "install": false,
     });
     assert_eq!((status, access), (200, expected));
-    let fixture = Fixture::start("[server]\nagent_server = false\n").await;
-    assert_eq!(fixture.get(PATH).await.1["agent_server"], false);
+    let fixture = Fixture::start("[server]\nagent_server = false\nstudio = false\n").await;
+    let (_, access) = fixture.get(PATH).await;
+    assert_eq!((&access["agent_server"], &access["studio"]), (&json!(false), &json!(false)));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use wattle::load::Change;
 
+use crate::binary::said;
 use crate::fixture::{Fixture, write_app};
 use crate::native_sandbox::KNOWN;
 
@@ -57,6 +58,36 @@ async fn a_component_gets_no_grants_of_the_component_of_another_app_with_its_nam
     };
     assert!(notes[0].contains("`evil` does not get `[grants.greeter]`"), "{notes:?}");
     assert!(notes[1].contains("under `[grants.\"evil/greeter\"]`"), "{notes:?}");
+}
+
+#[tokio::test]
+async fn a_denial_says_whether_the_request_or_the_grant_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let fixture = Fixture::start_in(folder, "").await;
+    let config = fixture.folder.path().join("wattle.toml");
+    let denied = async |place: &str| {
+        let line = "memory = [{ namespace = [\"names\"], access = \"read\" }]";
+        let failure = failure(&fixture, "greeter").await;
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.ends_with(&format!("; add `{line}` {place}")), "{message}");
+    };
+    denied("both under `[needs]` in app.toml and under `[grants.greeter]` in wattle.toml").await;
+
+    std::fs::write(&config, format!("[grants.greeter]\n{READS}")).unwrap();
+    fixture.server.reload().await;
+    denied("under `[needs]` in app.toml, which does not request it").await;
+
+    let manifest = plugins.join("greeter/app.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, format!("{text}[needs]\n{READS}")).unwrap();
+    fixture.server.reload().await;
+    assert_eq!(failure(&fixture, "greeter").await, Value::Null);
+
+    std::fs::write(&config, "[grants.greeter]\n").unwrap();
+    fixture.server.reload().await;
+    denied("under `[grants.greeter]` in wattle.toml").await;
 }
 
 #[tokio::test]
@@ -159,4 +190,95 @@ async fn of_two_files_with_the_same_plugin_none_is_loaded() {
     let found = problems(&changes);
     let [found] = found[..] else { panic!("{changes:?}") };
     assert!(found.contains("the host keeps the version that it has loaded from"), "{found}");
+}
+
+#[tokio::test]
+async fn a_granted_tool_of_a_misspelled_plugin_or_server_has_a_suggestion() {
+    for (tool, expected) in [
+        ("shard/find", "there is no plugin `shard`\n  hint: did you mean `shared`? put"),
+        ("mcp:grahp/list", "there is no MCP server `grahp`\n  hint: did you mean `graph`? add"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let plugins = folder.path().join("plugins");
+        write_app(&plugins, "greeter");
+        std::fs::write(plugins.join("shared.wasm"), "native shared").unwrap();
+        let manifest = plugins.join("greeter/app.toml");
+        let needs = format!("[needs]\ntools = [\"{tool}\"]\n");
+        let text = std::fs::read_to_string(&manifest).unwrap() + &needs;
+        std::fs::write(manifest, text).unwrap();
+        let toml = format!(
+            "[mcp.graph]\nurl = \"http://127.0.0.1:9/mcp\"\n\
+             [grants.greeter]\ntools = [\"{tool}\"]\n"
+        );
+        let fixture = Fixture::start_in(folder, &toml).await;
+        let found = problems(&fixture.server.changes);
+        assert!(found.iter().any(|it| it.contains(expected)), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn grants_that_nothing_requests_are_noted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    write_app(&folder.path().join("plugins"), "greeter");
+    let toml = format!("[grants.greeter]\n{READS}");
+    let fixture = Fixture::start_in(folder, &toml).await;
+    let texts = |changes: &[Change]| {
+        let unused = changes.iter().filter(|change| matches!(change, Change::Unrequested(_)));
+        unused.flat_map(Change::messages).map(|(_, text)| text).collect::<Vec<_>>().join("\n")
+    };
+    let note = "`memory = [{ namespace = [\"names\"], access = \"read\" }]` under `[grants.greeter]` \
+                has no effect, because nothing requests it";
+    assert_eq!(
+        texts(&fixture.server.changes),
+        format!(
+            "{note}\n  hint: add it under `[needs]` in app.toml of app `greeter`, or take it out of \
+             `[grants.greeter]`"
+        )
+    );
+    assert!(fixture.server.reload().await.is_empty());
+    // Another grant that nothing requests is noted alone.
+    let file = fixture.folder.path().join("wattle.toml");
+    std::fs::write(file, format!("{toml}llm = [\"chat\"]\n")).unwrap();
+    let changes = fixture.server.reload().await;
+    assert!(matches!(changes[..], [Change::Unrequested(_)]), "{changes:?}");
+    assert!(texts(&changes).starts_with("`llm = [\"chat\"]` under"), "{changes:?}");
+
+    let folder = fixture.folder.path().to_owned();
+    let doctor = move || said(&folder, &["doctor"], None);
+    let (_, text) = tokio::task::spawn_blocking(doctor).await.unwrap();
+    assert!(text.contains(&format!("warn  configuration: {note}")), "{text}");
+}
+
+#[tokio::test]
+async fn tables_that_apply_to_nothing_are_noted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let toml = "[apps.gretter]\n[grants.greter]\n[grants.\"greeter/greter\"]\n";
+    let fixture = Fixture::start_in(folder, toml).await;
+    let texts = |changes: &[Change]| {
+        let unused = changes.iter().filter(|change| matches!(change, Change::Unused(_)));
+        let texts = unused.flat_map(Change::messages).map(|(_, text)| text);
+        texts.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(
+        texts(&fixture.server.changes),
+        "`[apps.gretter]` applies to no app that the host has found\n  \
+         hint: did you mean `greeter`? apps: `greeter`\n\
+         `[grants.greter]` applies to no plugin that the host has found\n  \
+         hint: did you mean `greeter`? plugins: `greeter`\n\
+         `[grants.\"greeter/greter\"]` applies to no plugin that the host has found\n  \
+         hint: did you mean `greeter/greeter`? plugins: `greeter/greeter`"
+    );
+    assert!(fixture.server.reload().await.is_empty());
+    // Another table that applies to nothing is noted alone.
+    let file = fixture.folder.path().join("wattle.toml");
+    std::fs::write(file, format!("{toml}[grants.std]\n")).unwrap();
+    let found = texts(&fixture.server.reload().await);
+    assert!(found.starts_with("`[grants.std]`") && !found.contains("greter"), "{found}");
+
+    let folder = fixture.folder.path().to_owned();
+    let doctor = move || said(&folder, &["doctor"], None);
+    let (_, text) = tokio::task::spawn_blocking(doctor).await.unwrap();
+    assert!(text.contains("warn  configuration: `[grants.greter]` applies to no plugin"), "{text}");
 }

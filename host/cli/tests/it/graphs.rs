@@ -8,6 +8,8 @@ use crate::fixture::{Fixture, answer, config, options, write_app};
 
 const GRAPH: &str = "/api/v1/apps/greeter/graphs/Greet";
 
+const INNER: &str = "/api/v1/apps/greeter/graphs/Inner";
+
 /// A graph whose second node is a subgraph.
 const NESTED: &str = r#"
 [graphs.Outer]
@@ -32,7 +34,12 @@ entry = "ask"
 
 /// Returns the path of a version of the graph.
 fn at(version: &Value) -> String {
-    format!("{GRAPH}?version={}", version.as_str().unwrap())
+    version_of(GRAPH, version)
+}
+
+/// Returns the path of a version of a graph.
+fn version_of(graph: &str, version: &Value) -> String {
+    format!("{graph}?version={}", version.as_str().unwrap())
 }
 
 fn version(version: &Value, is_loaded: bool, is_current: bool) -> Value {
@@ -53,7 +60,10 @@ async fn nodes_have_their_functions_and_schemas() {
         "input_schema": { "title": "input of `greet`" },
         "output_schema": { "title": "output of `greet`" },
     });
-    let review = json!({ "subgraph": "Inner", "doc": "asks a person" });
+    let (_, inner) = fixture.get(INNER).await;
+    let review = json!({
+        "subgraph": "Inner", "subgraph_version": inner["version"], "doc": "asks a person",
+    });
     assert_eq!(graph["nodes"], json!({ "hello": hello, "review": review }));
 }
 
@@ -74,7 +84,7 @@ async fn older_versions_stay_visible_while_the_host_runs() {
     assert_eq!(fixture.get(&versions).await, (200, both));
     assert_eq!(fixture.get(&at(old_version)).await, (200, old.clone()));
     assert_eq!(fixture.get(&at(new_version)).await, (200, new.clone()));
-    let inner = fixture.get("/api/v1/apps/greeter/graphs/Inner/versions").await.1;
+    let inner = fixture.get(&format!("{INNER}/versions")).await.1;
     assert_eq!(inner.as_array().unwrap().len(), 1, "the old version had no such graph");
 
     // Threads of a removed app keep their versions.
@@ -85,6 +95,29 @@ async fn older_versions_stay_visible_while_the_host_runs() {
     let (_, left) = fixture.get(&versions).await;
     let left = left.as_array().unwrap();
     assert!(left.len() == 2 && left.iter().all(|it| it["is_current"] == false), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_node_of_an_older_version_names_the_older_subgraph() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    std::fs::write(plugins.join("greeter/graph.toml"), NESTED).unwrap();
+    let fixture = Fixture::start_in(folder, "").await;
+    let outer = "/api/v1/apps/greeter/graphs/Outer";
+    let (_, old) = fixture.get(outer).await;
+    let newer = NESTED.replace("nodes.ask]", "nodes.ask]\ndoc = \"asks again\"");
+    std::fs::write(plugins.join("greeter/graph.toml"), newer).unwrap();
+    std::fs::write(plugins.join("greeter/greeter.wasm"), "native again").unwrap();
+    fixture.server.reload().await;
+    let (_, new) = fixture.get(outer).await;
+    let (_, again) = fixture.get(&version_of(outer, &old["version"])).await;
+    assert_eq!(again, old);
+    for (graph, doc) in [(&old, "what `ask` does"), (&new, "asks again")] {
+        let version = &graph["nodes"]["review"]["subgraph_version"];
+        let (status, inner) = fixture.get(&version_of(INNER, version)).await;
+        assert_eq!((status, &inner["nodes"]["ask"]["doc"]), (200, &json!(doc)), "{inner}");
+    }
 }
 
 #[tokio::test]

@@ -108,6 +108,58 @@ async fn a_key_permits_the_requests_of_its_scopes() {
     assert_eq!(answer(found).await.0, 200);
 }
 
+/// Operations that only read, although their method is not GET: their conditions are in a body.
+const READS: [&str; 13] = [
+    "POST /api/v1/memory/search",
+    "POST /assistants/count",
+    "POST /assistants/search",
+    "POST /assistants/{id}/versions",
+    "POST /runs/crons/count",
+    "POST /runs/crons/search",
+    "POST /store/items/search",
+    "POST /store/namespaces",
+    "POST /threads/count",
+    "POST /threads/search",
+    "POST /threads/{id}/history",
+    "POST /threads/{id}/state/checkpoint",
+    "POST /threads/{id}/stream/events",
+];
+
+/// Returns a path in which each parameter has a value.
+fn with_values(path: &str) -> String {
+    let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn a_key_that_may_only_read_changes_nothing() {
+    let (fixture, operator) = start("").await;
+    let (_, reader) = make(&fixture, &operator, json!({ "name": "r", "scopes": ["read"] })).await;
+    let (_, document) = answer(with(&fixture, &operator, "GET", "/openapi.json")).await;
+    let (mut reads, mut refused) = (Vec::new(), 0);
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = method.to_uppercase();
+            let scope = operation["x-wattle-access"]["scope"].as_str();
+            match scope.unwrap_or_else(|| panic!("{method} {path} has no scope")) {
+                "read" | "none" if method == "GET" => {}
+                "read" | "none" => reads.push(format!("{method} {path}")),
+                needed => {
+                    let request = with(&fixture, &reader, &method, &with_values(path));
+                    let (status, problem) = answer(request).await;
+                    let detail = problem["detail"].as_str().unwrap_or_default();
+                    let says = detail.contains(&format!("does not have the scope `{needed}`"));
+                    assert!(status == 403 && says, "{method} {path}: {status} {problem}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    reads.sort();
+    assert_eq!(reads, READS);
+    assert!(refused > 50, "{refused} operations change something");
+}
+
 #[tokio::test]
 async fn a_key_has_a_rate_limit() {
     let (fixture, operator) = start("[server.limits]\nrate = \"1000/s\"\n").await;

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use wattle_graph::id::ThreadId;
 use wattle_run::limit::SEARCH_TEXT_BYTES;
+use wattle_run::ports::store::{Batch, ThreadRecord};
 
 use crate::fixture::{Fixture, answer, options, write_app};
 
@@ -133,6 +135,38 @@ async fn cursor_continues_a_list_whose_threads_change() {
     let mut all = [ids(&first), ids(&second), ids(&last)].concat();
     all.sort_unstable();
     assert_eq!(all, ["a", "b", "c", "d", "e"]);
+}
+
+#[tokio::test]
+async fn no_list_has_expired_threads() {
+    let fixture = Fixture::start("").await;
+    for thread in ["t-old", "t-new"] {
+        start(&fixture, thread, "Ada", json!({})).await;
+    }
+    let lists = ["threads", "threads?text=t-", "runs", "runs?text=t-", "interrupts"];
+    let shown = async |path: &str| {
+        let (status, list) = fixture.get(&format!("/api/v1/{path}")).await;
+        assert_eq!(status, 200, "{list}");
+        let mut threads = ids(&list);
+        threads.sort_unstable();
+        threads.join(" ")
+    };
+    for path in lists {
+        assert_eq!(shown(path).await, "t-new t-old", "{path}");
+    }
+    let store = &fixture.server.engine.ports().store;
+    let thread = ThreadId::new("t-old").unwrap();
+    let record = store.thread(&thread).await.unwrap().unwrap().record;
+    let record = Some(ThreadRecord { expires_ms: Some(1), ..record });
+    store.append(&thread, Batch { record, ..Batch::default() }).await.await.unwrap();
+    for path in lists {
+        assert_eq!(shown(path).await, "t-new", "{path}");
+    }
+    assert_eq!(shown("threads?offset=1").await, "");
+    for query in ["", "?text=t-"] {
+        let (_, counts) = fixture.get(&format!("/api/v1/thread-counts{query}")).await;
+        assert_eq!(counts["total"], 1, "{query}");
+    }
 }
 
 /// Starts a server for tenants, with a thread of each.

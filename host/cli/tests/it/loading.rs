@@ -30,7 +30,8 @@ use wattle_run::ports::sandbox::{
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::fixture::{Fixture, config, write_app};
-use crate::native_sandbox::NativeSandbox;
+use crate::native_sandbox::{NativeSandbox, TOOLBOX};
+use crate::plugins::call_path;
 
 /// A sandbox that compiles components whose names begin with `slow` only when a test releases them.
 pub(crate) struct SlowSandbox {
@@ -411,4 +412,31 @@ async fn a_cycle_with_a_node_that_may_raise_an_interrupt_is_accepted() {
     let fixture = Fixture::start_in(folder, "").await;
     let changes = &fixture.server.changes;
     assert!(matches!(changes[..], [Change::App { .. }]), "{changes:?}");
+}
+
+#[tokio::test]
+async fn a_standalone_plugin_is_not_called_as_an_app_that_is_being_loaded() {
+    let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, TOOLBOX.0);
+    write_plugin(&plugins.join(TOOLBOX.0), TOOLBOX.0, "native slow");
+    write_plugin(&plugins, TOOLBOX.0, "native");
+    let fixture = serve(folder, "", &slow).await;
+    slow.compiles(1).await;
+    let call = call_path(TOOLBOX.0, TOOLBOX.1);
+    let (status, problem) = fixture.post(&call, &json!({ "input": {} })).await;
+    assert_eq!(status, 409, "{problem}");
+    slow.release(1);
+}
+
+#[tokio::test]
+async fn a_call_of_a_standalone_plugin_that_is_being_loaded_can_be_retried() {
+    let (slow, folder) = (SlowSandbox::new(), tempfile::tempdir().unwrap());
+    write_plugin(&folder.path().join("plugins"), TOOLBOX.0, "native slow");
+    let fixture = serve(folder, "", &slow).await;
+    slow.compiles(1).await;
+    let call = call_path(TOOLBOX.0, TOOLBOX.1);
+    let (status, problem) = fixture.post(&call, &json!({ "input": {} })).await;
+    assert_eq!((status, &problem["code"]), (503, &json!("unavailable")), "{problem}");
+    slow.release(1);
 }

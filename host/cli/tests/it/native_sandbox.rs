@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, ChannelName, Digest, PluginName, ThreadId};
+use wattle_graph::llm::CompletionRequest;
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
@@ -21,7 +22,7 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::openapi::EndpointDescription;
 use wattle_run::ports::sandbox::{
     GuestError, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall,
-    StreamFormat, WebBody, WebRequest, WebResponse, WebRoute,
+    StreamFormat, ToolHints, ToolInfo, WebBody, WebRequest, WebResponse, WebRoute,
 };
 use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::{Plugin, Sandbox};
@@ -34,6 +35,12 @@ pub(crate) const SLOW: &str = "Slow";
 
 /// Input name for which `greet` reads the document of the name in the memory.
 pub(crate) const KNOWN: &str = "Known";
+
+/// The plugin that has a tool, and the tool, which reads the document [`KNOWN`] in the memory.
+pub(crate) const TOOLBOX: (&str, &str) = ("toolbox", "look_up");
+
+/// Input name for which `greet` requests two completions of the route `chat`.
+pub(crate) const TALKED: &str = "Talked";
 
 /// Notified when the handler of `/late` has started its run.
 pub(crate) static HELD: Notify = Notify::const_new();
@@ -84,7 +91,7 @@ impl Sandbox for NativeSandbox {
             imports: vec!["wattle:plugin/interrupt".into()],
             exports: vec!["wattle:plugin/node".into(), "wattle:plugin/web".into()],
             nodes: vec![node("greet"), node("ask")],
-            tools: Vec::new(),
+            tools: (name.as_str() == TOOLBOX.0).then(look_up).into_iter().collect(),
             reducers: Vec::new(),
             routes: special
                 .into_iter()
@@ -153,12 +160,13 @@ impl Plugin for NativePlugin {
                         .map_err(|_| GuestError::Host(Failure::internal("emit")))?;
                 }
                 if *call.input.get("name") == KNOWN {
-                    let namespace = vec!["names".to_owned()];
-                    let document = GetDocument { namespace, key: KNOWN.into() };
-                    gate.call(document).await.map_err(|error| match error {
-                        CallError::Failure(failure) => GuestError::Failure(failure),
-                        CallError::Unwind(unwind) => GuestError::Unwound(unwind),
-                    })?;
+                    read_known(&gate).await?;
+                }
+                if *call.input.get("name") == TALKED {
+                    for _ in 0..2 {
+                        let request = CompletionRequest::new("chat", Vec::new());
+                        gate.call(request).await.map_err(guest_error)?;
+                    }
                 }
                 (
                     "greeting",
@@ -184,10 +192,11 @@ impl Plugin for NativePlugin {
 
     async fn call_tool(
         &self,
-        call: PluginToolCall,
-        _gate: Arc<Gate>,
+        _call: PluginToolCall,
+        gate: Arc<Gate>,
     ) -> Result<ToolOutput, GuestError> {
-        Err(GuestError::Host(Failure::internal(format!("no tool `{}`", call.tool))))
+        read_known(&gate).await?;
+        Ok(ToolOutput { structured: Some(json!("found")), ..ToolOutput::default() })
     }
 
     async fn handle(
@@ -243,6 +252,31 @@ impl Plugin for NativePlugin {
     }
 }
 
+fn look_up() -> ToolInfo {
+    ToolInfo {
+        name: TOOLBOX.1.into(),
+        description: "reads a name".into(),
+        arguments_schema: json!({ "type": "object" }),
+        accepts_invalid: false,
+        hints: ToolHints { read_only: true, idempotent: false },
+        reference: None,
+        unavailable: None,
+    }
+}
+
+/// Reads the document [`KNOWN`] in the memory.
+async fn read_known(gate: &Gate) -> Result<(), GuestError> {
+    let document = GetDocument { namespace: vec!["names".to_owned()], key: KNOWN.into() };
+    gate.call(document).await.map(drop).map_err(guest_error)
+}
+
+fn guest_error(error: CallError) -> GuestError {
+    match error {
+        CallError::Failure(failure) => GuestError::Failure(failure),
+        CallError::Unwind(unwind) => GuestError::Unwound(unwind),
+    }
+}
+
 fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
     StartRun {
         run: None,
@@ -256,6 +290,7 @@ fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
         options: RunOptions::default(),
         ttl: None,
         principal: None,
+        reject_if_interrupted: false,
     }
 }
 

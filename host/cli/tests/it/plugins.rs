@@ -4,14 +4,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, write_app};
-use crate::native_sandbox::{KNOWN, SLOW};
+use crate::fixture::{Fixture, answer, write_app};
+use crate::keys::{make, start, with};
+use crate::native_sandbox::{KNOWN, SLOW, TOOLBOX};
 
 /// Access to the memory for reading, as an entry of `[needs]` and of `[grants]`.
-const READS: &str = "memory = [{ namespace = [\"names\"], access = \"read\" }]";
+pub(crate) const READS: &str = "memory = [{ namespace = [\"names\"], access = \"read\" }]";
 
 /// Writes an app that asks to read the memory.
-fn write_reader(plugins: &Path) {
+pub(crate) fn write_reader(plugins: &Path) {
     write_app(plugins, "greeter");
     let manifest = format!(
         "[app]\nname = \"greeter\"\nversion = \"0.1.0\"\n\
@@ -37,8 +38,15 @@ async fn a_plugin_shows_what_it_requests_and_has_used_and_the_line_to_add() {
     let folder = tempfile::tempdir().unwrap();
     write_reader(&folder.path().join("plugins"));
     let fixture = Fixture::start_in(folder, "").await;
-    assert_eq!(run(&fixture, KNOWN).await["failure"]["code"], "denied");
+    let failed = run(&fixture, KNOWN).await;
+    assert_eq!(failed["failure"]["code"], "denied");
     let denied = plugin(&fixture, "greeter").await;
+    let denial = &denied["use"]["denials"][0];
+    let of_run = (&denial["function"], &denial["thread"], &denial["run"]);
+    assert_eq!(of_run, (&json!("memory.get"), &failed["thread"], &failed["run"]), "{denial}");
+    let message = denial["message"].as_str().unwrap();
+    let line = format!("add `{READS}` under `[grants.greeter]` in wattle.toml");
+    assert!(message.contains(&line), "{message}");
     let reads = json!([{ "namespace": ["names"], "access": "read" }]);
     assert_eq!((&denied["needs"]["memory"], &denied["grants"]["memory"]), (&reads, &json!([])));
     let missing = json!([{ "need": "memory", "line": READS, "table": "grants.greeter" }]);
@@ -54,6 +62,7 @@ async fn a_plugin_shows_what_it_requests_and_has_used_and_the_line_to_add() {
     assert_eq!((&granted["missing"], &granted["grants"]["memory"]), (&json!([]), &reads));
     // The node that waits for an answer has not failed.
     assert_eq!(counts(&granted), [3, 1, 1], "{granted}");
+    assert_eq!(granted["use"]["denials"].as_array().map(Vec::len), Some(1));
 
     assert_eq!(run(&fixture, SLOW).await["failure"]["code"], "timeout");
     assert_eq!(counts(&plugin(&fixture, "greeter").await), [4, 2, 1]);
@@ -79,12 +88,84 @@ async fn a_plugin_that_no_app_uses_shows_what_it_requests() {
     let needs = "native\nllm = [\"chat\"]\nhttp = [{ host = \"example.com\" }]\n";
     std::fs::write(plugins.join("shared.wasm"), needs).unwrap();
     std::fs::write(plugins.join("odd.wasm"), "native\nmodels = 1\n").unwrap();
-    let fixture = Fixture::start_in(folder, "[grants.shared]\nllm = [\"chat\"]\n").await;
+    let table = "[grants.shared]\nllm = [\"chat\", \"vision\"]\n";
+    let fixture = Fixture::start_in(folder, table).await;
     let shared = plugin(&fixture, "shared").await;
+    let note = "is granted `llm = [\"vision\"]`, which its own manifest does not request";
+    assert!(shared["notes"][0].as_str().unwrap().contains(note), "{shared}");
     assert_eq!((&shared["app"], &shared["needs"]["llm"]), (&Value::Null, &json!(["chat"])));
+    assert_eq!(shared["grants"]["llm"], json!(["chat"]));
     let line = "http = [{ host = \"example.com\", methods = [\"GET\"] }]";
     let missing = json!([{ "need": "http", "line": line, "table": "grants.shared" }]);
     assert_eq!(shared["missing"], missing);
     let odd = plugin(&fixture, "odd").await;
     assert!(odd["notes"][0].as_str().unwrap().contains("its manifest is invalid"), "{odd}");
+}
+
+/// Writes a plugin with a tool that asks to read the memory.
+fn write_toolbox(folder: &Path) {
+    let file = folder.join("plugins").join(format!("{}.wasm", TOOLBOX.0));
+    std::fs::write(file, format!("native\n{READS}\n")).unwrap();
+}
+
+/// Returns the path of the calls of a tool.
+pub(crate) fn call_path(plugin: &str, tool: &str) -> String {
+    format!("/api/v1/plugins/{plugin}/tools/{tool}/call")
+}
+
+#[tokio::test]
+async fn a_tool_of_a_plugin_that_no_app_uses_has_the_grants_of_the_plugin() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("plugins")).unwrap();
+    write_toolbox(folder.path());
+    let fixture = Fixture::start_in(folder, "").await;
+    let path = call_path(TOOLBOX.0, TOOLBOX.1);
+    let call = async || fixture.post(&path, &json!({ "input": {} })).await;
+    let (status, denied) = call().await;
+    assert_eq!((status, &denied["failure"]["code"]), (200, &json!("denied")), "{denied}");
+    let message = denied["failure"]["message"].as_str().unwrap();
+    assert!(message.contains("`[grants.toolbox]`"), "{message}");
+    assert_eq!(denied["calls"][0]["failure"]["code"], "denied", "{denied}");
+
+    let table = format!("[grants.toolbox]\n{READS}\n");
+    std::fs::write(fixture.folder.path().join("wattle.toml"), table).unwrap();
+    fixture.server.reload().await;
+    let (status, done) = call().await;
+    assert_eq!((status, &done["output"]["structured"]), (200, &json!("found")), "{done}");
+    let toolbox = plugin(&fixture, TOOLBOX.0).await;
+    assert_eq!(toolbox["grants"]["memory"], json!([{ "namespace": ["names"], "access": "read" }]));
+    assert_eq!(toolbox["tool_schemas"][0]["read_only"], true, "{toolbox}");
+    assert_eq!(counts(&toolbox), [2, 1, 1], "{toolbox}");
+    assert_eq!(fixture.get("/api/v1/threads").await.1["items"], json!([]));
+}
+
+#[tokio::test]
+async fn only_the_operator_calls_a_plugin_outside_of_apps() {
+    let (fixture, operator) = start("").await;
+    write_toolbox(fixture.folder.path());
+    fixture.server.reload().await;
+    let call = async |key: &str, path: &str| {
+        let request = with(&fixture, key, "POST", path).json(&json!({ "input": {} }));
+        answer(request).await
+    };
+    let path = call_path(TOOLBOX.0, TOOLBOX.1);
+    let wanted = [
+        json!({ "name": "w", "scopes": ["write"] }),
+        json!({ "name": "acme", "tenant": "acme", "scopes": ["admin"] }),
+    ];
+    for wanted in wanted {
+        let (_, key) = make(&fixture, &operator, wanted).await;
+        assert_eq!(call(&key, &path).await.0, 403);
+    }
+    assert_eq!(call(&operator, &path).await.0, 200);
+    for (plugin, tool, refused) in [
+        (TOOLBOX.0, "other", 404),
+        ("unknown", "look_up", 404),
+        ("a%20b", "look_up", 400),
+        // The plugin would act as the app of this name.
+        ("greeter", "look_up", 409),
+    ] {
+        let (status, problem) = call(&operator, &call_path(plugin, tool)).await;
+        assert_eq!(status, refused, "{problem}");
+    }
 }

@@ -13,6 +13,7 @@ use crate::command::dev::builder::Builder;
 use crate::command::dev::input::{Input, Source};
 use crate::command::{follow, trace};
 use crate::error::Error;
+use crate::load::watch::watch_config;
 use crate::load::watcher::Watcher;
 use crate::load::{Change, Severity};
 use crate::output::Output;
@@ -61,6 +62,7 @@ impl<'s> Session<'s> {
         let mut has_changed = true;
         loop {
             self.builder.watch(&mut watcher);
+            watch_config(&mut watcher, self.server.config());
             if let Some(folder) = self.source.folder() {
                 // A folder that does not exist cannot be watched. Reading the file reports the
                 // problem.
@@ -78,11 +80,16 @@ impl<'s> Session<'s> {
         }
     }
 
+    /// Returns true if a change can make the run end differently. New grants can, without a new
+    /// version of the app.
     fn is_of_app(&self, change: &Change) -> bool {
-        matches!(change, Change::App { name, .. } if *name == self.app)
+        match change {
+            Change::App { name, .. } | Change::Grants { name, .. } => *name == self.app,
+            _ => false,
+        }
     }
 
-    /// Runs the input, unless neither the app nor the input has changed.
+    /// Runs the input, unless neither the app, nor its grants, nor the input has changed.
     async fn run(&mut self, has_changed: bool) -> Result<(), Error> {
         let catalog = self.server.engine.catalog();
         if catalog.app(&self.app).is_none() && !catalog.is_loading(&self.app) {

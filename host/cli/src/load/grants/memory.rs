@@ -26,7 +26,7 @@ pub(super) fn intersect(
 }
 
 /// Returns the intersection of two rules, or `None` if they have nothing in common.
-fn intersect_rule(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
+pub(super) fn intersect_rule(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
     let length = one.namespace.len().max(other.namespace.len());
     let part = |rule: &MemoryRule, at| rule.namespace.get(at).cloned();
     let namespace = (0..length).map(|at| match (part(one, at), part(other, at)) {
@@ -38,7 +38,7 @@ fn intersect_rule(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
     Some(MemoryRule { namespace, access: one.access.min(other.access) })
 }
 
-fn rule_toml(rule: &MemoryRule) -> String {
+pub(super) fn rule_toml(rule: &MemoryRule) -> String {
     let parts = toml_array(&rule.namespace);
     format!("{{ namespace = {parts}, access = \"{}\" }}", serde_name(&rule.access))
 }

@@ -1,10 +1,11 @@
 //! Decides the grants of the plugins of an app.
 
 use wattle_graph::id::PluginName;
+use wattle_run::grant::RequestPlace;
 use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::config::GrantSpec;
-use crate::load::grants::{self, GrantDecision, GrantTables};
+use crate::load::grants::{self, GrantDecision, GrantTables, unrequested};
 use crate::load::manifest::Manifest;
 
 /// Decides the grants of the plugins of an app.
@@ -25,6 +26,11 @@ impl Policy<'_> {
         let is_own = components.contains_key(name);
         let table = self.tables.table_of(&app.name, name, is_own);
         let by_app = if is_own { Some(own_needs) } else { own_needs.plugins.get(name) };
+        let place = match by_app {
+            Some(_) if is_own => Some(RequestPlace::App),
+            Some(_) => Some(RequestPlace::AppForPlugin(name.clone())),
+            None => plugin.manifest.is_some().then_some(RequestPlace::Component),
+        };
         let mut notes = Vec::new();
         let needs = match by_app {
             Some(needs) => needs.clone(),
@@ -33,8 +39,15 @@ impl Policy<'_> {
                 GrantSpec::default()
             }),
         };
+        if place == Some(RequestPlace::Component) && notes.is_empty() {
+            notes = unrequested::notes(name, &table.key, table.granted, &needs);
+        }
         let is_trusted = by_app.is_some() && table.is_trusted;
-        let decided = grants::decide(&table.key, &needs, table.granted, is_trusted);
+        let decided = grants::decide(&table.key, &needs, table.granted, is_trusted).with_sides(
+            place,
+            table.granted,
+            is_trusted,
+        );
         if let Some(foreign) = table.foreign.filter(|_| needs != GrantSpec::default()) {
             notes.push(format!(
                 "plugin `{name}` of app `{}` does not get `[grants.{foreign}]`, because another \

@@ -83,6 +83,11 @@ impl GrantTables {
         self.tables == others.tables
     }
 
+    /// Returns the tables by name.
+    pub(crate) fn by_key(&self) -> &BTreeMap<GrantKey, GrantSpec> {
+        &self.tables
+    }
+
     /// Returns true if the operator trusts an app.
     pub fn trusts(&self, app: &AppName) -> bool {
         self.apps.contains(app)
@@ -94,9 +99,11 @@ impl GrantTables {
         keys.iter().any(|key| self.tables.contains_key(key))
     }
 
-    /// Returns the table with a name.
-    pub fn table_named(&self, key: &GrantKey) -> Option<&GrantSpec> {
-        self.tables.get(key)
+    /// Returns the table of a standalone plugin outside of apps. A plugin whose name is also that of
+    /// an app has none, because the table then belongs to the component of the app.
+    pub fn table_of_standalone(&self, plugin: &PluginName) -> Option<&GrantSpec> {
+        let is_of_app = self.apps.contains(plugin.as_str()) || self.names.shared.contains(plugin);
+        self.tables.get(&GrantKey::of_plugin(plugin)).filter(|_| !is_of_app)
     }
 
     /// Returns the table of a plugin of an app. `is_own` is true for a component of the app, and
@@ -204,6 +211,17 @@ mod tests {
         assert_eq!(both(ASSET), [Err(in_app("asset")), Err(in_app("desk"))]);
         let named = format!("{ASSET}[apps.asset]\n");
         assert_eq!(both(&named), [Ok("asset".to_owned()), Err(in_app("desk"))]);
+    }
+
+    #[test]
+    fn a_standalone_plugin_outside_of_apps_never_has_the_table_of_an_app() {
+        let has_table = |config: &str, shared: &[&str]| {
+            let tables = tables(config, &["asset"], shared);
+            tables.table_of_standalone(&"asset".parse().unwrap()).is_some()
+        };
+        assert!(has_table(ASSET, &[]));
+        assert!(!has_table(ASSET, &["asset"]));
+        assert!(!has_table(&format!("{ASSET}[apps.asset]\n"), &[]));
     }
 
     #[test]
