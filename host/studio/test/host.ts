@@ -13,6 +13,7 @@ export function accessOf(values: Partial<Access>): Access {
     time_zone: "UTC",
     agent_server: true,
     apps: true,
+    studio: true,
     install: false,
     ...values,
   };

@@ -122,12 +122,7 @@ function Body({ app, graph }: Names) {
     return <Compared before={other.data} after={data.root} {...shared} />;
   }
   const scene = sceneOf(data.root, undefined, { graphs: data.graphs, open, states: NO_STATES });
-  return (
-    <>
-      {version !== undefined && open.size > 0 && <p>{TEXTS.nested}</p>}
-      <GraphView scene={scene} states={NO_STATES} opening={{ open, setOpen }} {...shared} />
-    </>
-  );
+  return <GraphView scene={scene} states={NO_STATES} opening={{ open, setOpen }} {...shared} />;
 }
 
 interface ComparedProps {

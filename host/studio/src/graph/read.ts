@@ -31,10 +31,7 @@ export interface Graphs {
   graphs: ReadonlyMap<string, GraphDocument>;
 }
 
-/**
- * Reads a graph and those in its opened nodes. The host has no version of a nested graph for one of
- * the graph around it, so nested ones are those of new runs.
- */
+/** Reads a graph and those in its opened nodes, in the versions that belong to its own. */
 export function useGraphs(
   place: GraphPlace | undefined,
   open: ReadonlySet<string>,
@@ -57,12 +54,12 @@ async function readGraphs(
   const root = await readGraph(client, place);
   const graphs = new Map<string, GraphDocument>();
   for (;;) {
-    const names = openedGraphs(root, { graphs, open, states: new Map() });
-    const missing = [...names].filter((graph) => !graphs.has(graph));
+    const opened = openedGraphs(root, { graphs, open, states: new Map() });
+    const missing = [...opened].filter(([graph]) => !graphs.has(graph));
     if (missing.length === 0) return { root, graphs };
-    const places = missing.map((graph) => ({ app: place.app, graph, version: undefined }));
+    const places = missing.map(([graph, version]) => ({ app: place.app, graph, version }));
     const read = await Promise.all(places.map((nested) => readGraph(client, nested)));
-    for (const [index, graph] of missing.entries()) {
+    for (const [index, [graph]] of missing.entries()) {
       const found = read[index];
       if (found !== undefined) graphs.set(graph, found);
     }

@@ -40,7 +40,6 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   return (
     <>
       {known === undefined && <p>{TEXTS.gone}</p>}
-      {known?.is_current === false && open.size > 0 && <p>{TEXTS.nested}</p>}
       <GraphView
         scene={scene}
         states={states}

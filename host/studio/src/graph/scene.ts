@@ -83,18 +83,21 @@ export function structureOf({ key, graph, inside }: Scene): string {
   return JSON.stringify([key, graph.name, graph.version, parts]);
 }
 
-/** Returns the names of graphs that run as opened nodes, as far as the graphs around are known. */
-export function openedGraphs(root: GraphDocument, sources: Sources): ReadonlySet<string> {
-  const names = new Set<string>();
+/** The versions of graphs by name; `undefined` for that of new runs. */
+export type GraphVersions = ReadonlyMap<string, string | undefined>;
+
+/** Returns the graphs that run as opened nodes, as far as the graphs around are known. */
+export function openedGraphs(root: GraphDocument, sources: Sources): GraphVersions {
+  const opened = new Map<string, string | undefined>();
   const visit = (graph: GraphDocument, path: string, depth: number) => {
     for (const item of shapeOf(graph.definition).items) {
       const at = path + item.id;
       if (item.graph === undefined || depth >= DEEPEST || !sources.open.has(at)) continue;
-      names.add(item.graph);
+      opened.set(item.graph, graph.nodes[item.id]?.subgraph_version ?? undefined);
       const inner = sources.graphs.get(item.graph);
       if (inner !== undefined) visit(inner, at + SEPARATOR, depth + 1);
     }
   };
   visit(root, "", 0);
-  return names;
+  return opened;
 }

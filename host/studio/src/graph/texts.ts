@@ -20,7 +20,6 @@ export const TEXTS = {
   nothing: "Nothing",
   tooLarge: (most: number) => `The graph has more than ${countText(most)} items to draw.`,
   gone: "The host does not have the version of this run any more. This is the current one.",
-  nested: "Graphs in opened nodes are those of the current version.",
   noGraph: "The run has no graph yet.",
   zoomIn: "Larger",
   zoomOut: "Smaller",

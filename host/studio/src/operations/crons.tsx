@@ -22,7 +22,7 @@ export function Crons({ filter }: { filter: OperationsFilter }) {
   return (
     <>
       <Filters filter={filter} />
-      <Paged list={list} none={CRONS.none}>
+      <Paged list={list} none={list.isComplete ? CRONS.none : TEXTS.noneFound}>
         {(rows) => (
           <ul className={styles.items} aria-label={CRONS.list}>
             {rows.map((cron) => (

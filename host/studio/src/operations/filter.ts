@@ -57,7 +57,7 @@ export const FILTER = {
   part: oneOf(PART_IDS),
   app: name,
   tenant: name,
-  status: oneOf(["pending", "abandoned"]),
+  status: oneOf(["pending", "abandoned", "delivered"]),
   range: oneOf(RANGE_NAMES),
   by: oneOf(GROUPS),
 };

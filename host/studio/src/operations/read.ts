@@ -10,6 +10,9 @@ const PAGE_INTERVAL_MS = 5_000;
 /** Interval at which a visible tab reads what the host makes of all of its data, in milliseconds. */
 export const SCAN_INTERVAL_MS = 10_000;
 
+/** Key of the query of the sizes of the store. */
+export const SIZES_KEY: QueryKey = ["store-sizes"];
+
 interface Page<T> {
   items: T[];
   next_cursor?: string | null;

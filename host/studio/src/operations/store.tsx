@@ -1,15 +1,13 @@
-// The sizes of the store, and the check of all that is stored.
+// The sizes of the store, and what a user can do with it.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, Button } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
-import { useState } from "react";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { bytesText, countText } from "../part/amount.ts";
-import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { Facts, timeFact } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
 import { Reading } from "../shell/failure.tsx";
-import styles from "./operations.module.css";
+import { BackUp, Compact, Verify } from "./maintenance.tsx";
+import { SIZES_KEY } from "./read.ts";
 import { STORE } from "./texts.ts";
 
 type Sizes = Schemas["StoreSizesDocument"];
@@ -23,7 +21,7 @@ const INTERVAL_MS = 60_000;
 
 export function Store() {
   const sizes = useQuery({
-    queryKey: ["store-sizes"],
+    queryKey: SIZES_KEY,
     queryFn: () => ok(api.GET("/api/v1/store/sizes")),
     refetchInterval: INTERVAL_MS,
   });
@@ -32,6 +30,8 @@ export function Store() {
       <Reading of={sizes} />
       {sizes.data !== undefined && <SizesView sizes={sizes.data} />}
       <Verify />
+      <BackUp />
+      <Compact />
     </>
   );
 }
@@ -121,50 +121,6 @@ function Owners({ label, rows, unnamed }: OwnersProps) {
     <>
       <h4>{label}</h4>
       <DataTable label={label} columns={columns} rows={rows} empty={STORE.noThreads} />
-    </>
-  );
-}
-
-interface Damages {
-  threads: number;
-  damaged: readonly { subject: string; reason: string }[];
-}
-
-/** Verifies the store when a user asks for it. */
-function Verify() {
-  const [report, setReport] = useState<Damages>();
-  const verifying = useAttempt(async () => {
-    setReport(undefined);
-    // The description of the host has no form for this document.
-    const read: unknown = await ok(api.GET("/api/v1/store/verify"));
-    setReport(read as Damages);
-  });
-  return (
-    <section className={styles.form} aria-label={STORE.verify}>
-      <p className="w-note">{STORE.verifyNote}</p>
-      <p className={styles.buttons}>
-        <Button onClick={verifying.act} busy={verifying.isBusy}>
-          {verifying.isBusy ? STORE.verifying : STORE.verify}
-        </Button>
-      </p>
-      <Refusal error={verifying.refusal} />
-      {report !== undefined && <DamageReport report={report} />}
-    </section>
-  );
-}
-
-function DamageReport({ report: { threads, damaged } }: { report: Damages }) {
-  if (damaged.length === 0) return <p role="status">{STORE.intact(threads)}</p>;
-  return (
-    <>
-      <Alert>{STORE.damaged(damaged.length, threads)}</Alert>
-      <ul aria-label={STORE.damages}>
-        {damaged.map(({ subject, reason }) => (
-          <li key={`${subject} ${reason}`}>
-            <Text>{`${subject}: ${reason}`}</Text>
-          </li>
-        ))}
-      </ul>
     </>
   );
 }

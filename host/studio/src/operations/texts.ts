@@ -39,6 +39,7 @@ export const TEXTS = {
   thread: "Thread",
   created: "Created",
   tenantNeeded: "Enter the tenant whose items you want to see.",
+  noneFound: "None of the examined items matches the filters.",
 };
 
 export const HOSTS = {
@@ -82,14 +83,21 @@ export const CRONS = {
 
 export const WEBHOOKS = {
   list: "Webhooks",
-  statuses: { pending: "Pending", abandoned: "Abandoned" },
-  nonePending: "No webhook waits for its delivery.",
-  noneAbandoned: "No webhook was abandoned in the last 30 days.",
+  statuses: { pending: "Pending", abandoned: "Abandoned", delivered: "Delivered" },
+  none: {
+    pending: "No webhook waits for its delivery.",
+    abandoned: "No webhook was abandoned in the last 30 days.",
+    delivered: "No webhook was delivered in the last 30 days.",
+  },
   url: "URL",
   attempts: "Failed attempts",
   next: "Next attempt",
   abandoned: "Abandoned",
+  delivered: "Delivered",
   error: "Last error",
+  log: "Attempts",
+  response: (status: number) => `Status ${status}`,
+  noResponse: "No response",
   waits: "The run has not ended.",
   host: "Delivered by",
 };
@@ -159,6 +167,19 @@ export const STORE = {
   damaged: (items: number, threads: number) =>
     `${countText(threads)} threads were read. Damaged: ${countText(items)}.`,
   damages: "What is damaged",
+  backUp: "Back up the store",
+  backUpNote:
+    "Copies threads, blobs and the long-term memory into a new folder of the data folder. " +
+    "The command “wattle store backup” also copies the code of older threads, the routes of " +
+    "tenants and the secret of links.",
+  backingUp: "Copying…",
+  backedUp: "The copy is in",
+  incomplete: "The copy lacks damaged blobs.",
+  compact: "Compact the store",
+  compactNote: "Gives the space of deleted data back to the file system.",
+  compactTitle: "Compact the store?",
+  compactText: "What runs write waits until the store is compacted.",
+  compacted: (before: string, after: string) => `${before} before, ${after} now.`,
 };
 
 export const LIMITS = {

@@ -1,10 +1,11 @@
-// The webhooks that were not delivered.
+// Webhooks with their deliveries: those that wait, and those that were abandoned or delivered.
 import { Segments } from "@wattle/page";
 import { api, ok, type Schemas } from "../api/client.ts";
-import { countText } from "../part/amount.ts";
+import { countText, msText } from "../part/amount.ts";
 import { Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Text } from "../part/text.tsx";
 import { ThreadLink } from "../part/thread-link.tsx";
+import { Time } from "../part/time.tsx";
 import { runRoute } from "../router/links.tsx";
 import type { OperationsFilter } from "./filter.ts";
 import { Filters, useSet } from "./filters.tsx";
@@ -15,7 +16,9 @@ import { TEXTS, WEBHOOKS } from "./texts.ts";
 
 type Webhook = Schemas["WebhookDocument"];
 
-const STATUSES = (["pending", "abandoned"] as const).map((value) => ({
+type Attempt = Schemas["WebhookAttemptDocument"];
+
+const STATUSES = (["pending", "abandoned", "delivered"] as const).map((value) => ({
   value,
   name: WEBHOOKS.statuses[value],
 }));
@@ -26,13 +29,13 @@ export function Webhooks({ filter }: { filter: OperationsFilter }) {
   const list = usePages(["webhooks", status], tenant, (page) =>
     ok(api.GET("/api/v1/webhooks", { params: { query: { ...page, status } } })),
   );
-  const none = status === "pending" ? WEBHOOKS.nonePending : WEBHOOKS.noneAbandoned;
+  const none = WEBHOOKS.none[status];
   return (
     <>
       <Filters filter={filter}>
         <Segments label={TEXTS.status} options={STATUSES} value={status} onChange={set("status")} />
       </Filters>
-      <Paged list={list} none={none}>
+      <Paged list={list} none={list.isComplete ? none : TEXTS.noneFound}>
         {(rows) => (
           <ul className={styles.items} aria-label={WEBHOOKS.list}>
             {rows.map((webhook) => (
@@ -48,7 +51,8 @@ export function Webhooks({ filter }: { filter: OperationsFilter }) {
 }
 
 function WebhookItem({ webhook }: { webhook: Webhook }) {
-  const { run, thread, url, attempts, last_error, next_ms, abandoned_ms, host } = webhook;
+  const { run, thread, url, attempts, last_error, next_ms, host } = webhook;
+  const { abandoned_ms, delivered_ms, attempt_log = [] } = webhook;
   const tenant = webhook.tenant ?? undefined;
   return (
     <article className={styles.item} data-webhook={run}>
@@ -69,10 +73,32 @@ function WebhookItem({ webhook }: { webhook: Webhook }) {
           [WEBHOOKS.attempts, countText(attempts)],
           [WEBHOOKS.next, timeFact(next_ms)],
           [WEBHOOKS.abandoned, timeFact(abandoned_ms)],
+          [WEBHOOKS.delivered, timeFact(delivered_ms)],
           [TEXTS.tenant, textFact(tenant)],
           [WEBHOOKS.host, textFact(host)],
         ]}
       />
+      {attempt_log.length > 0 && <Attempts attempts={attempt_log} />}
     </article>
+  );
+}
+
+/** The newest attempts to deliver a webhook, oldest first. */
+function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
+  return (
+    <section className={styles.attempts} aria-label={WEBHOOKS.log}>
+      <h5>{WEBHOOKS.log}</h5>
+      <ol>
+        {attempts.map(({ at_ms, duration_ms, status, error }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: an attempt has no other name.
+          <li key={index} data-status={status}>
+            <Time ms={at_ms} />
+            <span>{status == null ? WEBHOOKS.noResponse : WEBHOOKS.response(status)}</span>
+            <span>{msText(duration_ms)}</span>
+            {error != null && <Text>{error}</Text>}
+          </li>
+        ))}
+      </ol>
+    </section>
   );
 }

@@ -1,6 +1,10 @@
-// Amounts as short texts: counts, bytes and durations.
+// Amounts as short texts: counts, costs, bytes and durations.
 
 const COUNT = new Intl.NumberFormat("en-US");
+
+/** Costs are in the currency of the prices, which has no name. */
+const SMALL_COST = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+const COST = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB"] as const;
 
@@ -15,6 +19,11 @@ const HOUR_S = 3_600;
 /** Returns a count with its thousands apart. */
 export function countText(count: number): string {
   return COUNT.format(count);
+}
+
+/** Returns a cost with about three digits. */
+export function costText(cost: number): string {
+  return (cost < 1 ? SMALL_COST : COST).format(cost);
 }
 
 /** Returns a number of bytes in the largest unit of which there is one. */

@@ -1,11 +1,11 @@
 // The host calls of a run or of a tool, with what would allow those that were denied.
 import { durationText } from "../part/amount.ts";
 import { CopyButton } from "../part/copy-button.tsx";
+import { grantIn, grantText } from "../part/grant.ts";
 import { Section } from "../part/section.tsx";
 import { StatedFailure, type StatedFailureProps } from "../part/stated-failure.tsx";
 import { Text } from "../part/text.tsx";
 import { RouteLink } from "../router/links.tsx";
-import { grantIn, grantText } from "./grant.ts";
 import styles from "./play.module.css";
 import { CALLS } from "./texts.ts";
 import { Words } from "./words.tsx";

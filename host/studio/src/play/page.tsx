@@ -1,12 +1,10 @@
 // The playground of an app: its graphs, the nodes of these, and its tools, one at a time.
 import { Segments, SelectField } from "@wattle/page";
 import { useState } from "react";
-import { Guarded, useAccess } from "../access/access.tsx";
-import { choosesTenant } from "../access/tenant.ts";
+import { Guarded } from "../access/access.tsx";
 import { useApps } from "../api/apps.ts";
 import type { GraphDocument } from "../graph/definition.ts";
 import { useGraph } from "../graph/read.ts";
-import { TenantField } from "../part/filters/usual-fields.tsx";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import {
@@ -24,8 +22,9 @@ import { useTitle } from "../shell/title.ts";
 import { Chat } from "./chat.tsx";
 import { messageChannel } from "./input.ts";
 import styles from "./play.module.css";
-import { type GraphOf, type Tool, useTools } from "./read.ts";
+import { callTool, type GraphOf, type Tool, useTools } from "./read.ts";
 import { GraphForm, NodeForm } from "./run-form.tsx";
+import { Tenant } from "./tenant.tsx";
 import { TEXTS } from "./texts.ts";
 import { ToolForm } from "./tool-form.tsx";
 
@@ -35,6 +34,7 @@ const SEARCH = { graph: name, node: name, tool: name, tenant: name };
 export default function PlayPage() {
   const app = useParam("app");
   const search = useSearchOf(SEARCH);
+  const go = useGo();
   useTitle(TEXTS.title(visible(app)));
   return (
     <Panels>
@@ -45,7 +45,10 @@ export default function PlayPage() {
         <h2>{TEXTS.heading}</h2>
       </div>
       <Guarded need="write" otherwise={<p>{TEXTS.mayNot}</p>}>
-        <Tenant app={app} search={search} />
+        <Tenant
+          value={search.tenant}
+          onValue={(tenant) => go(playRoute(app, { ...search, tenant }), { replace: true })}
+        />
         <Subjects app={app} search={search} />
       </Guarded>
     </Panels>
@@ -55,20 +58,6 @@ export default function PlayPage() {
 interface PartProps {
   app: string;
   search: PlaySearch;
-}
-
-/** The tenant for which the operator calls, where a request needs one. */
-function Tenant({ app, search }: PartProps) {
-  const access = useAccess();
-  const go = useGo();
-  if (!choosesTenant(access)) return null;
-  const set = (tenant: string) => go(playRoute(app, { ...search, tenant }), { replace: true });
-  return (
-    <div className={styles.tenant}>
-      <TenantField value={search.tenant} onValue={set} />
-      <p className="w-note">{TEXTS.tenantNote}</p>
-    </div>
-  );
 }
 
 /** The choice of what is tried, and the chosen part of the app. */
@@ -116,7 +105,11 @@ function Chosen({ app, search, graphs, tools }: ChosenProps) {
         />
       </div>
       {isTool && tool !== undefined && (
-        <ToolForm key={`${tool.tool} ${tenant}`} app={app} tool={tool} tenant={tenant} />
+        <ToolForm
+          key={`${tool.tool} ${tenant}`}
+          tool={tool}
+          onCall={(input, signal) => callTool(app, tool.tool, { input, tenant }, signal)}
+        />
       )}
       {!isTool && <GraphPart key={`${of.graph} ${tenant}`} of={of} node={node} />}
     </>

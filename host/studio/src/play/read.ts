@@ -29,18 +29,36 @@ export function useTools(app: string): UseQueryResult<Tool[]> {
 }
 
 /**
- * Calls a tool outside of any run. The tenant is in the body, in which the operator may name one
- * and stays the operator.
+ * The input of a tool, and the tenant on whose behalf it is called. The tenant is in the body of
+ * the request, in which the operator may name one and stays the operator.
  */
+interface ToolInput {
+  input: unknown;
+  tenant: string | undefined;
+}
+
+/** Calls a tool of an app outside of any run. */
 export function callTool(
   app: string,
   tool: string,
-  { input, tenant }: { input: unknown; tenant: string | undefined },
+  { input, tenant }: ToolInput,
   signal: AbortSignal,
 ): Promise<ToolCall> {
   const params = { path: { app, tool } };
   const body = { input, ...given({ tenant }) };
   return ok(api.POST("/api/v1/apps/{app}/tools/{tool}/call", { params, body, signal }));
+}
+
+/** Calls a tool of a standalone plugin outside of any run and any app. */
+export function callPluginTool(
+  plugin: string,
+  tool: string,
+  { input, tenant }: ToolInput,
+  signal: AbortSignal,
+): Promise<ToolCall> {
+  const params = { path: { plugin, tool } };
+  const body = { input, ...given({ tenant }) };
+  return ok(api.POST("/api/v1/plugins/{plugin}/tools/{tool}/call", { params, body, signal }));
 }
 
 /** What a run begins with: the input of its graph, on a thread or a new one, or one node alone. */

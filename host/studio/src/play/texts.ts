@@ -23,6 +23,14 @@ export const TEXTS = {
   real: "The call is real, with all effects that its grants permit.",
 };
 
+export const PLUGIN = {
+  back: (plugin: string) => `Plugin ${plugin}`,
+  forbidden: "Only the operator of the host calls a plugin outside of apps.",
+  notFound: "The host has no such plugin.",
+  inApps: "Apps use this plugin. Try it in their playgrounds.",
+  nothing: "The plugin has no tools.",
+};
+
 export const RUN = {
   start: "Run the graph",
   startNode: "Run this node alone",
@@ -67,7 +75,7 @@ export const CALLS = {
   unfinished: "not ended",
   more: (count: number) => `${countText(count)} more host calls are not listed.`,
   depth: (depth: number) => `inside of ${depth === 1 ? "a tool call" : `${depth} tool calls`}`,
-  denied: "The grants do not allow this call. To allow it, add to wattle.toml:",
+  denied: "The grants do not allow this call. To allow it, add:",
   lines: "Lines to add",
 };
 

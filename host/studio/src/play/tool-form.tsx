@@ -9,19 +9,19 @@ import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Calls, GrantedFailure, type MadeCall } from "./calls.tsx";
 import styles from "./play.module.css";
-import { callTool, type Tool, type ToolCall } from "./read.ts";
+import type { Tool, ToolCall } from "./read.ts";
 import { RequestForm } from "./request-form.tsx";
 import { RUN, TEXTS, TOOL } from "./texts.ts";
 import { Words } from "./words.tsx";
 
 interface ToolFormProps {
-  app: string;
-  tool: Tool;
-  tenant: string | undefined;
+  tool: Pick<Tool, "tool" | "description" | "input_schema" | "read_only" | "idempotent">;
+  /** Calls the tool. */
+  onCall: (input: unknown, signal: AbortSignal) => Promise<ToolCall>;
 }
 
 /** A form for the input of a tool, and the end of its newest call. */
-export function ToolForm({ app, tool, tenant }: ToolFormProps) {
+export function ToolForm({ tool, onCall }: ToolFormProps) {
   const calling = useRef<AbortController>(undefined);
   const [ended, setEnded] = useState<ToolCall>();
   const [isStopped, setStopped] = useState(false);
@@ -31,7 +31,7 @@ export function ToolForm({ app, tool, tenant }: ToolFormProps) {
     setStopped(false);
     setEnded(undefined);
     try {
-      setEnded(await callTool(app, tool.tool, { input, tenant }, controller.signal));
+      setEnded(await onCall(input, controller.signal));
     } catch (error) {
       if (!controller.signal.aborted) throw error;
       setStopped(true);

@@ -12,6 +12,7 @@ import { Text, visible } from "../part/text.tsx";
 import {
   appRoute,
   playRoute,
+  pluginPlayRoute,
   pluginRoute,
   RouteLink,
   useParam,
@@ -20,6 +21,7 @@ import {
 import { name as anyName } from "../router/search.ts";
 import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
+import { Denials } from "./denials.tsx";
 import { Permissions } from "./permissions.tsx";
 import styles from "./plugins.module.css";
 import { type Plugin, usePlugin } from "./read.ts";
@@ -135,13 +137,14 @@ function Use({ plugin: { use } }: { plugin: Plugin }) {
         ]}
       />
       <p className="w-note">{PAGE.useNote}</p>
+      <Denials denials={use.denials} />
     </Panel>
   );
 }
 
 /** What the plugin exports: nodes and tools with their schemas, reducers, endpoints. */
 function Functions({ plugin }: { plugin: Plugin }) {
-  const { app, nodes, tool_schemas, reducers, routes, refused = [] } = plugin;
+  const { nodes, tool_schemas, reducers, routes, refused = [] } = plugin;
   return (
     <>
       {nodes.length > 0 && (
@@ -161,13 +164,9 @@ function Functions({ plugin }: { plugin: Plugin }) {
           <ul className={styles.list} aria-label={PAGE.tools}>
             {tool_schemas.map(({ name, description, input_schema }) => (
               <Described key={name} name={name} doc={description}>
-                {app != null && (
-                  <p>
-                    <RouteLink to={playRoute(app, { tool: `${plugin.name}/${name}` })}>
-                      {PAGE.try}
-                    </RouteLink>
-                  </p>
-                )}
+                <p>
+                  <RouteLink to={toolRoute(plugin, name)}>{PAGE.try}</RouteLink>
+                </p>
                 <Schema title={PAGE.arguments} schema={input_schema} />
               </Described>
             ))}
@@ -192,6 +191,12 @@ function Functions({ plugin }: { plugin: Plugin }) {
       <Names title={PAGE.endpoints} names={routes} />
     </>
   );
+}
+
+/** Returns the route of a tool in the playground of its app, or of its plugin if no app uses it. */
+function toolRoute({ app, name: plugin }: Plugin, tool: string): string {
+  if (app == null) return pluginPlayRoute(plugin, { tool });
+  return playRoute(app, { tool: `${plugin}/${tool}` });
 }
 
 /** A function with its description. Its schemas are shown when a user opens it. */

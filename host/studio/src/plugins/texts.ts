@@ -60,6 +60,11 @@ export const PAGE = {
   manifest: "Manifest in the component",
 };
 
+export const DENIALS = {
+  title: "Newest denied calls",
+  run: "Run of the call",
+};
+
 export const DROP = {
   title: "Install a plugin",
   label: "Drop a .wasm file on the page, or choose one:",

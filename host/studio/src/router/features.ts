@@ -74,6 +74,10 @@ export const FEATURES: readonly Feature[] = [
   },
   { path: "/plugins/$plugin", page: lazyRouteComponent(() => import("../plugins/plugin.tsx")) },
   {
+    path: "/plugins/$plugin/play",
+    page: lazyRouteComponent(() => import("../play/plugin-page.tsx")),
+  },
+  {
     path: "/models",
     page: lazyRouteComponent(() => import("../models/page.tsx")),
     nav: { name: "Models", keys: "g m", need: "operator" },

@@ -120,6 +120,18 @@ export function pluginRoute(plugin: string, app?: string): string {
   return `/plugins/${encodeURIComponent(plugin)}${writeSearch({ app })}`;
 }
 
+/** What the playground of a plugin shows: a tool, and for which tenant. */
+interface PluginPlaySearch {
+  tool?: string | undefined;
+  tenant?: string | undefined;
+}
+
+/** Returns the route of the playground of a standalone plugin. */
+export function pluginPlayRoute(plugin: string, search: PluginPlaySearch = {}): string {
+  const { tool, tenant } = search;
+  return `${pluginRoute(plugin)}/play${writeSearch({ tool, tenant })}`;
+}
+
 /** Returns the route of the inbox. */
 export function inboxRoute(filter: InboxFilter = {}): string {
   return `/inbox${writeSearch(filter)}`;

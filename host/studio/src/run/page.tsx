@@ -2,7 +2,7 @@
 import { Suspense } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { type Run, useRun } from "../api/run.ts";
-import { countText, durationText, tookText } from "../part/amount.ts";
+import { costText, countText, durationText, tookText } from "../part/amount.ts";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
@@ -89,13 +89,14 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
   // The events of a run say when it ends. A run that waits for its turn has none.
   const { data } = useRun(place, isOver ? false : INTERVAL_MS);
   const status = facts.status ?? data?.status;
-  const { calls, input, output } = timeline.totals();
+  const { calls, input, output, cost } = timeline.totals();
   return (
     <>
       <div className={styles.summary}>
         {status !== undefined && <Status name={status} />}
         <span>{`${TEXTS.calls}: ${countText(calls)}`}</span>
         <span>{`${TEXTS.tokens}: ${TEXTS.tokensText(input, output)}`}</span>
+        {cost !== undefined && <span>{`${TEXTS.cost}: ${costText(cost)}`}</span>}
       </div>
       <RunControl place={place} status={status} />
       {status === "pending" && <p>{TEXTS.waiting}</p>}
@@ -110,7 +111,7 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
 
 function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {
   const { graph, reason, digest, startedMs, endedMs, recoveries, isDrained } = timeline.facts;
-  const { modelCalls, guestUs, providerUs } = timeline.totals();
+  const { modelCalls, guestUs, providerUs, storeUs } = timeline.totals();
   return [
     [TEXTS.graph, textFact(graph)],
     [TEXTS.reason, textFact(reason)],
@@ -122,6 +123,7 @@ function factsOf(timeline: Timeline, run: Run | undefined): Fact[] {
     [TEXTS.modelCalls, countText(modelCalls)],
     [TEXTS.guestTime, durationText(guestUs)],
     [TEXTS.providerTime, durationText(providerUs)],
+    [TEXTS.storeTime, durationText(storeUs)],
     [TEXTS.recoveries, recoveries > 0 ? countText(recoveries) : undefined],
     [TEXTS.drained, isDrained ? TEXTS.yes : undefined],
   ];

@@ -1,7 +1,7 @@
 // What is known of a row: its facts, what a model streams, and the values of its event.
 import type { ReactNode } from "react";
 import { callResult, type LogEvent, type RunPlace } from "../api/log.ts";
-import { durationText } from "../part/amount.ts";
+import { costText, durationText } from "../part/amount.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Section } from "../part/section.tsx";
@@ -55,14 +55,16 @@ function factsOf(row: Row): Fact[] {
 }
 
 function callFacts(facts: CallFacts): Fact[] {
-  const { task, scope, call, model, provider, tries, tokens, reused } = facts;
+  const { task, scope, call, storeUs, model, provider, tries, tokens, cost, reused } = facts;
   return [
     [PANEL.task, textFact(task)],
     [PANEL.number, [...scope, call].join(".")],
+    [PANEL.storeTime, storeUs > 0 ? durationText(storeUs) : undefined],
     [PANEL.model, textFact(model)],
     [PANEL.provider, textFact(provider)],
     [PANEL.tries, tries],
     [PANEL.tokens, tokens && TEXTS.tokensText(tokens.input, tokens.output)],
+    [PANEL.cost, cost === undefined ? undefined : costText(cost)],
     [PANEL.reused, reused],
   ];
 }

@@ -52,6 +52,10 @@ export interface CallFacts {
   readonly requestBytes: number | undefined;
   readonly resultBytes: number | undefined;
   readonly tokens: Tokens | undefined;
+  /** Time for which the call waited for the store before its start, in microseconds. */
+  readonly storeUs: number;
+  /** Cost of the tokens; `undefined` if the model has no price. */
+  readonly cost: number | undefined;
   /** Sequence number of the journal entry whose result was reused. */
   readonly reused: number | undefined;
   /** What a model has streamed so far: text, reasoning, and the tool calls that it asks for. */

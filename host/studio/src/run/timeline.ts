@@ -44,6 +44,8 @@ export interface Totals extends Times {
   modelCalls: number;
   input: number;
   output: number;
+  /** `undefined` if no call has a cost. */
+  cost: number | undefined;
 }
 
 /** The state of a node of a graph. */
@@ -109,8 +111,10 @@ export class Timeline {
     modelCalls: 0,
     input: 0,
     output: 0,
+    cost: undefined,
     guestUs: 0,
     providerUs: 0,
+    storeUs: 0,
   };
   /** The node of each event that has one. */
   readonly #nodes = new Map<number, TreeNode>();
@@ -263,8 +267,9 @@ export class Timeline {
     return this.#change(event, "");
   }
 
-  #runEnded({ status, failure, drained, at_ms }: Of<"run_ended">): void {
+  #runEnded({ status, failure, drained, store_us, at_ms }: Of<"run_ended">): void {
     const { facts } = this;
+    this.#totals.storeUs += store_us ?? 0;
     Object.assign(facts, { status, endedMs: at_ms, isDrained: drained === true });
     facts.failure = failure ?? undefined;
     for (const node of [...this.#places.open]) this.#places.end(node, endOf(node, status));
@@ -334,6 +339,8 @@ export class Timeline {
     call.requestBytes = event.request_bytes;
     call.resultBytes = event.result_bytes ?? undefined;
     call.tokens = event.tokens ?? undefined;
+    call.cost = event.cost ?? undefined;
+    call.storeUs = event.store_us ?? 0;
     call.reused = event.reused ?? undefined;
     node.code = event.failure?.code;
     if (event.failure != null) node.detail = event.failure.message;
@@ -344,18 +351,20 @@ export class Timeline {
     return node;
   }
 
-  #count({ function: name, reused, tokens }: Of<"called">): void {
+  #count({ function: name, reused, tokens, cost }: Of<"called">): void {
     const totals = this.#totals;
     totals.calls += 1;
     if (MODEL_CALLS.has(name) && reused == null) totals.modelCalls += 1;
     totals.input += tokens?.input ?? 0;
     totals.output += tokens?.output ?? 0;
+    if (cost != null) totals.cost = (totals.cost ?? 0) + cost;
   }
 
   #addTimes(attempt: TreeNode): void {
-    const { guestUs, providerUs } = timesOf(attempt);
+    const { guestUs, providerUs, storeUs } = timesOf(attempt);
     this.#totals.guestUs += guestUs;
     this.#totals.providerUs += providerUs;
+    this.#totals.storeUs += storeUs;
   }
 
   #asked(event: Of<"asked">): TreeNode {

@@ -1,11 +1,14 @@
-// Where the time of an attempt went: into code of guests, or into services outside of the host.
+// Where the time of an attempt went: into code of guests, into services outside of the host, or
+// into the store.
 import type { TreeNode } from "./tree.ts";
 
 export interface Times {
-  /** Time of the attempt without its host calls and subgraphs, in microseconds. */
+  /** Time of the attempt without its host calls, its subgraphs and the store, in microseconds. */
   guestUs: number;
   /** Time in which at least one host call was in progress, in microseconds. */
   providerUs: number;
+  /** Time in which at least one host call waited for the store, in microseconds. */
+  storeUs: number;
 }
 
 /** Start and end, in microseconds since 1970. */
@@ -14,12 +17,16 @@ type Interval = readonly [start: number, end: number];
 /** Returns the times of an attempt that has ended. */
 export function timesOf(attempt: TreeNode): Times {
   const whole = intervalOf(attempt);
-  if (whole === undefined) return { guestUs: 0, providerUs: 0 };
+  if (whole === undefined) return { guestUs: 0, providerUs: 0, storeUs: 0 };
   const calls = leafCalls(attempt);
   const others = attempt.children.filter(({ kind }) => kind === "graph").flatMap(attemptsIn);
-  const providerUs = lengthOf(calls, whole);
+  const waits = storeWaits(attempt);
   const [start, end] = whole;
-  return { guestUs: end - start - lengthOf([...calls, ...others], whole), providerUs };
+  return {
+    guestUs: end - start - lengthOf([...calls, ...others, ...waits], whole),
+    providerUs: lengthOf(calls, whole),
+    storeUs: lengthOf(waits, whole),
+  };
 }
 
 function intervalOf({ startMs, durationUs }: TreeNode): Interval | undefined {
@@ -33,10 +40,24 @@ function leafCalls(node: TreeNode): Interval[] {
     if (child.kind !== "call") return [];
     const inner = leafCalls(child);
     if (inner.length > 0) return inner;
-    const isExecuted = child.status === "done" || child.status === "failed";
-    const interval = isExecuted ? intervalOf(child) : undefined;
+    const interval = isExecuted(child) ? intervalOf(child) : undefined;
     return interval === undefined ? [] : [interval];
   });
+}
+
+/** Returns the intervals before calls in which they waited for the store. */
+function storeWaits(node: TreeNode): Interval[] {
+  return node.children.flatMap((child) => {
+    const { call, startMs } = child;
+    if (call === undefined) return [];
+    const [startUs, waitUs] = [startMs * 1_000, isExecuted(child) ? call.storeUs : 0];
+    const own: Interval[] = waitUs > 0 ? [[startUs - waitUs, startUs]] : [];
+    return [...own, ...storeWaits(child)];
+  });
+}
+
+function isExecuted({ status }: TreeNode): boolean {
+  return status === "done" || status === "failed";
 }
 
 /** Returns the intervals of the attempts of a subgraph. */

@@ -96,6 +96,8 @@ export function newCall(task: string, scope: readonly number[], call: number): C
     requestBytes: undefined,
     resultBytes: undefined,
     tokens: undefined,
+    cost: undefined,
+    storeUs: 0,
     reused: undefined,
     text: "",
     reasoning: "",

@@ -1,6 +1,6 @@
 // The columns of the list of runs.
 import { ALL_TENANTS } from "../access/tenant.ts";
-import { tookText } from "../part/amount.ts";
+import { costText, tookText } from "../part/amount.ts";
 import { GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
 import { Text } from "../part/text.tsx";
@@ -47,6 +47,7 @@ export function columnsOf(tenant: string | undefined): readonly Column<Run>[] {
     // A telephone has no room for it beside the tenant.
     isOfAll ? { ...REQUESTED, className: `${styles.time} ${styles.wide}` } : REQUESTED,
     DURATION,
+    COST,
   ];
 }
 
@@ -62,4 +63,11 @@ const DURATION: Column<Run> = {
   header: TEXTS.duration,
   className: `${styles.amount} ${styles.wide}`,
   render: ({ started_ms, ended_ms }) => tookText(started_ms, ended_ms),
+};
+
+const COST: Column<Run> = {
+  key: "cost",
+  header: TEXTS.cost,
+  className: `${styles.amount} ${styles.wide}`,
+  render: ({ cost }) => cost != null && costText(cost),
 };

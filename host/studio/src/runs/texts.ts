@@ -15,4 +15,5 @@ export const TEXTS = {
   thread: "Thread",
   requested: "Requested",
   duration: "Duration",
+  cost: "Cost",
 };

@@ -3,6 +3,7 @@ import { Button, Panel } from "@wattle/page";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { type Order, type Page, usePagedList } from "../api/pages.ts";
+import { costText } from "../part/amount.ts";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
@@ -42,6 +43,7 @@ export function Runs({ thread, tenant }: RunsProps) {
             <Status name={run.status} />
             {run.created_ms != null && <Time ms={run.created_ms} />}
             {run.failure != null && <Text>{run.failure.code}</Text>}
+            {run.cost != null && <span>{TEXTS.cost(costText(run.cost))}</span>}
           </li>
         ))}
       </ul>

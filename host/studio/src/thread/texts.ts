@@ -40,4 +40,5 @@ export const TEXTS = {
   runsList: "Runs, newest first",
   noRuns: "The thread has no runs.",
   moreRuns: "Show older runs",
+  cost: (cost: string) => `Cost: ${cost}`,
 };

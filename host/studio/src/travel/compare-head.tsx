@@ -1,6 +1,6 @@
 // What is known of one of two runs as a whole.
 import type { RunPlace } from "../api/log.ts";
-import { countText, tookText } from "../part/amount.ts";
+import { costText, countText, tookText } from "../part/amount.ts";
 import { type Fact, Facts, textFact } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
@@ -50,11 +50,12 @@ export function RunHead({ side, place, store, state }: RunHeadProps) {
 
 function factsOf(timeline: Timeline): Fact[] {
   const { reason, startedMs, endedMs } = timeline.facts;
-  const { calls, input, output } = timeline.totals();
+  const { calls, input, output, cost } = timeline.totals();
   return [
     [TEXTS.reason, forkText(timeline) ?? textFact(reason)],
     [TEXTS.calls, countText(calls)],
     [TEXTS.tokens, TEXTS.tokensText(input, output)],
+    [TEXTS.cost, cost === undefined ? undefined : costText(cost)],
     [TEXTS.duration, tookText(startedMs, endedMs)],
   ];
 }

@@ -39,7 +39,21 @@ const MAIN = graphOf(
   },
 );
 
-const OLD = graphOf({ entry: ["plan"], nodes: { plan: {} } }, { version: PINNED });
+/** The version of the nested graph that belongs to the older version. */
+const FORMER = "ef".repeat(32);
+
+const FORMER_INNER = graphOf(
+  { entry: "former", nodes: { former: {} } },
+  { name: "inner", version: FORMER },
+);
+
+const OLD = graphOf(
+  { entry: ["plan"], nodes: { plan: {}, review: { graph: "inner" } } },
+  {
+    version: PINNED,
+    nodes: { review: { subgraph: "inner", subgraph_version: FORMER, doc: "" } },
+  },
+);
 
 let events: Kind[];
 let versions: { version: string; is_loaded: boolean; is_current: boolean }[];
@@ -62,7 +76,7 @@ afterEach(() => {
 function answer({ pathname, searchParams }: URL): Response {
   const version = searchParams.get("version") ?? CURRENT;
   const graphs: Record<string, GraphDocument> = {
-    inner: INNER,
+    inner: version === FORMER ? FORMER_INNER : INNER,
     main: version === CURRENT ? MAIN : OLD,
   };
   const [, name] = /\/apps\/notes\/graphs\/([^/]+)$/.exec(pathname) ?? [];
@@ -137,6 +151,12 @@ test("the address of an item in a nested graph opens it", async () => {
   show("/apps/notes/graphs/main?node=work%2Fstep");
   await screen.findByRole("complementary", { name: "step" });
   expect((await item("step")).getAttribute("aria-pressed")).toBe("true");
+});
+
+test("a nested graph of an older version is that of this version", async () => {
+  show(`/apps/notes/graphs/main?version=${PINNED}&node=review%2Fformer`);
+  await screen.findByRole("complementary", { name: "former" });
+  expect(document.querySelector('[data-node="step"]')).toBeNull();
 });
 
 test("two versions are compared in one picture", async () => {

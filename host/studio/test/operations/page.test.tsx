@@ -135,7 +135,7 @@ test("the field of the tenant keeps the focus, and says what is wrong", async ()
   expect(asked.at(-1)?.search).toBe("?tenant=acme");
 });
 
-test("webhooks show why they were not delivered", async () => {
+test("webhooks show their deliveries, and why they were not delivered", async () => {
   documents["GET /webhooks?status=abandoned"] = {
     items: [
       {
@@ -150,11 +150,35 @@ test("webhooks show why they were not delivered", async () => {
       },
     ],
   };
+  documents["GET /webhooks?status=delivered"] = {
+    items: [
+      {
+        run: "r2",
+        thread: "t1",
+        url: "https://hooks.example/y",
+        status: "delivered",
+        has_ended: true,
+        attempts: 1,
+        delivered_ms: 9,
+        attempt_log: [
+          { at_ms: 1, duration_ms: 1_500, error: "no answer <b>" },
+          { at_ms: 8, duration_ms: 3, status: 204 },
+        ],
+      },
+    ],
+  };
   show("/operations?part=webhooks");
   await screen.findByText("No webhook waits for its delivery.");
   fireEvent.click(screen.getByLabelText("Abandoned"));
   await screen.findByText(/status 500 <img>/);
   screen.getByText("https://hooks.example/x");
+  fireEvent.click(screen.getByLabelText("Delivered"));
+  const attempts = await screen.findByRole("region", { name: "Attempts" });
+  const texts = within(attempts)
+    .getAllByRole("listitem")
+    .map(({ textContent }) => textContent);
+  expect(texts[0]).toMatch(/No response1\.50 sno answer <b>$/);
+  expect(texts[1]).toMatch(/Status 2043\.00 ms$/);
 });
 
 test("a key is created, shown once, and used on a host that had none", async () => {
@@ -220,19 +244,21 @@ test("a key is revoked after a confirmation, the last one after another choice",
   screen.getByText("A key that was created with it still works.");
 });
 
+const SIZES = {
+  measured_ms: 1,
+  threads: 3,
+  bytes: 2_048,
+  apps: [{ name: "notes", is_other: false, threads: 3, bytes: 2_048 }],
+  tenants: [
+    { is_other: false, threads: 1, bytes: 1_024 },
+    { is_other: true, threads: 2, bytes: 1_024 },
+  ],
+  files: [{ name: "blobs", is_folder: true, files: 1_234, bytes: 5 }],
+  is_complete: false,
+};
+
 test("the store is measured by itself and verified on request", async () => {
-  documents["GET /store/sizes"] = {
-    measured_ms: 1,
-    threads: 3,
-    bytes: 2_048,
-    apps: [{ name: "notes", is_other: false, threads: 3, bytes: 2_048 }],
-    tenants: [
-      { is_other: false, threads: 1, bytes: 1_024 },
-      { is_other: true, threads: 2, bytes: 1_024 },
-    ],
-    files: [{ name: "blobs", is_folder: true, files: 1_234, bytes: 5 }],
-    is_complete: false,
-  };
+  documents["GET /store/sizes"] = SIZES;
   documents["GET /store/verify"] = {
     threads: 3,
     damaged: [{ subject: "thread <x>", reason: "the seal does not match" }],
@@ -258,26 +284,83 @@ test("the store is measured by itself and verified on request", async () => {
   await screen.findByText("thread <x>: the seal does not match");
 });
 
-test("a plot has its numbers in a table, and a model has no runs", async () => {
-  const counts = {
-    runs: { completed: 4, interrupted: 0, failed: 0, cancelled: 0 },
-    failures: {},
-    limits: {},
-    durations: [],
-    model_calls: 2,
-    failed_model_calls: 0,
-    input_tokens: 1_200,
-    output_tokens: 0,
-    cost: 0.25,
-    unpriced_tokens: 7,
+test("the store is backed up, and compacted after a question", async () => {
+  documents["GET /store/sizes"] = SIZES;
+  documents["POST /store/backup"] = {
+    folder: "/data/backups/1\u202e",
+    damaged: [{ subject: "blob b1", reason: "it is missing" }],
   };
-  const points = [{ start_ms: 3_600_000, counts }];
+  documents["POST /store/compact"] = problem(503, "the store is busy");
+  show("/operations?part=store");
+  fireEvent.click(await screen.findByRole("button", { name: "Back up the store" }));
+  await screen.findByText("/data/backups/1[U+202E]");
+  screen.getByText("blob b1: it is missing");
+
+  const compactions = () => asked.filter(({ path }) => path === "/store/compact").length;
+  fireEvent.click(screen.getByRole("button", { name: "Compact the store" }));
+  const dialog = await screen.findByRole("dialog", { name: "Compact the store?" });
+  expect(compactions()).toBe(0);
+  const confirm = within(dialog).getByRole("button", { name: "Compact the store" });
+  fireEvent.click(confirm);
+  await screen.findByText("The host refused this: the store is busy");
+  documents["POST /store/compact"] = { before_bytes: 2_048, after_bytes: 1_024 };
+  fireEvent.click(confirm);
+  await screen.findByText("2.0 KiB before, 1.0 KiB now.");
+  expect(compactions()).toBe(2);
+});
+
+test("a list says that it is empty only after its last page", async () => {
+  documents["GET /webhooks?status=pending"] = { items: [], next_cursor: "r1" };
+  documents["GET /webhooks?cursor=r1&status=pending"] = { items: [] };
+  show("/operations?part=webhooks");
+  await screen.findByText("None of the examined items matches the filters.");
+  fireEvent.click(screen.getByRole("button", { name: "Show more" }));
+  await screen.findByText("No webhook waits for its delivery.");
+});
+
+/** What the runs of an app did. */
+const COUNTS = {
+  runs: { completed: 4, interrupted: 0, failed: 0, cancelled: 0 },
+  failures: {},
+  limits: {},
+  durations: [],
+  model_calls: 2,
+  failed_model_calls: 0,
+  input_tokens: 1_200,
+  output_tokens: 0,
+  cost: 0.25,
+  unpriced_tokens: 7,
+};
+
+test("a limit that runs reached leads to the threads that failed by it", async () => {
+  const total = { ...COUNTS, limits: { host_calls: 2 }, failures: { limit: 2, trap: 1 } };
   documents["GET /statistics"] = {
     step: "hour",
     from_ms: 0,
     to_ms: 3_600_000,
     is_complete: true,
-    series: [{ name: "notes", is_other: false, total: counts, points }],
+    series: [{ name: "notes", is_other: false, total, points: [] }],
+  };
+  show("/operations?part=limits");
+  const rows = async (table: string) => {
+    const found = within(await screen.findByRole("table", { name: table })).getAllByRole("row");
+    return found.slice(1).map((row) => row.textContent);
+  };
+  expect(await rows("Limits that runs reached")).toEqual(["host_callsnotes2Threads"]);
+  expect(await rows("Failed runs by code")).toEqual(["limitnotes2Threads", "trapnotes1Threads"]);
+  const [limit, , trap] = screen.getAllByRole("link", { name: "Threads" }).slice(-3);
+  expect(limit?.getAttribute("href")).toBe("/threads?failure=limit&app=notes");
+  expect(trap?.getAttribute("href")).toBe("/threads?failure=trap&app=notes");
+});
+
+test("a plot has its numbers in a table, and a model has no runs", async () => {
+  const points = [{ start_ms: 3_600_000, counts: COUNTS }];
+  documents["GET /statistics"] = {
+    step: "hour",
+    from_ms: 0,
+    to_ms: 3_600_000,
+    is_complete: true,
+    series: [{ name: "notes", is_other: false, total: COUNTS, points }],
   };
   show("/operations?by=app");
   const runs = await screen.findByRole("table", { name: "Runs by time" });

@@ -1,6 +1,6 @@
 // Amounts as texts.
 import { expect, test } from "vitest";
-import { bytesText, countText, durationText } from "../../src/part/amount.ts";
+import { bytesText, costText, countText, durationText } from "../../src/part/amount.ts";
 
 test.each([
   [0, "0 µs"],
@@ -14,6 +14,16 @@ test.each([
   [3_660_000_000, "1 h 1 min"],
 ])("%d microseconds are %s", (us, text) => {
   expect(durationText(us)).toBe(text);
+});
+
+test("costs show the digits that matter", () => {
+  expect([0, 0.000_361_2, 0.5, 12.345, 1_234.5].map(costText)).toEqual([
+    "0",
+    "0.000361",
+    "0.5",
+    "12.35",
+    "1,234.5",
+  ]);
 });
 
 test("bytes and counts have units and groups", () => {

@@ -1,7 +1,7 @@
 // Cases and grants, as the playground makes them of what the host says.
 import { expect, test } from "vitest";
+import { grantIn, grantText } from "../../src/part/grant.ts";
 import { type CaseRun, caseLine, expectationsOf, readExpectations } from "../../src/play/case.ts";
-import { grantIn, grantText } from "../../src/play/grant.ts";
 
 const thread = { state: {}, interrupts: [], failure: null };
 
@@ -43,10 +43,28 @@ test("the line to add is found in the message of a missing grant", () => {
   const http = `http = [{ host = "a.example", methods = ["GET"] }]`;
   const text = `plugin \`p\` is not allowed to send \`GET\` to \`https://a.example\`; add \`${http}\` under \`[grants."shop/p"]\` in wattle.toml`;
   const grant = grantIn(text);
-  expect(grant && grantText(grant)).toBe(`[grants."shop/p"]\n${http}`);
+  expect(grant && grantText(grant)).toBe(`# wattle.toml\n[grants."shop/p"]\n${http}`);
   const two = 'add `tools = ["a/x"]` or `tools = ["b/x"]` under `[grants.p]` in wattle.toml';
   const either = grantIn(two);
-  expect(either && grantText(either)).toBe('[grants.p]\ntools = ["a/x"]\n# or: tools = ["b/x"]');
+  const choice = '# wattle.toml\n[grants.p]\ntools = ["a/x"]\n# or: tools = ["b/x"]';
+  expect(either && grantText(either)).toBe(choice);
   expect(grantIn("the tool name `x` is ambiguous: `a/x` and `b/x` have it")).toBeUndefined();
   expect(grantIn("no table for `llm = [1]`")).toBeUndefined();
+});
+
+test("the files that lack a line are found in the message of a denied call", () => {
+  const text = (places: string) => {
+    const found = grantIn(`plugin \`p\` may not use \`r\`; add \`llm = ["r"]\` ${places}`);
+    return found && grantText(found);
+  };
+  const request = '# app.toml\n[needs]\nllm = ["r"]';
+  const grant = '# wattle.toml\n[grants.p]\nllm = ["r"]';
+  expect(text("under `[needs]` in app.toml, which does not request it")).toBe(request);
+  const both = "both under `[needs]` in app.toml and under `[grants.p]` in wattle.toml";
+  expect(text(both)).toBe(`${request}\n\n${grant}`);
+  expect(text("under `[needs.plugins.p]` in app.toml, which does not request it")).toBe(
+    '# app.toml\n[needs.plugins.p]\nllm = ["r"]',
+  );
+  const own = '# the plugin\'s own manifest\nllm = ["r"]';
+  expect(text("in the plugin's own manifest, which does not request it")).toBe(own);
 });

@@ -53,6 +53,29 @@ const GREETER = pluginOf("greeter", {
   use: { calls: 1_200, failed: 3, denied: 2, cpu_ms: 1_500, memory_peak_bytes: 1_572_864 },
 });
 
+const HAIL = {
+  name: "hail",
+  description: HOSTILE,
+  input_schema: { type: "object", properties: { whom: { type: "string" } }, required: ["whom"] },
+  read_only: true,
+  idempotent: false,
+};
+
+/** The end of a tool call with a denied host call. */
+const DENIED_CALL = {
+  output: { content: [] },
+  duration_us: 1,
+  calls: [
+    {
+      depth: 0,
+      function: "http.send",
+      summary: HOSTILE,
+      failure: { code: "denied", message: `add \`${LINE}\` under \`[grants.shared]\`` },
+    },
+  ],
+  omitted_calls: 0,
+};
+
 let plugins: Plugin[];
 let sent: { method: string; path: string; type: string | null; body: string }[];
 let refusal: string | undefined;
@@ -68,6 +91,7 @@ beforeEach(() => {
     if (request.method === "GET") return answer(path);
     const { method, headers } = request;
     sent.push({ method, path, type: headers.get("content-type"), body: await request.text() });
+    if (path.endsWith("/call")) return Response.json(DENIED_CALL);
     if (method === "DELETE") return new Response(null, { status: 204 });
     if (refusal !== undefined) return problem(400, refusal);
     const plugin = pluginOf("shared", { missing: GREETER.missing.slice(0, 1), nodes: [] });
@@ -133,12 +157,56 @@ test("a plugin shows what it requests and the line that grants what is missing",
   expect(document.querySelector("img")).toBeNull();
 });
 
-test("the tool of a plugin leads to the playground of the app", async () => {
-  const tool_schemas = [{ name: "hail", description: "", input_schema: {} }];
-  plugins = [{ ...GREETER, tools: ["hail"], tool_schemas }];
+test("a denied call shows the line that allows it, and leads to its run", async () => {
+  const copied = vi.fn(async () => {});
+  vi.stubGlobal("navigator", { ...navigator, clipboard: { writeText: copied } });
+  const missing =
+    'plugin `greeter` may not use `GET`; add `llm = ["chat"]` under `[grants.greeter]` in wattle.toml';
+  const denials = [
+    { at_ms: 2, function: "llm.complete", message: missing, thread: "t1", run: "r1" },
+    { at_ms: 1, function: "sql.query", message: HOSTILE },
+  ];
+  plugins = [{ ...GREETER, use: { ...GREETER.use, denials } }];
   show("/plugins/greeter?app=notes", OPERATOR);
-  const link = await screen.findByText("Try in the playground");
-  expect(link.getAttribute("href")).toBe("/apps/notes/play?tool=greeter%2Fhail");
+  const calls = within(await screen.findByRole("region", { name: "Newest denied calls" }));
+  const [first, second] = calls.getAllByRole("listitem");
+  expect(first?.textContent).toContain('# wattle.toml\n[grants.greeter]\nllm = ["chat"]');
+  const run = calls.getByRole("link", { name: "Run of the call" });
+  expect(run.getAttribute("href")).toBe("/threads/t1/runs/r1");
+  fireEvent.click(calls.getByRole("button", { name: "Copy" }));
+  expect(copied).toHaveBeenCalledWith('# wattle.toml\n[grants.greeter]\nllm = ["chat"]');
+  expect(second?.textContent).toContain("<img src=x onerror=alert(1)> [U+202E]gnp");
+  expect(document.querySelector("img")).toBeNull();
+});
+
+test("the tool of a plugin leads to the playground of the app, or of the plugin", async () => {
+  plugins = [
+    { ...GREETER, tools: ["hail"], tool_schemas: [HAIL] },
+    pluginOf("shared", { tools: ["hail"], tool_schemas: [HAIL] }),
+  ];
+  const link = async () => (await screen.findByText("Try in the playground")).getAttribute("href");
+  show("/plugins/greeter?app=notes", OPERATOR);
+  expect(await link()).toBe("/apps/notes/play?tool=greeter%2Fhail");
+  cleanup();
+  show("/plugins/shared", OPERATOR);
+  expect(await link()).toBe("/plugins/shared/play?tool=hail");
+});
+
+test("the tool of a plugin that no app uses is called alone", async () => {
+  const quiet = { ...HAIL, name: "quiet", read_only: false };
+  plugins = [GREETER, pluginOf("shared", { tool_schemas: [quiet, HAIL] })];
+  show("/plugins/shared/play?tool=hail", OPERATOR);
+  await screen.findByText(/It declares that it changes nothing/);
+  fireEvent.change(await screen.findByLabelText("whom"), { target: { value: "Anna" } });
+  fireEvent.click(screen.getByRole("button", { name: "Call the tool" }));
+  const end = within(await screen.findByRole("region", { name: "Result" }));
+  end.getByText(`[grants.shared]\n${LINE}`, { normalizer: String });
+  expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
+    ["/api/v1/plugins/shared/tools/hail/call", { input: { whom: "Anna" } }],
+  ]);
+  cleanup();
+  show("/plugins/greeter/play", OPERATOR);
+  await screen.findByText("Apps use this plugin. Try it in their playgrounds.");
 });
 
 test("the entries of several apps are told apart, and an unknown one is named", async () => {
@@ -240,9 +308,9 @@ test("a key that is not the operator's sees neither plugins nor models", async (
     asked.push(url);
     return Response.json([]);
   });
-  for (const route of ["/plugins", "/plugins/greeter", "/models"]) {
+  for (const route of ["/plugins", "/plugins/greeter", "/plugins/greeter/play", "/models"]) {
     show(route, { scope: "admin", is_operator: false });
-    await screen.findByText(/^Only the operator of the host sees/);
+    await screen.findByText(/^Only the operator of the host (sees|calls)/);
     expect(screen.queryByRole("link", { name: "Plugins" })).toBeNull();
     cleanup();
   }

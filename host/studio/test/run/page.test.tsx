@@ -105,6 +105,16 @@ test("a call shows its request and its result, and its address leads to it", asy
   await waitFor(() => expect(screen.queryByRole("complementary")).toBeNull());
 });
 
+test("a run and its call show what they cost", async () => {
+  const tokens = { input: 12, output: 3 };
+  const completion = { function: "llm.complete", tokens, cost: 0.000_36 };
+  events = log(runStarted(), taskStarted("t1"), called("t1", 0, completion), runEnded());
+  show(`${ROUTE}?at=3`);
+  await screen.findByText("Cost: 0.00036");
+  const panel = await screen.findByRole("complementary", { name: "llm.complete" });
+  expect(panel.textContent).toContain("Cost0.00036");
+});
+
 test("text of a model appears as it is streamed, also after the stream was cut", async () => {
   events = log(runStarted(), taskStarted("t1"), callStarted("t1", 0));
   show(`${ROUTE}?at=3`);

@@ -53,6 +53,22 @@ test("a run is a tree of supersteps, tasks and calls", () => {
   expect(timeline.facts).toMatchObject({ graph: "chat", reason: "input", status: "completed" });
 });
 
+test("the cost of a run is that of its priced calls", () => {
+  const tokens = { input: 12, output: 3 };
+  const unpriced = log(runStarted(), taskStarted("t1"), called("t1", 0, { tokens }));
+  expect(timelineOf(unpriced).totals().cost).toBeUndefined();
+  const priced = logFrom(
+    4,
+    called("t1", 1, { function: "llm.complete", tokens, cost: 0.5 }),
+    called("t1", 2, { function: "llm.complete", tokens, cost: 0.25 }),
+    called("t1", 3),
+  );
+  const timeline = timelineOf([...unpriced, ...priced]);
+  expect(timeline.totals().cost).toBe(0.75);
+  const costs = timeline.rows().flatMap(({ call }) => (call ? [call.cost] : []));
+  expect(costs).toEqual([undefined, 0.5, 0.25, undefined]);
+});
+
 test("an event that is there already changes nothing", () => {
   const events = log(runStarted(), taskStarted("t1"), called("t1", 0), taskFinished("t1"));
   const once = timelineOf(events);
@@ -342,7 +358,33 @@ test("time is that of the guest, or of the calls that were in progress", () => {
       taskFinished("t1", { duration_us: 50_000 }),
     ),
   );
-  expect(timeline.totals()).toMatchObject({ guestUs: 26_000, providerUs: 24_000 });
+  expect(timeline.totals()).toMatchObject({ guestUs: 26_000, providerUs: 24_000, storeUs: 0 });
+});
+
+test("time in the store is that before calls, and between supersteps", () => {
+  const at = (ms: number, us: number, store_us: number) => ({
+    started_ms: 1_000_000 + ms,
+    duration_us: us,
+    store_us,
+  });
+  const timeline = timelineOf(
+    log(
+      runStarted(),
+      taskStarted("t1"),
+      // Two that wait from 27 to 30 and from 29 to 40, and are in progress from 30 to 50.
+      called("t1", 0, at(30, 15_000, 3_000)),
+      called("t1", 1, at(40, 10_000, 11_000)),
+      // A tool that waits from 50 to 51, and its call.
+      called("t1", 0, { ...at(52, 4_000, 0), scope: [2] }),
+      called("t1", 2, { ...at(51, 8_000, 1_000), function: "tools.call" }),
+      called("t1", 3, { ...at(60, 5_000, 2_000), reused: 1 }),
+      taskFinished("t1", { duration_us: 50_000 }),
+    ),
+  );
+  const times = { guestUs: 22_000, providerUs: 24_000, storeUs: 14_000 };
+  expect(timeline.totals()).toMatchObject(times);
+  for (const event of logFrom(9, runEnded("completed", { store_us: 7_000 }))) timeline.apply(event);
+  expect(timeline.totals()).toMatchObject({ ...times, storeUs: 21_000 });
 });
 
 test("rows below a closed one are left out, and an event leads to its row", () => {

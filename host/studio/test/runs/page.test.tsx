@@ -70,13 +70,13 @@ test("a list without runs says so, with a filter and without one", async () => {
 
 test("a run leads to its timeline and to its thread", async () => {
   const failure = { code: "timeout", message: "too slow", retryable: true };
-  runs = [runOf("r2", 2, { status: "failed", failure }), runOf("r1", 1)];
+  runs = [runOf("r2", 2, { status: "failed", failure, cost: 0.25 }), runOf("r1", 1)];
   show("/runs");
   const run = await screen.findByRole("link", { name: "r2" });
   expect(run.getAttribute("href")).toBe("/threads/thread%20of%20r2/runs/r2");
   const thread = screen.getByRole("link", { name: "thread of r2" });
   expect(thread.getAttribute("href")).toBe("/threads/thread%20of%20r2");
-  expect(run.closest("tr")?.textContent).toMatch(/failed timeout.*1\.00 s/);
+  expect(run.closest("tr")?.textContent).toMatch(/failed timeout.*1\.00 s0\.25/);
 });
 
 test("a filter is in the address and in the request", async () => {

@@ -1,0 +1,155 @@
+// What a user does with the store: a verification, a backup, a compaction.
+import { useQueryClient } from "@tanstack/react-query";
+import { Alert, Button } from "@wattle/page";
+import { useState } from "react";
+import { api, ok } from "../api/client.ts";
+import { bytesText } from "../part/amount.ts";
+import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { Confirm } from "../part/confirm.tsx";
+import { Text } from "../part/text.tsx";
+import styles from "./operations.module.css";
+import { SIZES_KEY } from "./read.ts";
+import { STORE } from "./texts.ts";
+
+interface Damage {
+  subject: string;
+  reason: string;
+}
+
+interface Damages {
+  threads: number;
+  damaged: readonly Damage[];
+}
+
+/** Verifies the store when a user asks for it. */
+export function Verify() {
+  const [report, setReport] = useState<Damages>();
+  const verifying = useAttempt(async () => {
+    setReport(undefined);
+    // The description of the host has no form for this document.
+    const read: unknown = await ok(api.GET("/api/v1/store/verify"));
+    setReport(read as Damages);
+  });
+  return (
+    <section className={styles.form} aria-label={STORE.verify}>
+      <p className="w-note">{STORE.verifyNote}</p>
+      <p className={styles.buttons}>
+        <Button onClick={verifying.act} busy={verifying.isBusy}>
+          {verifying.isBusy ? STORE.verifying : STORE.verify}
+        </Button>
+      </p>
+      <Refusal error={verifying.refusal} />
+      {report !== undefined && <DamageReport report={report} />}
+    </section>
+  );
+}
+
+function DamageReport({ report: { threads, damaged } }: { report: Damages }) {
+  if (damaged.length === 0) return <p role="status">{STORE.intact(threads)}</p>;
+  return (
+    <>
+      <Alert>{STORE.damaged(damaged.length, threads)}</Alert>
+      <DamageList damaged={damaged} />
+    </>
+  );
+}
+
+function DamageList({ damaged }: { damaged: readonly Damage[] }) {
+  return (
+    <ul aria-label={STORE.damages}>
+      {damaged.map(({ subject, reason }) => (
+        <li key={`${subject} ${reason}`}>
+          <Text>{`${subject}: ${reason}`}</Text>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface Backup {
+  folder: string;
+  damaged: readonly Damage[];
+}
+
+/** Copies the store when a user asks for it. */
+export function BackUp() {
+  const client = useQueryClient();
+  const [backup, setBackup] = useState<Backup>();
+  const copying = useAttempt(async () => {
+    setBackup(undefined);
+    // The description of the host has no form for damage.
+    const made: unknown = await ok(api.POST("/api/v1/store/backup"));
+    setBackup(made as Backup);
+    await client.invalidateQueries({ queryKey: SIZES_KEY });
+  });
+  return (
+    <section className={styles.form} aria-label={STORE.backUp}>
+      <p className="w-note">{STORE.backUpNote}</p>
+      <p className={styles.buttons}>
+        <Button onClick={copying.act} busy={copying.isBusy}>
+          {copying.isBusy ? STORE.backingUp : STORE.backUp}
+        </Button>
+      </p>
+      <Refusal error={copying.refusal} />
+      {backup !== undefined && (
+        <p role="status">
+          {STORE.backedUp} <Text>{backup.folder}</Text>
+        </p>
+      )}
+      {backup !== undefined && backup.damaged.length > 0 && (
+        <>
+          <Alert>{STORE.incomplete}</Alert>
+          <DamageList damaged={backup.damaged} />
+        </>
+      )}
+    </section>
+  );
+}
+
+interface Compaction {
+  before_bytes: number;
+  after_bytes: number;
+}
+
+/** Compacts the store after a question, because writes wait meanwhile. */
+export function Compact() {
+  const client = useQueryClient();
+  const [isOpen, setOpen] = useState(false);
+  const [compaction, setCompaction] = useState<Compaction>();
+  const compacting = useAttempt(async () => {
+    setCompaction(undefined);
+    // The description of the host has no form for this document.
+    const made: unknown = await ok(api.POST("/api/v1/store/compact"));
+    setCompaction(made as Compaction);
+    setOpen(false);
+    await client.invalidateQueries({ queryKey: SIZES_KEY });
+  });
+  const ask = () => {
+    compacting.forget();
+    setOpen(true);
+  };
+  return (
+    <section className={styles.form} aria-label={STORE.compact}>
+      <p className="w-note">{STORE.compactNote}</p>
+      <p className={styles.buttons}>
+        <Button onClick={ask}>{STORE.compact}</Button>
+      </p>
+      {compaction !== undefined && (
+        <p role="status">
+          {STORE.compacted(bytesText(compaction.before_bytes), bytesText(compaction.after_bytes))}
+        </p>
+      )}
+      <Confirm
+        open={isOpen}
+        title={STORE.compactTitle}
+        name={STORE.compact}
+        isBusy={compacting.isBusy}
+        onConfirm={compacting.act}
+        onClose={() => setOpen(false)}
+      >
+        <p>{STORE.compactText}</p>
+        <Refusal error={compacting.refusal} />
+      </Confirm>
+    </section>
+  );
+}

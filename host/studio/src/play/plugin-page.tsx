@@ -1,0 +1,96 @@
+// The playground of a standalone plugin: its tools, one at a time, outside of any app.
+import { SelectField } from "@wattle/page";
+import { Guarded } from "../access/access.tsx";
+import { Panels } from "../part/panels.tsx";
+import { Text, visible } from "../part/text.tsx";
+import { type Plugin, usePlugin } from "../plugins/read.ts";
+import {
+  pluginPlayRoute,
+  pluginRoute,
+  RouteLink,
+  useGo,
+  useParam,
+  useSearchOf,
+} from "../router/links.tsx";
+import { name } from "../router/search.ts";
+import { Reading } from "../shell/failure.tsx";
+import { useTitle } from "../shell/title.ts";
+import styles from "./play.module.css";
+import { callPluginTool } from "./read.ts";
+import { Tenant } from "./tenant.tsx";
+import { PLUGIN, TEXTS } from "./texts.ts";
+import { ToolForm } from "./tool-form.tsx";
+
+/** The search parameters of the view. */
+const SEARCH = { tool: name, tenant: name };
+
+export default function PluginPlayPage() {
+  const plugin = useParam("plugin");
+  useTitle(TEXTS.title(visible(plugin)));
+  return (
+    <Panels>
+      <div className={styles.top}>
+        <RouteLink to={pluginRoute(plugin)}>
+          <Text>{PLUGIN.back(plugin)}</Text>
+        </RouteLink>
+        <h2>{TEXTS.heading}</h2>
+      </div>
+      <Guarded need="operator" otherwise={<p>{PLUGIN.forbidden}</p>}>
+        <Entry plugin={plugin} />
+      </Guarded>
+    </Panels>
+  );
+}
+
+/** The tools of the plugin, if it is one that no app uses. */
+function Entry({ plugin }: { plugin: string }) {
+  const read = usePlugin(plugin);
+  const { data } = read;
+  if (data === undefined) return <Reading of={read} notFound={PLUGIN.notFound} />;
+  const standalone = data.find(({ app }) => app == null);
+  if (standalone === undefined) return <p>{PLUGIN.inApps}</p>;
+  const { tool_schemas } = standalone;
+  return tool_schemas.length === 0 ? (
+    <p>{PLUGIN.nothing}</p>
+  ) : (
+    <Chosen plugin={plugin} tools={tool_schemas} />
+  );
+}
+
+interface ChosenProps {
+  plugin: string;
+  tools: Plugin["tool_schemas"];
+}
+
+function Chosen({ plugin, tools }: ChosenProps) {
+  const go = useGo();
+  const search = useSearchOf(SEARCH);
+  const { tenant } = search;
+  // Without a choice in the address, it is the first tool.
+  const tool = tools.find((it) => it.name === search.tool) ?? tools[0];
+  if (tool === undefined) return null;
+  const reference = `${plugin}/${tool.name}`;
+  return (
+    <>
+      <Tenant
+        value={tenant}
+        onValue={(value) =>
+          go(pluginPlayRoute(plugin, { ...search, tenant: value }), { replace: true })
+        }
+      />
+      <div className={styles.choice}>
+        <SelectField
+          label={TEXTS.subject}
+          value={tool.name}
+          options={tools.map((it) => ({ value: it.name, name: visible(TEXTS.tool(it.name)) }))}
+          onChange={(value) => go(pluginPlayRoute(plugin, { tool: value, tenant }))}
+        />
+      </div>
+      <ToolForm
+        key={`${reference} ${tenant}`}
+        tool={{ ...tool, tool: reference }}
+        onCall={(input, signal) => callPluginTool(plugin, tool.name, { input, tenant }, signal)}
+      />
+    </>
+  );
+}
