@@ -1,8 +1,9 @@
 //! Conversations as endpoints: messages, replies and streams.
 //!
-//! A conversation is a thread of a graph whose channel has the reducer `messages`, such as that of
-//! the nodes of the plugin `std`. It needs no tables. [`chat_endpoints!`](crate::chat_endpoints)
-//! declares the common endpoints. An app declares others itself, and [`Chat`] does their work:
+//! A conversation is the messages of a thread, in a channel with the reducer `messages`, such as
+//! that of the nodes of the plugin `std`. It needs no tables.
+//! [`chat_endpoints!`](crate::chat_endpoints) declares the common endpoints. An app declares others
+//! itself, and [`Chat`] does their work:
 //!
 //! ```
 //! use wattle_plugin::chat::{Chat, ChatRequest, ThreadDocument};
@@ -24,9 +25,10 @@
 //! }
 //!
 //! /// Streams the active run of a conversation, for a page that is loaded again.
-//! #[handler(GET, "/api/threads/{id}/stream", events = Value, returns(204))]
+//! #[handler(GET, "/api/threads/{id}/stream", query(format: Option<String>), events = Value,
+//!     returns(204))]
 //! fn resume(request: &Request) -> Result<Response, Failure> {
-//!     CHAT.join(&request.param::<String>("id")?)
+//!     CHAT.join(&request.param::<String>("id")?, request)
 //! }
 //!
 //! let host = FakeHost::new();
@@ -48,12 +50,12 @@ mod agent;
 mod answer;
 mod ended;
 mod endpoints;
+mod last_reply;
 mod list;
 mod message;
 mod shown;
 mod steps;
 mod stored;
-mod talk;
 #[cfg(test)]
 mod testing;
 mod texts;
@@ -67,11 +69,13 @@ pub use self::agent::Agent;
 pub use self::answer::AnswerRequest;
 use self::ended::Question;
 pub use self::ended::{ChatError, Ended, Reply, Waiting};
+#[doc(hidden)]
+pub use self::endpoints::respond;
+use self::last_reply::LastReply;
 pub use self::list::{ThreadList, TitleRequest};
-use self::shown::ShownMessage;
 pub use self::steps::{Step, StepStatus};
-use self::talk::Talk;
 pub use self::texts::Texts;
+use self::ui::UiMessage;
 use crate::failure::{Failure, code};
 use crate::log;
 use crate::prompt::head;
@@ -108,7 +112,7 @@ pub struct ThreadDocument {
     thread_id: String,
     /// `running` during a run.
     status: String,
-    messages: Vec<ShownMessage>,
+    messages: Vec<UiMessage>,
     /// Pending questions; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<Question>,
@@ -118,8 +122,7 @@ pub struct ThreadDocument {
 #[derive(Debug, Clone, Copy)]
 pub struct Chat {
     graph: &'static str,
-    channel: &'static str,
-    agent: &'static str,
+    agent: Agent,
     message_chars: usize,
     title_chars: Option<usize>,
     grace_ms: Option<u64>,
@@ -128,13 +131,12 @@ pub struct Chat {
 
 /// Methods that describe the conversations.
 impl Chat {
-    /// Describes the conversations of a graph with the channel `messages` and the node `agent`. A
-    /// message has at most 20,000 characters.
+    /// Describes the conversations of a graph with the agent [`Agent::DEFAULT`]. A message has at
+    /// most 20,000 characters.
     pub const fn graph(graph: &'static str) -> Self {
         Self {
             graph,
-            channel: "messages",
-            agent: "agent",
+            agent: Agent::DEFAULT,
             message_chars: MESSAGE_CHARS,
             title_chars: None,
             grace_ms: None,
@@ -142,13 +144,9 @@ impl Chat {
         }
     }
 
-    /// Sets the channel with the messages.
-    pub const fn channel(self, channel: &'static str) -> Self {
-        Self { channel, ..self }
-    }
-
-    /// Sets the node whose model calls are streamed to clients.
-    pub const fn agent(self, agent: &'static str) -> Self {
+    /// Sets the agent: the channel with the messages, and the node whose model calls are streamed
+    /// to clients.
+    pub const fn agent(self, agent: Agent) -> Self {
         Self { agent, ..self }
     }
 
@@ -200,19 +198,20 @@ impl Chat {
         if message.chars().count() > self.message_chars {
             return Err(refuse(status::PAYLOAD_TOO_LARGE, self.texts.too_long));
         }
-        let channel = self.channel;
+        let channel = self.agent.channel;
         let input = json!({ channel: [{ "role": "user", "content": message }] });
         let mut start = Start::graph(self.graph).input(input);
-        let mut is_new = true;
-        if let Some(thread_id) = thread_id {
-            if let Some(thread) = runs::find(self.graph, &thread_id)? {
-                self.refuse_while_waiting(&thread)?;
-                is_new = false;
+        if let Some(chars) = self.title_chars {
+            let is_new = match &thread_id {
+                Some(thread_id) => runs::find(self.graph, thread_id)?.is_none(),
+                None => true,
+            };
+            if is_new {
+                start = start.metadata(json!({ TITLE: title_of(message, chars) }));
             }
-            start = start.thread_id(thread_id);
         }
-        if let Some(chars) = self.title_chars.filter(|_| is_new) {
-            start = start.metadata(json!({ TITLE: title_of(message, chars) }));
+        if let Some(thread_id) = thread_id {
+            start = start.thread_id(thread_id);
         }
         self.start(start)
     }
@@ -221,11 +220,7 @@ impl Chat {
     /// own events, or with `?format=ai-sdk` as a message of the AI SDK. The header `x-thread-id`
     /// has the id of the thread.
     pub fn stream(&self, request: &Request) -> Result<Response, Failure> {
-        let format = match request.query("format") {
-            None | Some("sse") => StreamFormat::Sse,
-            Some("ai-sdk") => StreamFormat::AiSdk,
-            Some(_) => return Err(refuse(status::BAD_REQUEST, self.texts.format)),
-        };
+        let format = self.format(request)?.unwrap_or(StreamFormat::Sse);
         let run = self.send(request)?;
         let thread_id = run.thread_id.clone();
         Ok(self.hand_off(run, format).with_header(THREAD_HEADER, thread_id))
@@ -273,15 +268,18 @@ impl Chat {
         })
     }
 
-    /// Hands the stream of the active run off, from its beginning and as a message of the AI SDK.
-    /// Responds with 204 if there is none.
+    /// Hands the stream of the active run off, from its beginning: as a message of the AI SDK,
+    /// because `useChat` resumes a stream without parameters, or with `?format=sse` as the host's
+    /// own events. Responds with 204 if there is none.
     ///
     /// # Errors
     ///
-    /// `not-found` with status 404 if the graph has no such thread.
-    pub fn join(&self, thread_id: &str) -> Result<Response, Failure> {
+    /// A failure with status 400 for an unknown format; `not-found` with status 404 if the graph
+    /// has no such thread.
+    pub fn join(&self, thread_id: &str, request: &Request) -> Result<Response, Failure> {
+        let format = self.format(request)?.unwrap_or(StreamFormat::AiSdk);
         match self.find(thread_id)?.active_run() {
-            Some(run) => Ok(self.hand_off(run, StreamFormat::AiSdk)),
+            Some(run) => Ok(self.hand_off(run, format)),
             None => Ok(Response::empty(status::NO_CONTENT)),
         }
     }
@@ -299,10 +297,23 @@ impl Chat {
         self.show(thread_id)
     }
 
+    /// Returns the format of a stream that a request names.
+    fn format(&self, request: &Request) -> Result<Option<StreamFormat>, Failure> {
+        match request.query("format") {
+            None => Ok(None),
+            Some("sse") => Ok(Some(StreamFormat::Sse)),
+            Some("ai-sdk") => Ok(Some(StreamFormat::AiSdk)),
+            Some(_) => Err(refuse(status::BAD_REQUEST, self.texts.format)),
+        }
+    }
+
     /// Starts a run without a new message.
     fn retry(&self, thread_id: Option<&str>) -> Result<RunRef, Failure> {
         let thread = self.find(thread_id.ok_or_else(|| self.missing())?)?;
-        self.refuse_while_waiting(&thread)?;
+        // A question may be pending behind a reply that is the last message.
+        if !pending(&thread).is_empty() {
+            return Err(refuse(status::CONFLICT, self.texts.waiting));
+        }
         if stored::has_reply(self.messages(&thread.state)) {
             return Err(refuse(status::CONFLICT, self.texts.nothing_to_retry));
         }
@@ -310,9 +321,12 @@ impl Chat {
     }
 
     fn start(&self, start: Start) -> Result<RunRef, Failure> {
-        start.start().map_err(|failure| {
+        start.reject_if_interrupted().start().map_err(|failure| {
             log::debug!("start a run: {failure}");
             match failure.code.as_str() {
+                code::CONFLICT if is_waiting(&failure) => {
+                    refuse(status::CONFLICT, self.texts.waiting)
+                }
                 // The thread belongs to another graph.
                 code::CONFLICT => self.missing(),
                 code::INVALID => refuse(status::BAD_REQUEST, self.texts.thread_id),
@@ -334,17 +348,9 @@ impl Chat {
         Failure::new(code::BUSY, self.texts.busy).with_status(status::CONFLICT)
     }
 
-    /// Refuses a message or a retry while a question of the conversation is pending.
-    fn refuse_while_waiting(&self, thread: &Thread) -> Result<(), Failure> {
-        if pending(thread).is_empty() {
-            return Ok(());
-        }
-        Err(refuse(status::CONFLICT, self.texts.waiting))
-    }
-
     fn ended(&self, run: EndedRun) -> Ended {
-        let talk = Talk::read(self.messages(&run.state));
-        Ended::new(run, talk, self.texts)
+        let last = LastReply::read(self.messages(&run.state));
+        Ended::new(run, last, self.texts)
     }
 
     /// Returns the thread of a conversation. Threads of other graphs are not found.
@@ -357,16 +363,22 @@ impl Chat {
     }
 
     fn messages<'a>(&self, state: &'a Value) -> &'a Value {
-        state.get(self.channel).unwrap_or(&Value::Null)
+        state.get(self.agent.channel).unwrap_or(&Value::Null)
     }
 
     fn hand_off(&self, run: RunRef, format: StreamFormat) -> Response {
-        let hand_off = HandOff::run(run.thread_id, run.run_id, format).nodes(&[self.agent]);
+        let hand_off =
+            HandOff::run(run.thread_id, run.run_id, format).nodes(&[self.agent.model_node]);
         Response::hand_off_from(match self.grace_ms {
             Some(grace_ms) => hand_off.cancel_on_disconnect(grace_ms),
             None => hand_off,
         })
     }
+}
+
+/// Returns true if a start failed because a question of the conversation is pending.
+fn is_waiting(failure: &Failure) -> bool {
+    failure.details.as_ref().is_some_and(|details| details["reason"] == "interrupted")
 }
 
 /// Returns the interrupts of a conversation that wait for an answer. A run that failed or was

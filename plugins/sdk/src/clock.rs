@@ -3,8 +3,11 @@
 //! Every result of the host is journaled, so a node that is executed again gets the same time.
 //!
 //! ```
-//! use wattle_plugin::clock::{self, Civil};
+//! use wattle_plugin::clock::{self, Civil, ZoneSetting};
 //! use wattle_plugin::{Failure, testing::FakeHost};
+//!
+//! // An app has a setting for its time zone. Without it, the operator's zone applies.
+//! const ZONE: ZoneSetting = ZoneSetting::new("time_zone");
 //!
 //! // 2026-03-01T22:30:00Z, where clocks are eight hours ahead.
 //! let host = FakeHost::new().now_ms(1_772_404_200_000).zone("Asia/Shanghai", 8 * 3600);
@@ -12,8 +15,7 @@
 //!     assert_eq!(clock::time_zone(), "Asia/Shanghai");
 //!     assert_eq!(clock::utc(clock::now_ms()), "2026-03-01T22:30:00.000Z");
 //!
-//!     // An app has a setting for its time zone. Without it, the operator's zone applies.
-//!     let zone = clock::zone_of("time_zone", None)?;
+//!     let zone = ZONE.zone()?;
 //!     let now = clock::now_in(zone.as_deref())?;
 //!     assert_eq!(now.iso(), "2026-03-02T06:30:00+08:00");
 //!     assert_eq!(clock::from_zone(now.civil, zone.as_deref())?, clock::now_ms());
@@ -30,12 +32,13 @@
 
 pub(crate) mod calendar;
 pub(crate) mod civil;
+mod zone_setting;
 
 pub use self::calendar::days_in_month;
 pub use self::civil::{Civil, Zoned};
+pub use self::zone_setting::ZoneSetting;
 use crate::failure::Failure;
 use crate::host;
-use crate::settings;
 
 /// Maximum length of a gap at midnight, in milliseconds: clocks were never advanced by more than a
 /// day.
@@ -54,18 +57,6 @@ pub fn monotonic_ns() -> u64 {
 /// Returns the IANA name of the operator's time zone, such as `Asia/Shanghai`.
 pub fn time_zone() -> String {
     host::clock::time_zone()
-}
-
-/// Returns the time zone that a setting names, without surrounding whitespace. A missing or blank
-/// setting is `default`, where `None` selects the operator's time zone.
-///
-/// # Errors
-///
-/// `invalid` if the setting is not a text.
-pub fn zone_of(setting: &str, default: Option<&str>) -> Result<Option<String>, Failure> {
-    let zone = settings::get::<String>(setting)?;
-    let zone = zone.as_deref().map(str::trim).filter(|zone| !zone.is_empty());
-    Ok(zone.or(default).map(str::to_owned))
 }
 
 /// Returns the current civil time in a time zone. `None` selects the operator's time zone.
@@ -142,7 +133,7 @@ pub fn utc_seconds(unix_ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Civil, first_from, first_instant, now_in, utc, utc_seconds, zone_of};
+    use super::{Civil, first_from, first_instant, now_in, utc, utc_seconds};
     use crate::testing::FakeHost;
 
     #[test]
@@ -157,24 +148,6 @@ mod tests {
                 (milliseconds, seconds)
             );
         }
-    }
-
-    #[test]
-    fn blank_setting_is_the_default_zone() {
-        for (setting, default, zone) in [
-            (None, None, None),
-            (Some(""), None, None),
-            (Some(" "), Some("UTC"), Some("UTC")),
-            (None, Some("UTC"), Some("UTC")),
-            (Some("Asia/Tokyo "), Some("UTC"), Some("Asia/Tokyo")),
-        ] {
-            let settings = setting.into_iter();
-            let host = settings.fold(FakeHost::new(), |host, zone| host.setting("time_zone", zone));
-            let found = host.run(|| zone_of("time_zone", default)).unwrap();
-            assert_eq!(found.as_deref(), zone, "{setting:?} {default:?}");
-        }
-        let host = FakeHost::new().setting("time_zone", 8);
-        assert_eq!(host.run(|| zone_of("time_zone", None)).unwrap_err().code, "invalid");
     }
 
     #[test]

@@ -190,11 +190,11 @@ mod tests {
         fn texts_are_read_as_by_a_parser_that_always_tracks_paths(
             counts in vec(select(vec!["1", "1", "-1", "1.5", "\"x\"", "null", "[]", "01"]), 0..4),
             rest in "[\\]}{,1 ]{0,2}",
-            cut in option::of(any::<Index>()),
+            end in option::of(any::<Index>()),
         ) {
             let rows: Vec<_> = counts.iter().map(|it| format!(r#"{{"count":{it}}}"#)).collect();
             let text = format!(r#"{{"rows":[{}]}}{rest}"#, rows.join(","));
-            let text = &text[..cut.map_or(text.len(), |cut| cut.index(text.len()))];
+            let text = &text[..end.map_or(text.len(), |end| end.index(text.len()))];
             let expected = read_with_paths::<Outer>("the input", text);
             prop_assert_eq!(read::<Outer>("the input", text), expected);
             prop_assert_eq!(read::<Value>("it", text), read_with_paths::<Value>("it", text));

@@ -1,5 +1,6 @@
 //! Messages of conversations: roles, parts, images and tool calls.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -168,16 +169,20 @@ pub enum ImageSource {
 }
 
 /// A tool call that a model requests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+// The schema of each app with conversations has the line above as its description, and those of the
+// fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// Id of the call, which its result must contain.
     pub id: String,
     /// Name of the tool.
     pub name: String,
     /// Arguments as JSON.
+    #[serde(default)]
     pub arguments: Value,
     /// Extension fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    #[schemars(skip)]
     pub extra: Extra,
 }
 

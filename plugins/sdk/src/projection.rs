@@ -1,4 +1,4 @@
-//! An application's own tables as a projection of the event log of a thread.
+//! Table projections: tables of an application that follow the event log of a thread.
 //!
 //! The log has everything that the runs of a thread did. An application that lists, counts or
 //! audits it has tables of its own, and a request applies the new events before it reads them:
@@ -83,8 +83,9 @@ use crate::sql::{self, Transaction};
 /// run adds further events; the row is then recent enough.
 const ATTEMPTS: u32 = 5;
 
-/// Where the rows of threads have their cursors. The names become part of SQL statements, so none
-/// of them comes from a request.
+/// Where the rows of threads have their cursors. A cursor is the position in the log after which
+/// the next request continues. The names become part of SQL statements, so none of them comes from
+/// a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// Name of the database in the manifest of the app.
@@ -98,8 +99,8 @@ pub struct Cursor {
     pub column: &'static str,
 }
 
-/// A row that follows the event log of a thread, as it was read from its table. See the
-/// [module](self) for an example.
+/// A table projection of one thread: its row as it was read, and the fold of events into a change
+/// of the tables. See the [module](self) for an example.
 pub trait Projection {
     /// What new events change in the tables.
     type Change;
@@ -140,6 +141,11 @@ pub trait Projection {
 
     /// Writes that the thread was deleted, in the transaction that has set the cursor to 0. The
     /// events of a new thread with the same id count from 1. By default, nothing else is written.
+    ///
+    /// A log that ends before the cursor changes nothing, because runs can be deleted without their
+    /// thread, and the events before them have been applied. So a new thread with the same id is
+    /// not noticed if no request has found the old one missing. An app that deletes the thread of a
+    /// row deletes or resets the row as well.
     fn forget(&self, _transaction: &Transaction) -> Result<(), Failure> {
         Ok(())
     }

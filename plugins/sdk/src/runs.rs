@@ -24,7 +24,7 @@
 mod event;
 mod log;
 mod once;
-mod request;
+pub(crate) mod request;
 mod result;
 mod run_ref;
 mod search;
@@ -45,6 +45,12 @@ use crate::failure::{Failure, code};
 use crate::host;
 
 /// Starts a run. Returns without waiting for its end.
+///
+/// # Errors
+///
+/// `not-found` if the app has no such graph, `conflict` if the thread belongs to another graph or,
+/// with [`Start::reject_if_interrupted`], has pending interrupts, `busy` if a run of the thread is
+/// active.
 pub fn start(request: Start) -> Result<RunRef, Failure> {
     host::runs::start(request)
 }
@@ -116,7 +122,7 @@ pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
     host::runs::delete_thread(thread_id)
 }
 
-/// Deletes a thread and all its data, if it exists. A record of the app, such as a session, has no
+/// Deletes a thread and all its data, if it exists. A record of the app, such as a case, has no
 /// thread before its first run.
 pub fn delete_thread_if_any(thread_id: &str) -> Result<(), Failure> {
     match delete_thread(thread_id) {

@@ -34,6 +34,30 @@ pub fn get<T: DeserializeOwned>(name: &str) -> Result<Option<T>, Failure> {
     json::read(format_args!("setting `{name}`"), &text).map(Some)
 }
 
+/// Returns a text setting without surrounding whitespace, or `None` if it is missing or blank. A
+/// blank text unsets a setting of `app.toml`.
+///
+/// ```
+/// use wattle_plugin::{Failure, settings, testing::FakeHost};
+///
+/// let host = FakeHost::new().setting("base_url", " https://a.example").setting("language", "");
+/// host.run(|| {
+///     assert_eq!(settings::text("base_url")?.as_deref(), Some("https://a.example"));
+///     assert_eq!(settings::text("language")?, None);
+///     assert_eq!(settings::text("missing")?, None);
+///     Ok::<_, Failure>(())
+/// })?;
+/// # Ok::<_, Failure>(())
+/// ```
+///
+/// # Errors
+///
+/// `invalid` if the setting is not a text.
+pub fn text(name: &str) -> Result<Option<String>, Failure> {
+    let text = get::<String>(name)?;
+    Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+}
+
 /// Returns a required setting as a type.
 ///
 /// # Errors

@@ -37,5 +37,5 @@ mod value;
 
 pub use self::database::{Database, Dialect, Transaction, database};
 pub use self::from_value::FromValue;
-pub use self::rows::{Column, Executed, Newest, Row, Rows, json};
+pub use self::rows::{Column, Executed, Newest, Page, Row, Rows, json};
 pub use self::value::Value;

@@ -103,6 +103,22 @@ pub fn tool_schema<T: Tool>() -> Value {
     (T::ENTRY.function)().arguments_schema()
 }
 
+/// Asserts that a text contains all parts, such as a prompt the rules of an app.
+///
+/// ```
+/// wattle_plugin::testing::assert_contains("Be brief. Invent nothing.", &["brief", "Invent"]);
+/// ```
+///
+/// # Panics
+///
+/// If a part is missing. The message has the part and the text.
+#[track_caller]
+pub fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is missing in:\n{text}");
+    }
+}
+
 /// Environment variable with which [`check_openapi`] writes the file.
 const WRITE_OPENAPI: &str = "WATTLE_WRITE_OPENAPI";
 

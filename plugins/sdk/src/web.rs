@@ -40,7 +40,7 @@ mod respond;
 mod response;
 pub mod status;
 
-pub use self::page::Page;
+pub use self::page::{PAGE_BYTES, PageQuery};
 pub use self::request::Request;
 pub use self::respond::{ErrorDocument, ErrorForm, refuse, respond};
 #[cfg(target_arch = "wasm32")]

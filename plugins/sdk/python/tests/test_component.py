@@ -420,6 +420,11 @@ class Imports(Case):
             ended = raw_runs.EndedRun(raw_runs.RunRef("t", "r"), result, '{"n": 1}')
             self.host("runs.wait", ended)
             self.assertEqual(runs.wait(runs.RunRef("t", "r")).outcome.kind, kind)
+        self.host("runs.start", raw_runs.RunRef("t", "r"))
+        runs.Start("g", thread_id="t", extra={"a": 1}).start()
+        self.assertEqual(self.calls[-1][1][0].extra, [("a", "1")])
+        runs.Start("g", thread_id="t", reject_if_interrupted=True).start()
+        self.assertEqual(self.calls[-1][1][0].extra, [("reject_if_interrupted", "true")])
         self.host("runs.resume", raw_runs.RunRef("t", "r"))
         runs.Resume("t", on_failure=runs.OnFailure.REOPEN).answer_to("q", True).resume()
         sent = self.calls[-1][1][0]

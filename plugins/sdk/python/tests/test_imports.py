@@ -273,6 +273,24 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "the run is interrupted"):
             ended.completed()
 
+    def test_a_start_can_reject_a_thread_that_waits_for_answers(self) -> None:
+        question = runs.Interrupt("q", "review", {})
+        host = FakeHost().thread(runs.Thread("a", "g", "interrupted", interrupts=[question]))
+        host.thread(runs.Thread("b", "g", "interrupted"))
+        key = "reject_if_interrupted"
+        with host:
+            for rejecting in (
+                runs.Start("g", thread_id="a", reject_if_interrupted=True),
+                runs.Start("g", thread_id="a", extra={key: True}),
+            ):
+                with self.assertRaises(Failure) as raised:
+                    rejecting.start()
+                self.assertEqual(raised.exception.code, code.CONFLICT)
+                self.assertEqual(raised.exception.details, {"reason": "interrupted"})
+            runs.Start("g", thread_id="b", extra={key: True}).start()
+            runs.Start("g", thread_id="a", extra={key: False}).start()
+        self.assertEqual([it.thread_id for it in host.started], ["b", "a"])
+
     def test_outcomes_become_states_and_failures(self) -> None:
         run = runs.RunRef("t", "r")
         ended = runs.EndedRun(run, runs.Outcome.completed(), {"n": 1, "null": None})

@@ -19,12 +19,11 @@ use crate::runs::{CallStarted, Called, Event, EventKind, Streamed, TaskFinished}
 /// use wattle_plugin::chat::{Agent, StepStatus};
 /// use wattle_plugin::prelude::*;
 ///
-/// const AGENT: Agent =
-///     Agent { model_node: "agent", tool_node: "tools", channel: "messages" };
+/// const AGENT: Agent = Agent { model_node: "writer", ..Agent::DEFAULT };
 ///
 /// // A run that is cancelled during a tool call.
 /// let log = [
-///     json!({"type": "streamed", "task": "t1", "node": "agent", "call": 0,
+///     json!({"type": "streamed", "task": "t1", "node": "writer", "call": 0,
 ///         "deltas": [{"kind": "text", "text": "Let me add them."}]}),
 ///     json!({"type": "call_started", "task": "t2", "call": 0, "function": "tools.call",
 ///         "summary": "notes/add"}),
@@ -53,6 +52,10 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// The names of a graph with the nodes of the plugin `std`: the nodes `agent` and `tools`, and
+    /// the channel `messages`.
+    pub const DEFAULT: Self = Self { model_node: "agent", tool_node: "tools", channel: "messages" };
+
     /// Reads an event and drops what an agent does not need: writes to other channels, and outputs
     /// of other calls, which can be long documents. [`Agent::steps`] and [`Agent::message`] return
     /// the same for events with and without it.
@@ -105,8 +108,8 @@ impl Agent {
         called.scope.is_empty() && called.node == self.model_node && called.kind.is_model()
     }
 
-    /// Returns true if deltas are part of the conversation.
-    pub(super) fn is_talk(&self, streamed: &Streamed) -> bool {
+    /// Returns true if deltas are those of a model call of the conversation.
+    pub(super) fn streams_turn(&self, streamed: &Streamed) -> bool {
         streamed.scope.is_empty() && streamed.node == self.model_node
     }
 

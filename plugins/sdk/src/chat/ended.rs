@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::chat::talk::{Step, Talk};
+use crate::chat::last_reply::{LastReply, Step};
 use crate::chat::texts::Texts;
 use crate::failure::Failure;
 use crate::log;
@@ -65,8 +65,8 @@ pub struct Ended {
 }
 
 impl Ended {
-    pub(super) fn new(run: EndedRun, talk: Talk, texts: &'static Texts) -> Self {
-        let Talk { reply, steps } = talk;
+    pub(super) fn new(run: EndedRun, last: LastReply, texts: &'static Texts) -> Self {
+        let LastReply { text: reply, steps } = last;
         Self { thread_id: run.run.thread_id, outcome: run.outcome, reply, steps, texts }
     }
 
@@ -78,12 +78,12 @@ impl Ended {
     }
 
     /// Returns the response for the outcome: [`Reply`] with status 200 for a completed run,
-    /// [`Waiting`] with 202 for an interrupted one, and [`ChatError`] for any other. `told` returns
-    /// the status and the text for the failure of a failed run, which is logged. A cancelled run
-    /// has the status 409.
+    /// [`Waiting`] with 202 for an interrupted one, and [`ChatError`] for any other. `describe`
+    /// returns the status and the text for the failure of a failed run, which is logged. A
+    /// cancelled run has the status 409.
     pub fn respond<T: Into<String>>(
         self,
-        told: impl FnOnce(&Failure) -> (u16, T),
+        describe: impl FnOnce(&Failure) -> (u16, T),
     ) -> Result<Response, Failure> {
         let Self { thread_id, outcome, reply, steps, texts } = self;
         let (status, error) = match outcome {
@@ -95,7 +95,7 @@ impl Ended {
             }
             Outcome::Failed(failure) => {
                 log::warn!("the run on thread `{thread_id}` failed: {failure}");
-                let (status, text) = told(&failure);
+                let (status, text) = describe(&failure);
                 (status, text.into())
             }
             Outcome::Cancelled | Outcome::Other(_) => {

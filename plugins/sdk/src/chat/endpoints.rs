@@ -1,5 +1,18 @@
 //! The macro `chat_endpoints!`.
 
+use crate::failure::Failure;
+use crate::web::{self, ErrorDocument, Request, Response};
+
+/// Responds as [`web::respond()`], with the header `cache-control: no-store`.
+#[doc(hidden)]
+pub fn respond(
+    request: &Request,
+    work: impl FnOnce() -> Result<Response, Failure>,
+) -> Result<Response, Failure> {
+    let response = web::respond::<ErrorDocument>(request, work)?;
+    Ok(response.with_header("cache-control", "no-store"))
+}
+
 /// Declares the endpoints of the conversations of a [`Chat`](crate::chat::Chat), below a path. Each
 /// is a function with `#[handler]`, and `export!` names those that the app offers. An app that
 /// needs another form of an endpoint declares the endpoint itself.
@@ -12,12 +25,13 @@
 /// | `show` | `GET /threads/{id}` | | [`ThreadDocument`] |
 /// | `rename` | `PATCH /threads/{id}` | [`TitleRequest`] | 204 |
 /// | `delete` | `DELETE /threads/{id}` | | 204 |
-/// | `join` | `GET /threads/{id}/stream` | | see [`Chat::join`]; 204 |
+/// | `join` | `GET /threads/{id}/stream` | `?format=` | see [`Chat::join`]; 204 |
 /// | `cancel` | `POST /threads/{id}/cancel` | | [`ThreadDocument`] |
 /// | `answer` | `POST /threads/{id}/answers` | [`AnswerRequest`] | those of `send` |
 ///
 /// A refused request has the body `{"error": "..."}` with one of the [`Texts`]. A failed run has
-/// the status 502 and a [`ChatError`] with [`Texts::failed`].
+/// the status 502 and a [`ChatError`] with [`Texts::failed`]. Each response has the header
+/// `cache-control: no-store`, because a conversation changes at any time.
 ///
 /// ```
 /// use wattle_plugin::chat::Chat;
@@ -62,7 +76,7 @@ macro_rules! chat_endpoints {
         fn send(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
+            $crate::chat::respond(request, || {
                 $chat.wait(&$chat.send(request)?)?.into_response()
             })
         }
@@ -75,7 +89,7 @@ macro_rules! chat_endpoints {
         fn stream(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || $chat.stream(request))
+            $crate::chat::respond(request, || $chat.stream(request))
         }
 
         /// Lists the conversations, newest update first.
@@ -85,7 +99,7 @@ macro_rules! chat_endpoints {
         fn list(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
+            $crate::chat::respond(request, || {
                 $crate::web::Response::json(200, &$chat.list(request)?)
             })
         }
@@ -97,7 +111,7 @@ macro_rules! chat_endpoints {
         fn show(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
+            $crate::chat::respond(request, || {
                 $crate::web::Response::json(200, &$chat.show(&request.param::<String>("id")?)?)
             })
         }
@@ -108,7 +122,7 @@ macro_rules! chat_endpoints {
         fn rename(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
+            $crate::chat::respond(request, || {
                 $chat.rename(&request.param::<String>("id")?, request)?;
                 Ok($crate::web::Response::empty(204))
             })
@@ -120,21 +134,22 @@ macro_rules! chat_endpoints {
         fn delete(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
+            $crate::chat::respond(request, || {
                 $chat.delete(&request.param::<String>("id")?)?;
                 Ok($crate::web::Response::empty(204))
             })
         }
 
-        /// Streams the active run of a conversation from its beginning. Responds with 204 if there
-        /// is none.
+        /// Streams the active run of a conversation from its beginning: as a message of the AI SDK,
+        /// or with `?format=sse` as the host's own events. Responds with 204 if there is none.
         #[$crate::handler(GET, concat!($path, "/threads/{id}/stream"),
-            events = $crate::serde_json::Value, returns(204), error = $crate::web::ErrorDocument)]
+            query(format: Option<String>), events = $crate::serde_json::Value, returns(204),
+            error = $crate::web::ErrorDocument)]
         fn join(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
-                $chat.join(&request.param::<String>("id")?)
+            $crate::chat::respond(request, || {
+                $chat.join(&request.param::<String>("id")?, request)
             })
         }
 
@@ -145,7 +160,7 @@ macro_rules! chat_endpoints {
         fn cancel(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
+            $crate::chat::respond(request, || {
                 $crate::web::Response::json(200, &$chat.cancel(&request.param::<String>("id")?)?)
             })
         }
@@ -157,7 +172,7 @@ macro_rules! chat_endpoints {
         fn answer(
             request: &$crate::web::Request,
         ) -> ::std::result::Result<$crate::web::Response, $crate::Failure> {
-            $crate::web::respond::<$crate::web::ErrorDocument>(request, || {
+            $crate::chat::respond(request, || {
                 $chat.answer(&request.param::<String>("id")?, request)?.into_response()
             })
         }
@@ -207,11 +222,14 @@ mod tests {
         })
     }
 
-    /// Sends a request to an endpoint, and returns the status and the body of the response.
+    /// Sends a request to an endpoint, and returns the status and the body of the response, which
+    /// no cache stores.
     fn call(host: &FakeHost, entry: &HandlerEntry, id: &str, body: &Value) -> (u16, Value) {
         let request = Request::new(entry.method, entry.path).with_param("id", id);
         let request = request.with_body(body.to_string());
         let response = host.run(|| (entry.handle)(&request)).unwrap();
+        let no_store = ("cache-control".to_owned(), "no-store".to_owned());
+        assert!(response.headers.contains(&no_store), "{} {}", entry.method, entry.path);
         (response.status, response.json_body().unwrap_or_default())
     }
 

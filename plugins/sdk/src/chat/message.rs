@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::chat::agent::Agent;
 use crate::chat::steps::{CANCELLED, Step, StepStatus};
-use crate::chat::stored::{Call, calls, text_of};
-use crate::chat::ui::{Role, UiMessage};
+use crate::chat::stored::{calls, text_of};
+use crate::chat::ui::{CallState, Role, UiMessage, UiPart};
 use crate::llm::Completion;
+use crate::message::ToolCall;
 use crate::runs::{Called, Delta, Event, EventKind};
 
 /// Prefix of the id of the message, before the id of the run, as in the stream.
@@ -25,7 +26,7 @@ struct Turn {
     text: String,
     reasoning: String,
     /// The requested tool calls.
-    requested: Vec<Call>,
+    requested: Vec<ToolCall>,
     is_ended: bool,
 }
 
@@ -55,16 +56,16 @@ impl Agent {
         for turn in turns {
             let texts = [("reasoning", turn.reasoning), ("text", turn.text)];
             let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
-            let texts =
-                texts.map(|(kind, text)| json!({"type": kind, "text": text, "state": "done"}));
+            let texts = texts.map(|(kind, text)| UiPart::assistant_text(kind, text));
             let tools = turn.requested.iter().map(|call| {
                 let step = steps.iter().find(|step| step.call_id.as_ref() == Some(&call.id));
-                tool_part(call, step, results.get(&call.id), is_active, &output)
+                let result = results.get(&call.id);
+                UiPart::tool(call, call_state(call, step, result, is_active, &output))
             });
-            let said: Vec<Value> = texts.chain(tools).collect();
-            if !said.is_empty() {
-                parts.push(json!({ "type": "step-start" }));
-                parts.extend(said);
+            let turn_parts: Vec<Value> = texts.chain(tools).collect();
+            if !turn_parts.is_empty() {
+                parts.push(UiPart::step_start());
+                parts.extend(turn_parts);
             }
         }
         let id = format!("{PREFIX}{run}");
@@ -90,9 +91,9 @@ impl Folding {
             EventKind::CallStarted(call) if Agent::begins_turn(call) => {
                 self.turn(&call.task, call.call).restart();
             }
-            EventKind::Streamed(streamed) if agent.is_talk(streamed) => {
+            EventKind::Streamed(streamed) if agent.streams_turn(streamed) => {
                 let turn = self.turn(&streamed.task, streamed.call);
-                streamed.deltas.iter().for_each(|delta| turn.hear(delta));
+                streamed.deltas.iter().for_each(|delta| turn.apply(delta));
             }
             EventKind::Called(called) if agent.ends_turn(called) => {
                 self.turn(&called.task, called.call).end(called);
@@ -126,7 +127,7 @@ impl Turn {
         (self.text, self.reasoning) = (String::new(), String::new());
     }
 
-    fn hear(&mut self, delta: &Delta) {
+    fn apply(&mut self, delta: &Delta) {
         match delta {
             Delta::Text { text } => self.text.push_str(text),
             Delta::Reasoning { text } => self.reasoning.push_str(text),
@@ -147,10 +148,8 @@ impl Turn {
 
 /// Returns the calls of a completion with unreadable arguments. The agent may request them again
 /// without keeping them in the conversation.
-fn unreadable_calls(completion: &Completion) -> Vec<Call> {
-    let unreadable = completion.tool_calls().filter(|call| call.arguments.is_string());
-    let unreadable = unreadable.cloned();
-    unreadable.map(|it| Call { id: it.id, name: it.name, arguments: it.arguments }).collect()
+fn unreadable_calls(completion: &Completion) -> Vec<ToolCall> {
+    completion.tool_calls().filter(|call| call.arguments.is_string()).cloned().collect()
 }
 
 /// Returns the id of the call and the text of a message with a result.
@@ -169,33 +168,25 @@ fn is_active(events: &[Event]) -> bool {
     last.unwrap_or(true)
 }
 
-fn tool_part(
-    call: &Call,
+fn call_state(
+    call: &ToolCall,
     step: Option<&Step>,
     result: Option<&String>,
     is_active: bool,
     output: &impl Fn(&Value) -> Value,
-) -> Value {
-    let mut part = json!({
-        "type": format!("tool-{}", call.name), "toolCallId": call.id, "state": "output-error",
-        "input": call.arguments,
-    });
+) -> CallState {
     let error = match (step, result) {
         (Some(step), _) if step.status == StepStatus::Success => {
-            part["state"] = json!("output-available");
-            part["output"] = step.output.as_ref().map(output).unwrap_or_default();
-            return part;
+            return CallState::Output(step.output.as_ref().map(output).unwrap_or_default());
         }
         (Some(step), _) => step.error.clone(),
         (None, Some(error)) => Some(error.clone()),
         (None, None) => call.arguments.is_string().then(|| UNREADABLE.to_owned()),
     };
-    if error.is_none() && is_active {
-        part["state"] = json!("input-available");
-        return part;
+    match error {
+        None if is_active => CallState::Pending,
+        error => CallState::Error(error.unwrap_or_else(|| CANCELLED.to_owned())),
     }
-    part["errorText"] = json!(error.unwrap_or_else(|| CANCELLED.to_owned()));
-    part
 }
 
 #[cfg(test)]

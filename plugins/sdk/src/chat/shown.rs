@@ -3,76 +3,18 @@
 //! Each message of the user is followed by one message of the assistant with texts and tool calls,
 //! as in the host's stream of the format [`AiSdk`](crate::web::StreamFormat::AiSdk).
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
-use crate::chat::stored::{self, Call, Stored};
-
-/// A message of the AI SDK.
-// The schema of each app with conversations has the line above as its description.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "UiMessage")]
-pub(super) struct ShownMessage {
-    id: String,
-    role: UiRole,
-    parts: Vec<UiPart>,
-}
-
-/// The sender of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum UiRole {
-    User,
-    Assistant,
-}
-
-/// A part of a message of the AI SDK: the start of a model turn, a text, or a tool call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct UiPart {
-    /// `step-start`, `text`, or `tool-` and the name of the tool.
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<UiState>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_text: Option<String>,
-}
-
-/// The state of a text of the assistant, or of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum UiState {
-    Done,
-    OutputAvailable,
-    OutputError,
-}
-
-impl UiPart {
-    fn new(kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), ..Self::default() }
-    }
-
-    fn text(text: String) -> Self {
-        Self { text: Some(text), ..Self::new("text") }
-    }
-}
+use crate::chat::stored::{self, Stored};
+use crate::chat::ui::{CallState, Role, UiMessage, UiPart};
+use crate::message::ToolCall;
 
 /// Converts the value of a channel with the reducer `messages`. Invalid messages are skipped.
 ///
 /// If `whole` is false, the messages after the last one of the user are omitted: the stream of an
 /// active run has them from its beginning. `unfinished` is the error of a tool call without a
 /// result, for users.
-pub(super) fn of_state(channel: &Value, whole: bool, unfinished: &str) -> Vec<ShownMessage> {
+pub(super) fn of_state(channel: &Value, whole: bool, unfinished: &str) -> Vec<UiMessage> {
     let all = stored::read(channel);
     let last = all.iter().rposition(Stored::is_user).map_or(0, |index| index + 1);
     let all = if whole { &all[..] } else { &all[..last] };
@@ -83,8 +25,8 @@ pub(super) fn of_state(channel: &Value, whole: bool, unfinished: &str) -> Vec<Sh
             _ => (None, turn),
         };
         messages.extend(user.map(|user| {
-            let parts = vec![UiPart::text(user.text())];
-            ShownMessage { id: user.id.clone(), role: UiRole::User, parts }
+            let parts = vec![UiPart::user_text(user.text())];
+            UiMessage { id: user.id.clone(), role: Role::User, parts }
         }));
         messages.extend(assistant(rest, unfinished));
     }
@@ -92,41 +34,33 @@ pub(super) fn of_state(channel: &Value, whole: bool, unfinished: &str) -> Vec<Sh
 }
 
 /// Returns one message for all messages that follow a message of the user.
-fn assistant(messages: &[Stored], unfinished: &str) -> Option<ShownMessage> {
+fn assistant(messages: &[Stored], unfinished: &str) -> Option<UiMessage> {
     let mut turns = messages.iter().filter(|message| message.is_assistant()).peekable();
     let id = turns.peek()?.id.clone();
     let parts = turns.flat_map(|turn| parts(turn, messages, unfinished)).collect();
-    Some(ShownMessage { id, role: UiRole::Assistant, parts })
+    Some(UiMessage { id, role: Role::Assistant, parts })
 }
 
 /// Returns the parts of a model turn, with the results of its tool calls.
-fn parts(turn: &Stored, messages: &[Stored], unfinished: &str) -> Vec<UiPart> {
-    let mut parts = vec![UiPart::new("step-start")];
+fn parts(turn: &Stored, messages: &[Stored], unfinished: &str) -> Vec<Value> {
+    let mut parts = vec![UiPart::step_start()];
     let text = turn.text();
     if !text.is_empty() {
-        parts.push(UiPart { state: Some(UiState::Done), ..UiPart::text(text) });
+        parts.push(UiPart::assistant_text("text", text));
     }
-    parts.extend(turn.tool_calls.iter().map(|call| tool(call, messages, unfinished)));
+    let state = |call| call_state(call, messages, unfinished);
+    parts.extend(turn.tool_calls.iter().map(|call| UiPart::tool(call, state(call))));
     parts
 }
 
-/// Returns the message part that shows a tool call with its result, or with an error if the call
-/// has no result.
-fn tool(call: &Call, messages: &[Stored], unfinished: &str) -> UiPart {
+/// Returns the result of a tool call, or an error if the call has no result.
+fn call_state(call: &ToolCall, messages: &[Stored], unfinished: &str) -> CallState {
     let result = messages.iter().find(|it| it.tool_call_id == call.id && it.is_tool());
-    let part = UiPart {
-        tool_call_id: Some(call.id.clone()),
-        input: Some(call.arguments.clone()),
-        ..UiPart::new(format!("tool-{}", call.name))
-    };
     match result.map(|it| (it.status == "error", it.result())) {
-        Some((false, output)) => {
-            UiPart { state: Some(UiState::OutputAvailable), output: Some(output), ..part }
-        }
+        Some((false, output)) => CallState::Output(output),
         failed => {
             let error = failed.and_then(|(_, output)| output.as_str().map(str::to_owned));
-            let error = error.unwrap_or_else(|| unfinished.to_owned());
-            UiPart { state: Some(UiState::OutputError), error_text: Some(error), ..part }
+            CallState::Error(error.unwrap_or_else(|| unfinished.to_owned()))
         }
     }
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::chat::agent::Agent;
-use crate::chat::stored::{Call, calls, text_of};
+use crate::chat::stored::{calls, text_of};
+use crate::message::ToolCall;
 use crate::runs::{CallStarted, Called, Event, EventKind, RunEnded, Write};
 
 /// Error of a step that was cancelled.
@@ -80,7 +81,7 @@ pub struct Step {
 }
 
 impl Step {
-    fn begun(event: &Event, id: String, tool: &str, requested: Option<Call>) -> Self {
+    fn begun(event: &Event, id: String, tool: &str, requested: Option<ToolCall>) -> Self {
         let (call_id, input) = requested.map(|call| (call.id, call.arguments)).unzip();
         Self {
             id,
@@ -134,7 +135,7 @@ impl Agent {
                     folding.begin(event, call);
                 }
                 EventKind::Called(called) if self.ends_step(called) => folding.end(event, called),
-                EventKind::RunEnded(ended) => folding.cut(event, ended),
+                EventKind::RunEnded(ended) => folding.end_unfinished(event, ended),
                 _ => {}
             }
         }
@@ -148,7 +149,7 @@ struct Folding {
     /// Indices of the steps that a tool executes, by their ids.
     places: BTreeMap<String, usize>,
     /// Calls that the model requested last and that have no step yet.
-    requested: Vec<Call>,
+    requested: Vec<ToolCall>,
 }
 
 impl Folding {
@@ -163,8 +164,8 @@ impl Folding {
     fn add(&mut self, event: &Event, id: String, reference: &str) -> usize {
         let tool = bare(reference);
         // A conversation has the reference of a tool whose bare name is ambiguous.
-        let is_named = |call: &Call| call.name == reference || call.name == tool;
-        let is_requested = |call: &Call| is_named(call) && !call.arguments.is_string();
+        let is_named = |call: &ToolCall| call.name == reference || call.name == tool;
+        let is_requested = |call: &ToolCall| is_named(call) && !call.arguments.is_string();
         let requested = self.requested.iter().position(is_requested);
         let requested = requested.map(|place| self.requested.remove(place));
         let place = self.steps.len();
@@ -175,7 +176,7 @@ impl Folding {
 
     /// Adds the call of a message with a result, if no tool has executed the call.
     fn refuse(&mut self, event: &Event, message: &Value) {
-        let is_result = |call: &Call| message["tool_call_id"] == call.id.as_str();
+        let is_result = |call: &ToolCall| message["tool_call_id"] == call.id.as_str();
         let place = self.requested.iter().position(is_result);
         let Some(place) = place.filter(|_| message["role"] == "tool") else { return };
         let call = self.requested.remove(place);
@@ -208,7 +209,7 @@ impl Folding {
     }
 
     /// Ends the steps that have no result when their run ends.
-    fn cut(&mut self, event: &Event, ended: &RunEnded) {
+    fn end_unfinished(&mut self, event: &Event, ended: &RunEnded) {
         for step in self.steps.iter_mut().filter(|step| step.status == StepStatus::Running) {
             if ended.status == "cancelled" {
                 step.end(event, StepStatus::Cancelled);

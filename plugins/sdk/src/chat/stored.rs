@@ -1,8 +1,10 @@
 //! Messages of a conversation as they are in the state.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
+
+use crate::json::Extra;
+use crate::message::ToolCall;
 
 /// A message in the state.
 #[derive(Debug, Deserialize)]
@@ -13,7 +15,7 @@ pub(super) struct Stored {
     #[serde(default)]
     content: Value,
     #[serde(default)]
-    pub(super) tool_calls: Vec<Call>,
+    pub(super) tool_calls: Vec<ToolCall>,
     #[serde(default)]
     pub(super) tool_call_id: String,
     #[serde(default)]
@@ -22,15 +24,6 @@ pub(super) struct Stored {
     pub(super) status: String,
     #[serde(default)]
     structured: Value,
-}
-
-/// A tool call that a model requested.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(super) struct Call {
-    pub(super) id: String,
-    pub(super) name: String,
-    #[serde(default)]
-    pub(super) arguments: Value,
 }
 
 impl Stored {
@@ -75,10 +68,11 @@ pub(super) fn text_of(content: &Value) -> String {
 }
 
 /// Returns the tool calls that a message requests. Missing fields are empty.
-pub(super) fn calls(message: &Value) -> impl Iterator<Item = Call> {
+pub(super) fn calls(message: &Value) -> impl Iterator<Item = ToolCall> {
     message["tool_calls"].as_array().into_iter().flatten().map(|call| {
         let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
-        Call { id: text("id"), name: text("name"), arguments: call["arguments"].clone() }
+        let arguments = call["arguments"].clone();
+        ToolCall { id: text("id"), name: text("name"), arguments, extra: Extra::new() }
     })
 }
 

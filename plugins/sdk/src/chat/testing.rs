@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use crate::chat::agent::Agent;
 use crate::runs::Event;
 
-pub(super) const AGENT: Agent =
-    Agent { model_node: "agent", tool_node: "tools", channel: "messages" };
+pub(super) const AGENT: Agent = Agent::DEFAULT;
 
 /// Reads the events of the run `r`, one second apart.
 pub(super) fn run(events: &[Value]) -> Vec<Event> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Chat, Texts};
+use super::{Agent, Chat, Texts};
 use crate::failure::{Failure, code};
 use crate::runs::{EndedRun, Interrupt, Outcome, RunRef, Thread};
 use crate::testing::FakeHost;
@@ -49,6 +49,10 @@ fn ended(run: &RunRef, outcome: Outcome) -> EndedRun {
 
 fn post(body: &Value) -> Request {
     Request::new("POST", "/api/chat").with_body(body.to_string())
+}
+
+fn get() -> Request {
+    Request::new("GET", "/api/threads/t/stream")
 }
 
 /// Returns status and text of a refusal.
@@ -131,9 +135,13 @@ fn asking(id: &str, graph: &str, status: &str) -> Thread {
     thread
 }
 
-/// A host with conversations that have a question. Only that of `waiting` waits for an answer.
+/// A host with conversations that have a question. `waiting` and `replied` wait for an answer; the
+/// last message of `replied` is a reply.
 fn host_with_questions() -> FakeHost {
+    let mut replied = asking("replied", "notes", "interrupted");
+    replied.state = json!({"messages": [hi(), hello()]});
     [
+        replied,
         asking("waiting", "notes", "interrupted"),
         asking("foreign", "other", "interrupted"),
         asking("failed", "notes", "error"),
@@ -154,7 +162,9 @@ fn thread_of_another_graph_is_not_found_by_a_start() {
 
 #[test]
 fn messages_and_retries_wait_for_answers() {
-    for (thread, is_waiting) in [("waiting", true), ("failed", false), ("cancelled", false)] {
+    for (thread, is_waiting) in
+        [("waiting", true), ("replied", true), ("failed", false), ("cancelled", false)]
+    {
         for mut body in [json!({"message": "hi"}), json!({"retry": true})] {
             body["threadId"] = json!(thread);
             let host = host_with_questions();
@@ -164,6 +174,19 @@ fn messages_and_retries_wait_for_answers() {
                 assert_eq!(refused(sent), (Some(409), TEXTS.waiting.to_owned()), "{body}");
             }
         }
+    }
+}
+
+#[test]
+fn question_of_a_run_that_ends_meanwhile_is_not_given_up() {
+    for body in [json!({"message": "hi"}), json!({"threadId": "failed", "retry": true})] {
+        let host = host().starts(|start| {
+            assert_eq!(start.extra["reject_if_interrupted"], true);
+            let reason = json!({"reason": "interrupted"});
+            Err(Failure::conflict("an answer is missing").with_details(reason))
+        });
+        let refusal = refused(host.run(|| CHAT.send(&post(&body))));
+        assert_eq!(refusal, (Some(409), TEXTS.waiting.to_owned()), "{body}");
     }
 }
 
@@ -294,7 +317,8 @@ fn stream_has_the_requested_format() {
     }
     let (response, started) = stream(CHAT, Some("morse"));
     assert_eq!((refused(response), started), ((Some(400), TEXTS.format.to_owned()), 0));
-    let chat = CHAT.agent("writer").cancel_on_disconnect(5_000);
+    let chat =
+        CHAT.agent(Agent { model_node: "writer", ..Agent::DEFAULT }).cancel_on_disconnect(5_000);
     let hand_off = handed_off(stream(chat, None).0.unwrap());
     assert_eq!(
         json!(hand_off.extra),
@@ -311,17 +335,28 @@ fn conversations_are_shown_without_messages_of_the_active_run() {
         assert_eq!((&shown["threadId"], &shown["status"]), (&json!(id), &json!(status)));
         assert_eq!(shown["messages"].as_array().unwrap().len(), count, "{shown}");
     }
-    let shown = json!(host().run(|| CHAT.channel("other").show("done")).unwrap());
+    let chat = CHAT.agent(Agent { channel: "other", ..Agent::DEFAULT });
+    let shown = json!(host().run(|| chat.show("done")).unwrap());
     assert_eq!(shown["messages"], json!([]));
 }
 
 #[test]
 fn stream_of_the_active_run_is_joined() {
-    let hand_off = handed_off(host().run(|| CHAT.join("running")).unwrap());
-    assert_eq!((hand_off.run_id.as_deref(), hand_off.after), (Some("run-7"), None));
-    assert_eq!(hand_off.format, StreamFormat::AiSdk);
-    assert_eq!(json!(hand_off.extra), json!({"nodes": ["agent"]}));
-    assert_eq!(host().run(|| CHAT.join("done")).unwrap(), Response::empty(204));
+    for (format, expected) in [
+        (None, StreamFormat::AiSdk),
+        (Some("ai-sdk"), StreamFormat::AiSdk),
+        (Some("sse"), StreamFormat::Sse),
+    ] {
+        let request = format.into_iter().fold(get(), |it, format| it.with_query("format", format));
+        let hand_off = handed_off(host().run(|| CHAT.join("running", &request)).unwrap());
+        assert_eq!((hand_off.run_id.as_deref(), hand_off.after), (Some("run-7"), None));
+        assert_eq!(hand_off.format, expected, "{format:?}");
+        assert_eq!(json!(hand_off.extra), json!({"nodes": ["agent"]}));
+    }
+    assert_eq!(host().run(|| CHAT.join("done", &get())).unwrap(), Response::empty(204));
+    let unknown = get().with_query("format", "morse");
+    let refusal = refused(host().run(|| CHAT.join("running", &unknown)));
+    assert_eq!(refusal, (Some(400), TEXTS.format.to_owned()));
 }
 
 #[test]
@@ -434,7 +469,7 @@ fn threads_of_other_graphs_are_not_found() {
             assert_eq!(refused(CHAT.rename(id, &title(&json!({"title": "Tea"})))), missing, "{id}");
             assert_eq!(refused(CHAT.delete(id)), missing, "{id}");
             assert_eq!(refused(CHAT.show(id)), missing, "{id}");
-            assert_eq!(refused(CHAT.join(id)), missing, "{id}");
+            assert_eq!(refused(CHAT.join(id, &get())), missing, "{id}");
             assert_eq!(refused(CHAT.cancel(id)), missing, "{id}");
         });
     }

@@ -6,8 +6,10 @@
 
 mod client;
 mod message;
+mod part;
 mod read;
 
 pub use self::client::{CallIds, Part, ToolPart, to_stored};
 pub use self::message::{Role, UiMessage};
+pub(super) use self::part::{CallState, UiPart};
 pub use self::read::{Limits, read};

@@ -20,8 +20,8 @@ pub struct RouteInfo {
 impl RouteInfo {
     /// Returns the number of candidates, at least 1.
     pub fn candidates(&self) -> u32 {
-        let told = self.extra.get("candidates").and_then(serde_json::Value::as_u64);
-        told.map_or(1 + u32::from(self.has_fallback), |told| told as u32)
+        let count = self.extra.get("candidates").and_then(serde_json::Value::as_u64);
+        count.map_or(1 + u32::from(self.has_fallback), |count| count as u32)
     }
 }
 

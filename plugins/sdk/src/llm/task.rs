@@ -1,4 +1,4 @@
-//! Model tasks: requests whose completions have to pass the checks of the plugin.
+//! Structured tasks: requests whose completions have to pass the checks of the plugin.
 
 mod attempt;
 
@@ -225,8 +225,8 @@ impl Task {
 /// Returns the first reasons, each on one line and of limited length.
 fn bounded(reasons: &[String]) -> Vec<String> {
     let one_line = |reason: &String| reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = |reason: String| head(&reason, REASON_CHARS).to_owned();
-    reasons.iter().take(REASONS).map(one_line).map(cut).collect()
+    let shorten = |reason: String| head(&reason, REASON_CHARS).to_owned();
+    reasons.iter().take(REASONS).map(one_line).map(shorten).collect()
 }
 
 /// Returns the text of a completion that is complete and not empty.

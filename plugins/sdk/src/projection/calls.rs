@@ -282,10 +282,10 @@ mod tests {
             run_ended(),
         ];
         let (whole, _) = read(&events(1, &log));
-        for cut in 0..log.len() {
-            let (first, last) = read(&events(1, &log[..cut]));
+        for end in 0..log.len() {
+            let (first, last) = read(&events(1, &log[..end]));
             let (second, _) = read(&events(last + 1, &log[last as usize..]));
-            assert_eq!([first, second].concat(), whole, "cut at {cut}");
+            assert_eq!([first, second].concat(), whole, "divided at {end}");
         }
     }
 }

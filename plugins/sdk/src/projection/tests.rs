@@ -209,6 +209,16 @@ fn a_thread_without_new_events_changes_nothing() {
     assert!(host.statements().is_empty());
 }
 
+/// The events before the deleted run have been applied.
+#[test]
+fn a_thread_whose_newest_run_was_deleted_changes_nothing() {
+    let host = host(&[ended(), ended()], 7);
+    let mut row = Row { cursor: 7, after: 7, ..Row::default() };
+    host.run(|| ROWS.follow(&mut row)).unwrap();
+    assert_eq!((row.cursor, row.reloads), (7, 0));
+    assert!(host.statements().is_empty());
+}
+
 #[test]
 fn a_row_that_is_gone_is_read_once() {
     let host = FakeHost::new().event("t", event(1, &ended())).sql(|_| Ok(SqlAnswer::default()));

@@ -6,6 +6,9 @@ use crate::failure::Failure;
 use crate::json::Extra;
 use crate::runs::{self, EndedRun, RunRef};
 
+/// Key of `extra` for [`Start::reject_if_interrupted`].
+pub(crate) const REJECT_IF_INTERRUPTED: &str = "reject_if_interrupted";
+
 /// A request to start a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
@@ -64,6 +67,28 @@ impl Start {
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());
         self
+    }
+
+    /// Rejects the start if the thread is interrupted and has pending interrupts: the start fails
+    /// with `conflict`, and `reason` of its details is `interrupted`. Without this, the run gives
+    /// the interrupts up. The host checks the thread while no other run can start, so an interrupt
+    /// that is raised just before the start is not lost.
+    ///
+    /// ```
+    /// use wattle_plugin::prelude::*;
+    /// use wattle_plugin::runs::{Interrupt, Thread};
+    /// use wattle_plugin::testing::FakeHost;
+    ///
+    /// let mut thread = Thread::new("thread-1", "orders", "interrupted", json!({}));
+    /// thread.interrupts.push(Interrupt::new("q-1", "review", json!({"rows": 2})));
+    /// let host = FakeHost::new().thread(thread);
+    /// let start = runs::Start::graph("orders").thread_id("thread-1");
+    /// let rejected = host.run(|| start.clone().reject_if_interrupted().start());
+    /// assert_eq!(rejected.map_err(|failure| failure.code), Err(code::CONFLICT.to_owned()));
+    /// assert!(host.run(|| start.start()).is_ok());
+    /// ```
+    pub fn reject_if_interrupted(self) -> Self {
+        self.with_extra(REJECT_IF_INTERRUPTED, true)
     }
 
     /// Starts the run. Returns without waiting for its end.

@@ -1,11 +1,13 @@
 //! Results of statements: rows and their columns.
 
 mod newest;
+mod page;
 mod read;
 
 use serde_json::Map;
 
 pub use self::newest::Newest;
+pub use self::page::Page;
 pub use self::read::json;
 use crate::failure::{Failure, code};
 use crate::sql::{FromValue, Value};
@@ -83,19 +85,15 @@ impl Rows {
     /// use wattle_plugin::sql::Rows;
     ///
     /// assert!(Rows::default().whole().is_ok());
-    /// let cut = Rows { truncated: true, ..Rows::default() };
-    /// assert_eq!(cut.whole().unwrap_err().code, "limit");
+    /// let truncated = Rows { truncated: true, ..Rows::default() };
+    /// assert_eq!(truncated.whole().unwrap_err().code, "limit");
     /// ```
     ///
     /// # Errors
     ///
     /// `limit` if the result is truncated.
     pub fn whole(self) -> Result<Self, Failure> {
-        if self.truncated {
-            let message = "the result exceeds the limit on rows or size; query fewer rows";
-            return Err(Failure::new(code::LIMIT, message));
-        }
-        Ok(self)
+        if self.truncated { Err(too_large()) } else { Ok(self) }
     }
 
     /// Iterates over the rows.
@@ -120,6 +118,12 @@ impl Rows {
     pub fn to_json(&self) -> Vec<serde_json::Value> {
         self.iter().map(Row::to_json).collect()
     }
+}
+
+/// Returns the failure for a truncated result.
+fn too_large() -> Failure {
+    let message = "the result exceeds the limit on rows or size; query fewer rows";
+    Failure::new(code::LIMIT, message)
 }
 
 impl<'a> IntoIterator for &'a Rows {

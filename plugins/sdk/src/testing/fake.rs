@@ -8,11 +8,12 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::interrupt::Question;
 use crate::json::empty_object_schema;
-use crate::runs::{EndedRun, Resume, RunRef, Start, Thread};
+use crate::runs::{EndedRun, Outcome, Resume, RunRef, Start, Thread};
 use crate::testing::record::{Logged, SqlAnswer, Statement};
 use crate::testing::state::{Pictures, Shared, enter};
 use crate::tool::{ToolInfo, ToolOutput};
 use crate::tools::Call;
+use crate::web::{Request, Response};
 use crate::{http, llm};
 
 /// A fake host that implements all imports with a script. The fake host of [`FakeHost::run`] is
@@ -35,6 +36,38 @@ impl FakeHost {
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _entered = enter(Rc::clone(&self.state));
         work()
+    }
+
+    /// Calls a handler, and returns the status and the JSON body of its response.
+    ///
+    /// ```
+    /// use wattle_plugin::prelude::*;
+    /// use wattle_plugin::testing::FakeHost;
+    ///
+    /// /// Reports whether the plugin is ready.
+    /// #[handler(GET, "/health")]
+    /// fn health(_request: &Request) -> Result<Response, Failure> {
+    ///     Response::json(200, &json!({"ready": true}))
+    /// }
+    ///
+    /// let response = FakeHost::new().respond(health, &Request::new("GET", "/health"));
+    /// assert_eq!(response, (200, json!({"ready": true})));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the handler fails, or if its response has no JSON body.
+    #[track_caller]
+    pub fn respond(
+        &self,
+        handler: impl FnOnce(&Request) -> Result<Response, Failure>,
+        request: &Request,
+    ) -> (u16, Value) {
+        let response = self.run(|| handler(request));
+        match response.and_then(|response| Ok((response.status, response.json_body()?))) {
+            Ok(parts) => parts,
+            Err(failure) => panic!("the handler returned no JSON response: {failure}"),
+        }
     }
 
     /// Sets the script of model calls, including streamed ones.
@@ -142,6 +175,30 @@ impl FakeHost {
         let script = move |run: &RunRef| Ok(script(run));
         self.state.borrow_mut().run_ends = Some(Rc::new(RefCell::new(script)));
         self
+    }
+
+    /// Sets the outcome of all runs, and the state of their threads.
+    ///
+    /// ```
+    /// use wattle_plugin::prelude::*;
+    /// use wattle_plugin::runs::Outcome;
+    /// use wattle_plugin::testing::FakeHost;
+    ///
+    /// let host = FakeHost::new().outcome(Outcome::Completed, json!({"total": 3}));
+    /// let ended = host.run(|| {
+    ///     let run = runs::Start::graph("order").start()?;
+    ///     runs::wait(&run)
+    /// })?;
+    /// assert_eq!((ended.outcome, ended.state), (Outcome::Completed, json!({"total": 3})));
+    /// # Ok::<_, Failure>(())
+    /// ```
+    pub fn outcome(self, outcome: Outcome, state: impl Into<Value>) -> Self {
+        let state = state.into();
+        self.run_ends(move |run| EndedRun {
+            run: run.clone(),
+            outcome: outcome.clone(),
+            state: state.clone(),
+        })
     }
 
     /// Sets the script of run starts, which can reject a start. Without a script, every start

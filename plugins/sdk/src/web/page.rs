@@ -3,9 +3,13 @@
 use crate::failure::Failure;
 use crate::web::request::Request;
 
-/// A page of a list, from the query parameters `limit` and `offset`.
+/// Budget for the items of a list in a response, in bytes of JSON. The whole response has at most 4
+/// MiB, unless the operator grants more.
+pub const PAGE_BYTES: usize = 15 << 18;
+
+/// The page of a list that a request asks for, by the query parameters `limit` and `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct PageQuery {
     /// Maximum number of items.
     pub limit: u32,
     /// Number of items before the page.
@@ -13,32 +17,33 @@ pub struct Page {
 }
 
 impl Request {
-    /// Returns the page of a list: at least one and at most `most` items, by default `default`.
+    /// Returns the page of a list that the request asks for: at least one and at most `most` items,
+    /// by default `default`.
     ///
     /// ```
-    /// use wattle_plugin::web::{Page, Request};
+    /// use wattle_plugin::web::{PageQuery, Request};
     ///
     /// let request = Request::new("GET", "/api/items").with_query("limit", "500");
-    /// assert_eq!(request.page(50, 200)?, Page { limit: 200, offset: 0 });
+    /// assert_eq!(request.page(50, 200)?, PageQuery { limit: 200, offset: 0 });
     /// # Ok::<_, wattle_plugin::Failure>(())
     /// ```
     ///
     /// # Errors
     ///
     /// `invalid` with status 400 if `limit` or `offset` is not a whole number.
-    pub fn page(&self, default: u32, most: u32) -> Result<Page, Failure> {
+    pub fn page(&self, default: u32, most: u32) -> Result<PageQuery, Failure> {
         let limit = self.number("limit")?.unwrap_or(default).clamp(1, most.max(1));
-        Ok(Page { limit, offset: self.number("offset")?.unwrap_or(0) })
+        Ok(PageQuery { limit, offset: self.number("offset")?.unwrap_or(0) })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Page;
+    use super::PageQuery;
     use crate::failure::Failure;
     use crate::web::request::Request;
 
-    fn page(limit: Option<&str>, offset: Option<&str>) -> Result<Page, Failure> {
+    fn page(limit: Option<&str>, offset: Option<&str>) -> Result<PageQuery, Failure> {
         let mut request = Request::new("GET", "/");
         for (name, text) in [("limit", limit), ("offset", offset)] {
             request = text.into_iter().fold(request, |it, text| it.with_query(name, text));
@@ -54,7 +59,7 @@ mod tests {
             ((Some("0"), None), 1, 0),
             ((Some("201"), None), 200, 0),
         ] {
-            assert_eq!(page(query.0, query.1), Ok(Page { limit, offset }), "{query:?}");
+            assert_eq!(page(query.0, query.1), Ok(PageQuery { limit, offset }), "{query:?}");
         }
     }
 

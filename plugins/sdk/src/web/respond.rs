@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    fn told<E: ErrorForm>(host: &FakeHost, failure: &Failure) -> Option<(u16, Value)> {
+    fn response_of<E: ErrorForm>(host: &FakeHost, failure: &Failure) -> Option<(u16, Value)> {
         let request = Request::new("GET", "/p");
         let answered = host.run(|| respond::<E>(&request, || Err(failure.clone())));
         answered.ok().map(|response| (response.status, response.json_body().unwrap()))
@@ -164,12 +164,12 @@ mod tests {
         let gone = refuse(410, "too late");
         let defect = Failure::internal("down");
         let document = json!({"error": "too late"});
-        assert_eq!(told::<ErrorDocument>(&host, &gone), Some((410, document)));
-        assert_eq!(told::<ErrorDocument>(&host, &defect), None, "the host reports it");
+        assert_eq!(response_of::<ErrorDocument>(&host, &gone), Some((410, document)));
+        assert_eq!(response_of::<ErrorDocument>(&host, &defect), None, "the host reports it");
         let envelope = |code: u16| Some((code, json!({"path": "/p", "code": code})));
-        assert_eq!(told::<Envelope>(&host, &gone), envelope(410));
+        assert_eq!(response_of::<Envelope>(&host, &gone), envelope(410));
         assert!(host.logged().is_empty());
-        assert_eq!(told::<Envelope>(&host, &defect), envelope(500));
+        assert_eq!(response_of::<Envelope>(&host, &defect), envelope(500));
         assert_eq!(host.logged()[0].message, "a request failed: down");
     }
 

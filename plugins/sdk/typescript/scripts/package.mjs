@@ -10,8 +10,8 @@ const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 const TSC = join(ROOT, "plugins/node_modules/.bin/tsc");
 
-/** Declarations that are no modules, which the compiler does not copy. */
-const DECLARATIONS = ["globals.d.ts", "wire/contract.d.ts"];
+/** Files and folders of declarations that are no modules, which the compiler does not copy. */
+const DECLARATIONS = ["globals.d.ts", "wire/contract"];
 
 /** Files and folders that are published as they are. */
 const COPIED = ["README.md", "bin", "build"];
@@ -24,7 +24,7 @@ export function writePackage(folder) {
   if (error) throw error;
   if (status !== 0) throw new Error("tsc found errors");
   for (const file of DECLARATIONS) {
-    cpSync(join(PACKAGE, "src", file), join(folder, "lib", file));
+    cpSync(join(PACKAGE, "src", file), join(folder, "lib", file), { recursive: true });
   }
   for (const file of COPIED) cpSync(join(PACKAGE, file), join(folder, file), { recursive: true });
   cpSync(join(ROOT, "LICENSE"), join(folder, "LICENSE"));

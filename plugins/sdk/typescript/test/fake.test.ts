@@ -343,6 +343,23 @@ describe("runs", () => {
     expect(host.started()).toEqual([]);
   });
 
+  test("a start can reject a thread that waits for answers", () => {
+    const question = new runs.Interrupt("q", "n", {});
+    const host = new FakeHost()
+      .thread({ threadId: "a", graph: "g", status: "interrupted", interrupts: [question] })
+      .thread({ threadId: "b", graph: "g", status: "interrupted" });
+    const start = (threadId: string, rejectIfInterrupted: boolean) =>
+      host.run(() => runs.start({ graph: "g", threadId, rejectIfInterrupted }));
+    const rejected = thrown(() => start("a", true));
+    expect(rejected).toMatchObject({ code: "conflict", details: { reason: "interrupted" } });
+    start("b", true);
+    start("a", false);
+    expect(host.started().map(({ threadId, extra }) => [threadId, extra])).toEqual([
+      ["b", { reject_if_interrupted: true }],
+      ["a", {}],
+    ]);
+  });
+
   test("threads are listed in pages, and an updated one comes first", () => {
     const tea = { title: "Tea", of: { id: 7, new: true }, cups: [{ a: 1, b: 2 }] };
     const host = new FakeHost()

@@ -62,6 +62,9 @@ __all__ = [
 PAGE_EVENTS = 256
 """Maximum number of events that one call of `events` returns."""
 
+REJECT_IF_INTERRUPTED = "reject_if_interrupted"
+"""Key of `extra` for `Start.reject_if_interrupted`."""
+
 T = TypeVar("T")
 
 
@@ -91,6 +94,10 @@ class Start:
     """Metadata of the thread."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Extension fields."""
+    reject_if_interrupted: bool = False
+    """Rejects the start if the thread is interrupted and has pending interrupts: the start fails
+    with `conflict`, and `reason` of its details is `interrupted`. By default, the run gives the
+    interrupts up. The host checks the thread while no other run can start."""
 
     def start(self) -> RunRef:
         """Starts the run. Returns without waiting for its end."""
@@ -348,7 +355,20 @@ def _channel(state: dict[str, Any], name: str, of: Any) -> Any:
 
 
 def start(request: Start) -> RunRef:
-    """Starts a run. Returns without waiting for its end."""
+    """Starts a run. Returns without waiting for its end.
+
+    Raises `conflict` if the thread belongs to another graph or, with `Start.reject_if_interrupted`,
+    has pending interrupts, `busy` if a run of the thread is active.
+
+    >>> from wattle.testing import FakeHost
+    >>> waiting = Thread("a", "notes", "interrupted", interrupts=[Interrupt("q", "review", {})])
+    >>> with FakeHost().thread(waiting) as host:
+    ...     try:
+    ...         start(Start("notes", thread_id="a", reject_if_interrupted=True))
+    ...     except Failure as failure:
+    ...         print(failure.code, failure.details, host.started)
+    conflict {'reason': 'interrupted'} []
+    """
     return cast(RunRef, _host.interface("runs").start(request))
 
 

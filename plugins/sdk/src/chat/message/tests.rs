@@ -11,9 +11,9 @@ use crate::chat::testing::{
 fn check(events: &[Value], expected: Value) {
     let events = run(events);
     let length = |output: &Value| json!(output.to_string().len());
-    let said = AGENT.message(&events, &AGENT.steps(&events), length);
-    assert!(said.iter().all(|said| said.id == "msg_r" && said.role.name() == "assistant"));
-    assert_eq!(json!(said.map(|said| said.parts)), expected);
+    let message = AGENT.message(&events, &AGENT.steps(&events), length);
+    assert!(message.iter().all(|it| it.id == "msg_r" && it.role.name() == "assistant"));
+    assert_eq!(json!(message.map(|message| message.parts)), expected);
 }
 
 fn begin() -> Value {
@@ -121,8 +121,8 @@ fn results_in_the_conversation_replace_missing_steps() {
         requested(0, &[("a", "fly", json!({}))]),
         results(0, &[("a", "no tool `fly`")]),
     ]);
-    let said = AGENT.message(&events, &[], Value::clone).unwrap();
-    assert_eq!(said.parts[2]["errorText"], "no tool `fly`");
+    let message = AGENT.message(&events, &[], Value::clone).unwrap();
+    assert_eq!(message.parts[2]["errorText"], "no tool `fly`");
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn repeated_output_appears_once() {
 
 #[test]
 fn unreadable_call_is_shown_before_the_repeated_one() {
-    let cut = json!("{\"n\": ");
-    let call = json!({"id": "a", "name": "search", "arguments": cut});
+    let unreadable = json!("{\"n\": ");
+    let call = json!({"id": "a", "name": "search", "arguments": unreadable});
     let mut first = completed(0, json!({"Ok": {"parts": [{"text": "One."}, {"tool_call": call}]}}));
     first["call"] = json!(0);
     let tool = json!({"type": "tool-search", "toolCallId": "b", "state": "output-available",
@@ -161,7 +161,7 @@ fn unreadable_call_is_shown_before_the_repeated_one() {
         json!([
             begin(),
             text("One."),
-            failed("search", "a", cut, "the arguments of the call are not valid JSON"),
+            failed("search", "a", unreadable, "the arguments of the call are not valid JSON"),
             begin(),
             thought(),
             text("Two."),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 /// Prefix of the type of a tool's part, before the name of the tool.
-const TOOL: &str = "tool-";
+pub(super) const TOOL: &str = "tool-";
 
 /// A part of a message of the AI SDK, with the fields that a conversation needs.
 ///

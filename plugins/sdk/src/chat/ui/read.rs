@@ -78,7 +78,10 @@ fn all(
     let messages =
         messages.as_array().ok_or_else(|| "`messages` must be a list of messages".to_owned())?;
     if messages.len() > limits.messages {
-        return Err(format!("a session has at most {} messages; begin a new one", limits.messages));
+        return Err(format!(
+            "a conversation has at most {} messages; begin a new one",
+            limits.messages
+        ));
     }
     let read = messages
         .iter()
@@ -247,7 +250,7 @@ mod tests {
             ),
             (
                 json!(["a", "b", "c", "d"].map(|id| user(id, "x"))),
-                "a session has at most 3 messages; begin a new one",
+                "a conversation has at most 3 messages; begin a new one",
             ),
         ] {
             let failure = sent(&messages).unwrap_err();

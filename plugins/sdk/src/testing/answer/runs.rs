@@ -3,10 +3,11 @@
 
 use std::cmp::Reverse;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::json::Extra;
+use crate::runs::request::REJECT_IF_INTERRUPTED;
 use crate::runs::{
     EndedRun, PAGE_EVENTS, Resume, RunRef, Start, Thread, ThreadPage, ThreadSearch, ThreadSummary,
 };
@@ -22,11 +23,29 @@ pub(crate) fn start(start: Start) -> Result<RunRef, Failure> {
         script(&start)?;
     }
     with(|state| {
+        if start.extra.get(REJECT_IF_INTERRUPTED) == Some(&Value::Bool(true)) {
+            let thread = start.thread_id.as_ref().and_then(|id| state.threads.get(id));
+            reject_if_interrupted(&start.graph, thread)?;
+        }
         let number = state.notes.started.len() + state.notes.resumed.len() + 1;
         let thread_id = start.thread_id.clone().unwrap_or_else(|| format!("thread-{number}"));
         state.notes.started.push(start);
-        RunRef { thread_id, run_id: format!("run-{number}") }
-    })
+        Ok(RunRef { thread_id, run_id: format!("run-{number}") })
+    })?
+}
+
+fn reject_if_interrupted(graph: &str, thread: Option<&Thread>) -> Result<(), Failure> {
+    let is_waiting = |thread: &&Thread| {
+        thread.graph == graph && thread.is_interrupted() && !thread.interrupts.is_empty()
+    };
+    match thread.filter(is_waiting) {
+        Some(thread) => {
+            let text =
+                format!("thread `{}` is interrupted and waits for answers", thread.thread_id);
+            Err(Failure::conflict(text).with_details(json!({"reason": "interrupted"})))
+        }
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn resume(resume: Resume) -> Result<RunRef, Failure> {

@@ -4,6 +4,9 @@ import * as host from "#host/runs";
 import { type Extra, type Json, toValue } from "../json.ts";
 import type { EndedRun, Thread } from "./result.ts";
 
+/** Key of `extra` for {@link StartOptions.rejectIfInterrupted}. */
+export const REJECT_IF_INTERRUPTED = "reject_if_interrupted";
+
 /** A reference to a run. */
 export interface RunRef {
   /** Id of the thread. */
@@ -24,6 +27,12 @@ export interface StartOptions {
   context?: unknown;
   /** Metadata of the thread. */
   metadata?: unknown;
+  /**
+   * Rejects the start if the thread is interrupted and has pending interrupts: the start fails with
+   * `conflict`, and `reason` of its details is `interrupted`. By default, the run gives the
+   * interrupts up. The host checks the thread while no other run can start.
+   */
+  rejectIfInterrupted?: boolean | undefined;
   /** Extension fields. */
   extra?: Extra;
 }
@@ -99,6 +108,7 @@ export interface Resume {
  */
 export function start(request: StartOptions): RunRef {
   const { graph, input = {}, threadId, context, metadata, extra = {} } = request;
+  const rejects = request.rejectIfInterrupted === true;
   const optional = (what: string, value: unknown) => {
     return value === undefined ? undefined : toValue(what, value);
   };
@@ -108,7 +118,7 @@ export function start(request: StartOptions): RunRef {
     threadId,
     context: optional("the run's context", context),
     metadata: optional("the metadata of the thread", metadata),
-    extra,
+    extra: rejects ? { ...extra, [REJECT_IF_INTERRUPTED]: true } : extra,
   });
 }
 

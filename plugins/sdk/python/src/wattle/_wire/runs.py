@@ -9,6 +9,7 @@ from wit_world.imports import runs as raw
 from wattle import _json
 from wattle._wire._convert import call, extra, failure, kind, raw_extra, text, value, variant
 from wattle.runs import (
+    REJECT_IF_INTERRUPTED,
     EndedRun,
     Interrupt,
     Outcome,
@@ -24,6 +25,9 @@ from wattle.runs import (
 
 def start(request: Start) -> RunRef:
     """Starts a run."""
+    fields = request.extra
+    if request.reject_if_interrupted:
+        fields = {**fields, REJECT_IF_INTERRUPTED: True}
     return _run(
         call(
             raw.start,
@@ -33,7 +37,7 @@ def start(request: Start) -> RunRef:
                 request.thread_id,
                 text("the run context", request.context),
                 text("the metadata", request.metadata),
-                raw_extra(request.extra),
+                raw_extra(fields),
             ),
         )
     )

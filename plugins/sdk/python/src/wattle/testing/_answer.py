@@ -18,7 +18,7 @@ from wattle.blob import BlobRef, Info
 from wattle.clock import Civil, Zoned
 from wattle.failure import Failure
 from wattle.message import Reasoning, ToolCall
-from wattle.runs import PAGE_EVENTS, RunRef
+from wattle.runs import PAGE_EVENTS, REJECT_IF_INTERRUPTED, RunRef
 from wattle.sql import Executed, Rows
 from wattle.testing import _threads
 from wattle.testing._memory import MEMORY
@@ -205,6 +205,8 @@ def _run(thread_id: str | None) -> RunRef:
 def _start(request: Any) -> RunRef:
     if "starts" in current().state.scripts:
         play("starts", request)
+    if request.reject_if_interrupted or request.extra.get(REJECT_IF_INTERRUPTED) is True:
+        _threads.reject_if_interrupted(request.graph, request.thread_id)
     run = _run(request.thread_id)
     current().started.append(copy.deepcopy(request))
     return run

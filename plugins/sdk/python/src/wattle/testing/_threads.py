@@ -43,6 +43,16 @@ def update(thread_id: str, metadata: Any) -> None:
     thread.updated_ms = state.now_ms
 
 
+def reject_if_interrupted(graph: str, thread_id: str | None) -> None:
+    """Raises `conflict` if a thread of the script waits for answers."""
+    thread = None if thread_id is None else current().state.threads.get(thread_id)
+    if thread is None or thread.graph != graph or thread.status != "interrupted":
+        return
+    if thread.interrupts:
+        text = f"thread `{thread_id}` is interrupted and waits for answers"
+        raise Failure.conflict(text, details={"reason": "interrupted"})
+
+
 def _position(thread: Thread) -> Position:
     return (-thread.updated_ms, thread.thread_id)
 

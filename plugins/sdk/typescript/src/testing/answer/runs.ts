@@ -14,6 +14,7 @@ import {
   type ThreadSearch,
   type ThreadSummary,
 } from "../../runs/index.ts";
+import { REJECT_IF_INTERRUPTED } from "../../runs/request.ts";
 import { current, play } from "../state.ts";
 
 /** The place of a thread in a list. */
@@ -22,9 +23,18 @@ type Position = Pick<Thread, "updatedMs" | "threadId">;
 export function start(start: Start): RunRef {
   const { starts, notes } = current();
   starts?.(start);
+  if (start.extra[REJECT_IF_INTERRUPTED] === true) rejectIfInterrupted(start);
   notes.started.push(start);
   const number = notes.started.length + notes.resumed.length;
   return { threadId: start.threadId ?? `thread-${number}`, runId: `run-${number}` };
+}
+
+function rejectIfInterrupted({ graph, threadId = "" }: Start): void {
+  const thread = current().threads.get(threadId);
+  if (thread?.graph !== graph || thread.status !== "interrupted") return;
+  if (thread.interrupts.length === 0) return;
+  const text = `thread \`${threadId}\` is interrupted and waits for answers`;
+  throw Failure.conflict(text).withDetails({ reason: "interrupted" });
 }
 
 export function resume(resume: Resume): RunRef {
