@@ -1,13 +1,14 @@
 //! Calendar dates as `YYYY-MM-DD`, and the current date.
 
-use wattle_plugin::clock::{self, Civil};
+use wattle_plugin::clock::{Civil, ZoneSetting};
 use wattle_plugin::prelude::Failure;
 
-/// Returns the current date by the host's clock, in the time zone of the setting `time_zone`. If
-/// the setting is empty, the time zone of the host applies.
+/// Time zone that decides what today is.
+const ZONE: ZoneSetting = ZoneSetting::new("time_zone");
+
+/// Returns the current date by the host's clock.
 pub(crate) fn today() -> Result<String, Failure> {
-    let zone = clock::zone_of("time_zone", None)?;
-    Ok(clock::now_in(zone.as_deref())?.civil.date())
+    Ok(ZONE.now()?.civil.date())
 }
 
 /// Parses a date with the year first, any of the usual separators and an optional time after it.

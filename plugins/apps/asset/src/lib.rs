@@ -7,20 +7,32 @@
 //! * `node`: nodes of the graph, one per file. The prompts of a node are files of `prompts` with
 //!   its name.
 //! * `web`: HTTP endpoints of the app.
+//! * `classify`: classifies an image or a text with one call of a model.
+//! * `extract`: extracts rows with one call of a model.
 //! * `lookup`: finds the security that a name or a ticker means, in the app's table, with Massive
 //!   and with a light model. `listings` has the text of the table.
+//! * `complete`: completes rows with the securities that `lookup` found.
+//! * `missing`: finds empty required fields.
 //! * `confirm`: checks of a confirmed table before it is written.
+//! * `insert`: inserts confirmed rows in one transaction.
 //! * `currency`, `ticker`, `lot`, `date`: rules for currencies, tickers, lot sizes and dates.
 //!   `ticker/exchange` has the names of exchanges and the codes that they list.
+//! * `number`: conversion of floats without a fraction to integers.
 //! * `width`: conversion of full-width characters to ASCII.
 
+mod classify;
+mod complete;
 mod confirm;
 mod currency;
 mod date;
+mod extract;
+mod insert;
 mod listings;
 mod lookup;
 mod lot;
+mod missing;
 mod node;
+mod number;
 mod picture;
 mod state;
 #[cfg(test)]

@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wattle_plugin::clock::{self, Civil};
+use wattle_plugin::clock::{self, Civil, ZoneSetting};
 use wattle_plugin::prelude::{Failure, JsonSchema};
 
-/// Setting with the IANA name of the time zone in which days begin.
-const ZONE_SETTING: &str = "date_time_zone";
-
-/// Time zone if the setting is missing or empty.
-const DEFAULT_ZONE: &str = "Asia/Shanghai";
+/// Time zone in which days begin: that of the tool `date`.
+const ZONE: ZoneSetting = ZoneSetting::new("date_time_zone").with_default("Asia/Shanghai");
 
 /// Years that a month can have.
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
@@ -74,7 +71,7 @@ pub(crate) struct Calendar {
 impl Calendar {
     /// Creates the calendar of a month, by default of the current one.
     pub(crate) fn new(month: Option<Month>) -> Result<Self, Failure> {
-        let zone = clock::zone_of(ZONE_SETTING, Some(DEFAULT_ZONE))?;
+        let zone = ZONE.zone()?;
         let now = clock::now_in(zone.as_deref())?;
         let month = month.unwrap_or_else(|| Month::of(&now.civil));
         let last = clock::days_in_month(month.year, month.month).unwrap_or_default();

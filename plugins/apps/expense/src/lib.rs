@@ -5,7 +5,7 @@
 //!
 //! # Layout
 //!
-//! * `web`: the endpoints, one path per file, and the texts of the conversation.
+//! * `web`: the texts of the conversation, and the app's own endpoints, one path per file.
 //! * `book`: the bookings of a month, with sums.
 
 mod book;
@@ -13,12 +13,18 @@ mod book;
 mod prompt;
 mod web;
 
+use crate::web::CHAT;
+
+wattle_plugin::chat_endpoints!(CHAT, "/api");
+
 wattle_plugin::export! {
     handlers: [
         web::bookings::bookings,
+        // In place of `send`: it has a text for each kind of failed run.
         web::chat::chat,
-        web::stream::stream,
-        web::thread::resume,
-        web::thread::thread,
+        // `chat_endpoints!` declares them.
+        stream,
+        show,
+        join,
     ],
 }

@@ -2,8 +2,6 @@
 
 pub(crate) mod bookings;
 pub(crate) mod chat;
-pub(crate) mod stream;
-pub(crate) mod thread;
 
 use wattle_plugin::chat::{Chat, Texts};
 
@@ -12,7 +10,7 @@ use wattle_plugin::chat::{Chat, Texts};
 const MESSAGE_CHARS: usize = 4_000;
 
 /// The conversations of the graph in `graph.toml`.
-const CHAT: Chat = Chat::graph("expense").message_chars(MESSAGE_CHARS).texts(&TEXTS);
+pub(crate) const CHAT: Chat = Chat::graph("expense").message_chars(MESSAGE_CHARS).texts(&TEXTS);
 
 const TEXTS: Texts = Texts {
     malformed: "请求格式不正确",
@@ -35,7 +33,8 @@ mod tests {
     use wattle_plugin::prelude::{Failure, Request, Response, json};
     use wattle_plugin::testing::FakeHost;
 
-    use super::{chat, stream, thread};
+    use super::chat::chat;
+    use crate::{join, show, stream};
 
     #[test]
     fn openapi_document_describes_the_endpoints() {
@@ -47,16 +46,15 @@ mod tests {
     fn refusals_have_a_text_for_users() {
         type Handler = fn(&Request) -> Result<Response, Failure>;
         let cases: [(Handler, u16, &str); 4] = [
-            (chat::chat, 400, "缺少消息内容"),
-            (stream::stream, 400, "缺少消息内容"),
-            (thread::thread, 404, "对话不存在或已过期"),
-            (thread::resume, 404, "对话不存在或已过期"),
+            (chat, 400, "缺少消息内容"),
+            (stream, 400, "缺少消息内容"),
+            (show, 404, "对话不存在或已过期"),
+            (join, 404, "对话不存在或已过期"),
         ];
         let request = Request::new("POST", "/").with_param("id", "nobody").with_body("{}");
         for (handler, status, text) in cases {
-            let response = FakeHost::new().run(|| handler(&request)).unwrap();
-            let body = response.json_body().unwrap();
-            assert_eq!((response.status, body), (status, json!({ "error": text })));
+            let response = FakeHost::new().respond(handler, &request);
+            assert_eq!(response, (status, json!({ "error": text })));
         }
     }
 }

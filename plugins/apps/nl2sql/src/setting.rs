@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wattle_plugin::clock::Zoned;
-use wattle_plugin::prelude::{Failure, clock, llm, settings};
+use wattle_plugin::clock::{ZoneSetting, Zoned};
+use wattle_plugin::prelude::{Failure, llm, settings};
 
 /// Default confidence below which a message counts as chat.
 const THRESHOLD: f64 = 0.7;
@@ -25,6 +25,9 @@ const BUSINESS_SCHEMA: &str = "public";
 
 /// Default admin of a request that names none.
 const DEFAULT_ADMIN: i64 = 1;
+
+/// Time zone of the current date and of stored times.
+const ZONE: ZoneSetting = ZoneSetting::new("time_zone");
 
 /// Temperature of all model requests. It is low, so that completions vary little.
 const TEMPERATURE: f64 = 0.1;
@@ -57,10 +60,9 @@ pub(crate) fn business_schema() -> Result<String, Failure> {
     Ok(settings::get("business_schema")?.unwrap_or_else(|| BUSINESS_SCHEMA.to_owned()))
 }
 
-/// Returns the current time in the zone of the setting `time_zone`. If the setting is empty, the
-/// time zone of the host applies.
+/// Returns the current time in the app's time zone.
 pub(crate) fn now() -> Result<Zoned, Failure> {
-    clock::now_in(clock::zone_of("time_zone", None)?.as_deref())
+    ZONE.now()
 }
 
 /// Returns the tables that questions may be about; if empty, all granted tables.
@@ -81,8 +83,8 @@ pub(crate) fn default_model() -> Result<String, Failure> {
 /// Returns the name of the model that writes SQL. The setting takes precedence over the model of
 /// the request.
 pub(crate) fn sql_model(state_model: &str) -> Result<String, Failure> {
-    let set: Option<String> = settings::get("llm_model_sql_generation")?;
-    Ok(set.filter(|name| !name.is_empty()).unwrap_or_else(|| state_model.to_owned()))
+    let set = settings::text("llm_model_sql_generation")?;
+    Ok(set.unwrap_or_else(|| state_model.to_owned()))
 }
 
 /// Returns the models that a request may name, with their routes.

@@ -7,6 +7,7 @@ mod parse;
 mod readonly;
 mod replace;
 mod scope;
+mod visit;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,8 +6,9 @@ pub(crate) mod sessions;
 pub(crate) mod workflow_log;
 
 use serde::de::DeserializeOwned;
-use wattle_plugin::prelude::Failure;
+use wattle_plugin::prelude::{Failure, Serialize};
 use wattle_plugin::sql::{self, Database, Rows};
+use wattle_plugin::web::PAGE_BYTES;
 
 use crate::DATABASE;
 
@@ -21,18 +22,13 @@ pub(crate) struct Page<T> {
     pub(crate) total: i64,
 }
 
-impl<T: DeserializeOwned> Page<T> {
-    /// Reads a page of at most `limit` items. The page ends early where the host truncates the
-    /// result.
-    ///
-    /// # Errors
-    ///
-    /// `limit` if the host truncates the result before the first item.
-    fn read(rows: Rows, limit: u32, total: i64) -> Result<Self, Failure> {
-        // A page without an item has no offset at which the next one begins.
-        let rows = if rows.is_empty() { rows.whole()? } else { rows };
-        let limit = if rows.truncated { u32::try_from(rows.len())? } else { limit };
-        Ok(Self { items: rows.read_all()?, limit, total })
+impl<T: DeserializeOwned + Serialize> Page<T> {
+    /// Reads a page from at most `limit` rows. The page ends early where the host truncates the
+    /// result, or where the response is full.
+    fn read(rows: &Rows, limit: u32, total: i64) -> Result<Self, Failure> {
+        let sql::Page { items, has_more } = rows.page::<T>(limit, PAGE_BYTES)?;
+        let limit = if has_more { u32::try_from(items.len())? } else { limit };
+        Ok(Self { items, limit, total })
     }
 }
 
@@ -51,7 +47,7 @@ mod tests {
     fn truncated_page_ends_where_the_next_one_begins() {
         let page = |values, truncated| {
             let rows = Rows { truncated, ..Rows::new(["id"], values) };
-            Page::<Value>::read(rows, 200, 9)
+            Page::<Value>::read(&rows, 200, 9)
         };
         let items = vec![json!({"id": 1}), json!({"id": 2})];
         let rows = vec![params![1], params![2]];
@@ -59,5 +55,13 @@ mod tests {
         assert_eq!(page(rows.clone(), false), Ok(whole));
         assert_eq!(page(rows, true), Ok(Page { items, limit: 2, total: 9 }));
         assert_eq!(page(Vec::new(), true).unwrap_err().code, "limit");
+    }
+
+    #[test]
+    fn page_fits_into_a_response() {
+        let large = "x".repeat(3 << 20);
+        let rows = Rows::new(["content"], vec![params![&large], params![&large]]);
+        let page = Page::<Value>::read(&rows, 200, 2).unwrap();
+        assert_eq!((page.items.len(), page.limit, page.total), (1, 1, 2));
     }
 }

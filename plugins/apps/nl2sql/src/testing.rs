@@ -74,14 +74,6 @@ pub(crate) fn knowledge() -> Knowledge {
     Knowledge { tables, links: vec![link], metrics: BTreeMap::new() }
 }
 
-/// Asserts that a prompt contains all rules.
-#[track_caller]
-pub(crate) fn insist(prompt: &str, rules: &[&str]) {
-    for rule in rules {
-        assert!(prompt.contains(rule), "`{rule}` is not in the prompt:\n{prompt}");
-    }
-}
-
 /// Returns a parsed task that counts orders.
 pub(crate) fn task() -> Value {
     json!({

@@ -11,7 +11,7 @@ mod table;
 use wattle_plugin::prelude::Value;
 
 pub(crate) use self::fold::{Folded, RunEnd, fold};
-pub(crate) use self::table::{TraceEvent, TracePage, Turns, append, list};
+pub(crate) use self::table::{TraceEvent, Turns, append, list};
 
 /// A row without its number.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,7 @@ pub(crate) use self::object_property::LlmObjectPropertyExecutor;
 use crate::catalog::Catalog;
 use crate::model::Attempt;
 use crate::ontology::Ontology;
-use crate::plan::{Mode, Operator, Operators, Plan, Wanted};
+use crate::plan::{Mode, Operator, Operators, Plan, Unknown, Wanted, unknown_words};
 use crate::state::{Brief, Intent};
 use crate::{mcp, time};
 
@@ -26,7 +26,8 @@ pub(crate) const NO_TARGET: &str = "no-target";
 /// Gets the data of a capability of an ontology.
 pub(crate) trait CapabilityExecutor {
     /// Called once per task. Fails with the failure of the model or of the service, or with one
-    /// that only the user can resolve: [`NO_FIELDS`] or [`UNSUPPORTED`](crate::plan::UNSUPPORTED).
+    /// that only the user can resolve: [`NO_FIELDS`], [`UNSUPPORTED`](crate::plan::UNSUPPORTED) or
+    /// [`UNKNOWN_WORD`](crate::plan::UNKNOWN_WORD).
     fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure>;
 }
 
@@ -114,9 +115,9 @@ fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
     Ok(catalog)
 }
 
-/// Checks that a plan has a list of conditions, that their fields exist, and that their words name
-/// operators. At the last attempt every plan is accepted: conditions on unknown fields are then
-/// reported and not executed, and the user is asked about unknown operators.
+/// Checks that a plan has a list of conditions, that their fields exist, and that each word of the
+/// plan has a meaning. At the last attempt every plan is accepted: conditions on unknown fields are
+/// then reported and not executed, and the user is asked about unknown words.
 fn checked(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wanted, String> {
     if attempt == Attempt::Last {
         return Ok(wanted);
@@ -137,6 +138,7 @@ fn checked(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wa
         let (words, known) = (words.join("、"), Operator::all_names().join("、"));
         wrong.push(format!("filters 中的 op {words} 无法识别，请按原意改用 {known} 之一"));
     }
+    wrong.extend(unknown_words(&wanted, catalog).iter().map(Unknown::correction));
     if wrong.is_empty() { Ok(wanted) } else { Err(wrong.join("；")) }
 }
 
@@ -147,23 +149,30 @@ fn read_ontology(code: &str) -> Result<Option<Ontology>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use wattle_plugin::testing::assert_contains;
+
     use super::{capability, object_property};
-    use crate::testing::insist;
 
     #[test]
     fn s1_47_s1_48_plan_prompts_require_explicit_values() {
         for prompt in [capability::PROMPT, object_property::PROMPT] {
-            insist(prompt, &["mode", "query", "group-analysis", "group_by", "metrics"]);
-            insist(prompt, &["page_size", "sort_field", "sort_order", "field_name", "operators"]);
-            insist(prompt, &["明确取值", "手机号", "必须写入 filters", "原样照抄", "不要遗漏"]);
-            insist(
+            assert_contains(prompt, &["mode", "query", "group-analysis", "group_by", "metrics"]);
+            assert_contains(
+                prompt,
+                &["page_size", "sort_field", "sort_order", "field_name", "operators"],
+            );
+            assert_contains(
+                prompt,
+                &["明确取值", "手机号", "必须写入 filters", "原样照抄", "不要遗漏"],
+            );
+            assert_contains(
                 prompt,
                 &["correction", "除了……以外", "不能写成 eq 或 in", "today", "上个月", "2024-12"],
             );
             for op in ["eq", "ne", "in", "not_in", "like", "gt", "gte", "lt", "lte"] {
-                insist(prompt, &[op]);
+                assert_contains(prompt, &[op]);
             }
         }
-        insist(object_property::PROMPT, &["target_ontology_code", "targets"]);
+        assert_contains(object_property::PROMPT, &["target_ontology_code", "targets"]);
     }
 }

@@ -2,11 +2,13 @@
 
 mod normal;
 mod operator;
+mod unknown;
 
 use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value, json};
 
-pub(crate) use self::normal::normalize;
+pub(crate) use self::normal::{normalize, unknown_words};
 pub(crate) use self::operator::{Operator, Operators, UNSUPPORTED};
+pub(crate) use self::unknown::{UNKNOWN_WORD, Unknown};
 
 /// Kind of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,8 +31,8 @@ impl Mode {
 }
 
 /// A plan as a model writes it.
-// Every field may be missing or invalid; `normalize` corrects it. The schema has the line above as
-// its description, which the model reads.
+// Every field may be missing; `normalize` uses its default. The schema has the line above as its
+// description, which the model reads.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Wanted {

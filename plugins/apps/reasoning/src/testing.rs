@@ -19,15 +19,6 @@ pub(crate) fn lists(host: FakeHost, tool: &str, items: Value) -> FakeHost {
     host.tool(tool, move |_| ToolOutput::json(&json!({ "items": items })))
 }
 
-/// Asserts that a prompt contains phrases. Each phrase is a rule of a requirement or the name of a
-/// field.
-#[track_caller]
-pub(crate) fn insist(prompt: &str, phrases: &[&str]) {
-    for phrase in phrases {
-        assert!(prompt.contains(phrase), "`{phrase}` is missing in: {prompt}");
-    }
-}
-
 /// Returns the attributes of a customer.
 pub(crate) fn attributes() -> Vec<Attribute> {
     let attribute = |code: &str, name: &str, field: &str| Attribute {

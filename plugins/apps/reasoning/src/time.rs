@@ -1,19 +1,17 @@
 //! The current time as a text, and the current date, which models need for relative dates such as
 //! "last month".
 
-use wattle_plugin::prelude::{Failure, Value, clock, json, settings};
+use wattle_plugin::clock::ZoneSetting;
+use wattle_plugin::prelude::{Failure, Value, clock, json};
 
-/// Setting with the time zone in which days begin and end. If it is empty, the time zone of the
-/// host applies.
-const TIME_ZONE: &str = "time_zone";
+/// Time zone in which days begin and end.
+const ZONE: ZoneSetting = ZoneSetting::new("time_zone");
 
 const WEEKDAYS: [&str; 7] = ["星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"];
 
 /// Returns the current date, the weekday and the time zone.
 pub(crate) fn today() -> Result<Value, Failure> {
-    let zone: String = settings::require(TIME_ZONE)?;
-    let zone = Some(zone.trim()).filter(|zone| !zone.is_empty());
-    let now = clock::now_in(zone)?;
+    let now = ZONE.now()?;
     let weekday = WEEKDAYS.get(usize::from(now.weekday).wrapping_sub(1)).copied();
     Ok(json!({ "date": now.civil.date(), "weekday": weekday, "time_zone": now.zone }))
 }
@@ -39,7 +37,6 @@ mod tests {
             json!({"date": "2025-01-15", "weekday": "星期三", "time_zone": "Asia/Shanghai"});
         assert_eq!(day("Asia/Shanghai").unwrap(), wednesday);
         assert_eq!(day("").unwrap(), wednesday, "the host's");
-        assert!(host().run(today).is_err(), "a zone is not guessed");
     }
 
     #[test]

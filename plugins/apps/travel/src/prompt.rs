@@ -1,6 +1,7 @@
 //! Tests of the rules in the agent's prompt, and of what no prompt contains.
 
-use crate::testing::says;
+use wattle_plugin::testing::assert_contains;
+
 use crate::tool::NAMES;
 
 /// The instructions of the agent, and the graph that names their file.
@@ -62,7 +63,7 @@ fn s3_10_the_agent_gets_the_steps_in_order() {
         })
         .collect();
     assert!(places.is_sorted(), "{places:?}");
-    says(
+    assert_contains(
         AGENT,
         &[
             "Call the tools in this order",
@@ -76,7 +77,7 @@ fn s3_10_the_agent_gets_the_steps_in_order() {
 
 #[test]
 fn s3_11_the_agent_must_not_make_up_facts() {
-    says(
+    assert_contains(
         AGENT,
         &[
             "Never make up coordinates",
@@ -89,7 +90,7 @@ fn s3_11_the_agent_must_not_make_up_facts() {
 
 #[test]
 fn s3_09_s3_67_the_agent_continues_and_handles_errors() {
-    says(
+    assert_contains(
         AGENT,
         &[
             "which steps are finished",

@@ -7,14 +7,6 @@ use wattle_plugin::params;
 use wattle_plugin::sql::{Rows, Value};
 use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
 
-/// Asserts that a prompt contains all parts.
-#[track_caller]
-pub(crate) fn says(prompt: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(prompt.contains(part), "`{part}` is missing in:\n{prompt}");
-    }
-}
-
 /// Adds a route with two models for a task.
 pub(crate) fn route(host: FakeHost, task: Task) -> FakeHost {
     let info = RouteInfo {

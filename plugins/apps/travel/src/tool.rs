@@ -16,28 +16,36 @@ pub(crate) const REFUSED: &str = include_str!("../prompts/refused_answer.md");
 /// Marker that ends untrusted text in a prompt.
 pub(crate) const MATERIAL_END: &str = ">>>";
 
+pub(crate) const PARSE_YOUTUBE_INPUT: &str = "parse_youtube_input";
+pub(crate) const CRAWL_YOUTUBE_VIDEOS: &str = "crawl_youtube_videos";
+pub(crate) const BUILD_TRAVEL_BLOCKS: &str = "build_travel_blocks";
+pub(crate) const RESOLVE_SPOT_COORDINATES: &str = "resolve_spot_coordinates";
+pub(crate) const SEARCH_IMAGE: &str = "search_image";
+pub(crate) const GENERATE_IMAGE: &str = "generate_image";
+pub(crate) const GENERATE_HANDBOOK_HTML: &str = "generate_handbook_html";
+
 /// Names of the tools, in the order of a guide.
 pub(crate) const NAMES: [&str; 7] = [
-    "parse_youtube_input",
-    "crawl_youtube_videos",
-    "build_travel_blocks",
-    "resolve_spot_coordinates",
-    "search_image",
-    "generate_image",
-    "generate_handbook_html",
+    PARSE_YOUTUBE_INPUT,
+    CRAWL_YOUTUBE_VIDEOS,
+    BUILD_TRAVEL_BLOCKS,
+    RESOLVE_SPOT_COORDINATES,
+    SEARCH_IMAGE,
+    GENERATE_IMAGE,
+    GENERATE_HANDBOOK_HTML,
 ];
 
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prompt::fill;
+    use wattle_plugin::testing::assert_contains;
 
     use super::REFUSED;
-    use crate::testing::says;
 
     #[test]
     fn s3_45_a_refused_answer_is_repeated_with_its_reasons() {
         let told = fill(REFUSED, &[("reasons", "- a\n- b")]).unwrap();
         assert!(told.contains("reasons:\n- a\n- b\n"), "{told}");
-        says(&told, &["Answer again, whole, with all of them corrected."]);
+        assert_contains(&told, &["Answer again, whole, with all of them corrected."]);
     }
 }

@@ -1,6 +1,6 @@
 //! Conversion of expressions to instants, with the calendar of a time zone.
 
-use wattle_plugin::clock::{self, Civil};
+use wattle_plugin::clock::{self, Civil, ZoneSetting};
 use wattle_plugin::prelude::Failure;
 
 use crate::expression::Expression;
@@ -12,16 +12,13 @@ const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
 /// say "today" mean now.
 const TODAY_IS_NOW: bool = true;
 
-/// Setting with the IANA name of the time zone.
-const ZONE_SETTING: &str = "date_time_zone";
-
-/// Default time zone: that of users who write 昨天.
-const DEFAULT_ZONE: &str = "Asia/Shanghai";
+/// Time zone of the calendar, by default that of users who write 昨天.
+const ZONE: ZoneSetting = ZoneSetting::new("date_time_zone").with_default("Asia/Shanghai");
 
 /// Returns the instant of an expression in milliseconds since 1970; `None` for a date that does not
 /// exist.
 pub(crate) fn resolve(expression: Expression, now_ms: i64) -> Result<Option<i64>, Failure> {
-    let zone = clock::zone_of(ZONE_SETTING, Some(DEFAULT_ZONE))?;
+    let zone = ZONE.zone()?;
     let today = clock::to_zone(now_ms, zone.as_deref())?.civil;
     let date = match expression {
         Expression::Relative { days: 0 } if TODAY_IS_NOW => return Ok(Some(now_ms)),

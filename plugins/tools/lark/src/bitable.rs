@@ -69,11 +69,12 @@ struct Answer {
 impl Table {
     /// Returns the configured table; `None` if the settings name none.
     pub(crate) fn of_settings() -> Result<Option<Self>, Failure> {
-        let (Some(app_token), Some(table_id)) = (set("lark_app_token")?, set("lark_table_id")?)
+        let (Some(app_token), Some(table_id)) =
+            (settings::text("lark_app_token")?, settings::text("lark_table_id")?)
         else {
             return Ok(None);
         };
-        let base_url = set("lark_base_url")?.unwrap_or_else(|| BASE_URL.to_owned());
+        let base_url = settings::text("lark_base_url")?.unwrap_or_else(|| BASE_URL.to_owned());
         let is_id = |id: &str| id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let fits = is_id(&app_token) && is_id(&table_id);
         let base_url = base_url.trim_end_matches('/').to_owned();
@@ -126,10 +127,6 @@ fn persist(
             _ => return Err(refusal),
         }
     }
-}
-
-fn set(name: &str) -> Result<Option<String>, Failure> {
-    Ok(settings::get::<String>(name)?.filter(|value| !value.is_empty()))
 }
 
 /// Parses a response. Any status may have a code; a body without a code comes from a gateway.

@@ -1,6 +1,7 @@
 //! The tool `saveExpenseToLark`. It returns a document with a `status` for every call.
 
 use serde_json::{Value, json};
+use wattle_plugin::clock::ZoneSetting;
 use wattle_plugin::log::{self, Level};
 use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, Unchecked, clock, tool};
 
@@ -8,11 +9,8 @@ use crate::bitable::{Refusal, Table};
 use crate::client_token::client_token;
 use crate::expense::{Arguments, Expense};
 
-/// Setting with the IANA name of the time zone for the field `time` of the output.
-const ZONE_SETTING: &str = "date_time_zone";
-
-/// Default time zone.
-const DEFAULT_ZONE: &str = "Asia/Shanghai";
+/// Time zone of the field `time` of the output.
+const ZONE: ZoneSetting = ZoneSetting::new("date_time_zone").with_default("Asia/Shanghai");
 
 /// 把一笔支出或收入保存到飞书多维表格。
 #[tool(name = "saveExpenseToLark")]
@@ -73,8 +71,7 @@ fn number(amount: f64) -> Value {
 
 /// Formats a timestamp as civil time, because models cannot calculate it.
 fn told(date_ms: i64) -> Result<String, Failure> {
-    let zone = clock::zone_of(ZONE_SETTING, Some(DEFAULT_ZONE))?;
-    let civil = clock::to_zone(date_ms, zone.as_deref())?.civil;
+    let civil = clock::to_zone(date_ms, ZONE.zone()?.as_deref())?.civil;
     Ok(format!("{} {}", civil.date(), civil.time()))
 }
 

@@ -61,7 +61,7 @@ fn security(suggestion: &Value) -> Option<Security> {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Completion, Failure};
-    use wattle_plugin::testing::FakeHost;
+    use wattle_plugin::testing::{FakeHost, assert_contains};
 
     use super::{SEARCH_PROMPT, last_hit, search};
 
@@ -106,23 +106,24 @@ mod tests {
 
     #[test]
     fn s0_43_prompt_requests_the_five_fields_and_forbids_inventions() {
-        for rule in [
-            "ticker",
-            "name",
-            "nameCN",
-            "primaryExchange",
-            "currencyName",
-            "最多 3 项",
-            "JSON 数组",
-            "空数组 []",
-            "不要编造",
-            "0700.HK",
-            "600519.SS",
-            "000001.SZ",
-            "920748.BJ",
-        ] {
-            assert!(SEARCH_PROMPT.contains(rule), "{rule}");
-        }
+        assert_contains(
+            SEARCH_PROMPT,
+            &[
+                "ticker",
+                "name",
+                "nameCN",
+                "primaryExchange",
+                "currencyName",
+                "最多 3 项",
+                "JSON 数组",
+                "空数组 []",
+                "不要编造",
+                "0700.HK",
+                "600519.SS",
+                "000001.SZ",
+                "920748.BJ",
+            ],
+        );
         assert!(!SEARCH_PROMPT.contains("{{"), "no placeholders");
     }
 

@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
 use crate::state::{ReviewPayload, Row, TaskType, UNKNOWN_TICKER};
-use crate::{currency, date};
+use crate::{date, missing};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +26,7 @@ pub(crate) struct Update {
 pub(crate) fn check_missing(_context: &Context, input: Input) -> Result<Update, Failure> {
     let mut rows = input.extracted_data.unwrap_or_default();
     let mut payload = input.review_payload.unwrap_or_default();
-    payload.missing_fields = missing_fields(input.task, &rows);
+    payload.missing_fields = missing::fields(input.task, &rows);
     for row in rows.iter().filter(|row| row.text("ticker") == UNKNOWN_TICKER) {
         payload.warnings.push(format!("UNKNOWN ticker: {}", row.text("name")));
     }
@@ -34,23 +34,6 @@ pub(crate) fn check_missing(_context: &Context, input: Input) -> Result<Update, 
         fill_dates(&mut rows)?;
     }
     Ok(Update { extracted_data: rows, review_payload: payload })
-}
-
-/// Returns the paths of missing fields, by row and then in the order of the required fields. A
-/// currency is missing if it is empty and does not follow from the ticker.
-fn missing_fields(task: TaskType, rows: &[Row]) -> Vec<String> {
-    let mut missing = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        for field in task.required_fields() {
-            if row.is_empty(field) || row.text(field) == UNKNOWN_TICKER {
-                missing.push(format!("rows[{index}].{field}"));
-            }
-        }
-        if currency::is_missing(row) {
-            missing.push(format!("rows[{index}].currency"));
-        }
-    }
-    missing
 }
 
 fn fill_dates(rows: &mut [Row]) -> Result<(), Failure> {

@@ -1,9 +1,9 @@
 //! `ext_hold`: extracts holdings.
 
-use serde_json::Number;
-use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, node};
+use wattle_plugin::prelude::{Context, Failure, node};
 
-use crate::node::extract::{self, Input, Prompts, Unit, Update};
+use crate::extract::document::HoldingParse;
+use crate::extract::{self, Input, Prompts, Update};
 use crate::state::HoldingItem;
 
 const PARSE_HOLDING_PROMPT: &str = include_str!("../../prompts/ext_hold.image.md");
@@ -12,46 +12,17 @@ const TEXT_EXTRACT_HOLDING_PROMPT: &str = include_str!("../../prompts/ext_hold.t
 
 const PROMPTS: Prompts = Prompts { image: PARSE_HOLDING_PROMPT, text: TEXT_EXTRACT_HOLDING_PROMPT };
 
-#[derive(Deserialize, JsonSchema)]
-struct HoldingParse {
-    holdings: Vec<Holding>,
-}
-
-/// One holding as a model reads it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Holding {
-    ticker: Option<String>,
-    name: Option<String>,
-    quantity: Option<Number>,
-    quantity_unit: Option<Unit>,
-    cost_price: Option<Number>,
-}
-
-impl From<Holding> for HoldingItem {
-    fn from(read: Holding) -> Self {
-        let (quantity, lots) = extract::quantity(read.quantity, read.quantity_unit);
-        Self {
-            ticker: extract::text(read.ticker),
-            name: extract::text(read.name),
-            quantity,
-            lots,
-            cost_price: extract::number(read.cost_price),
-            currency: String::new(),
-        }
-    }
-}
-
 /// Extracts holdings from an image with the vision model, or from a text with the chat model.
 #[node]
 pub(crate) fn ext_hold(_context: &Context, input: Input) -> Result<Update<HoldingItem>, Failure> {
-    let list = |document: HoldingParse| document.holdings;
+    let list = |document: HoldingParse| (document.holdings, Vec::new());
     extract::extract(input, &PROMPTS, "HoldingParseSchema", list)
 }
 
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::json;
+    use wattle_plugin::testing::assert_contains;
 
     use super::{PARSE_HOLDING_PROMPT, TEXT_EXTRACT_HOLDING_PROMPT, ext_hold};
     use crate::testing::extract;
@@ -74,20 +45,21 @@ mod tests {
     #[test]
     fn s0_35_s0_36_s0_37_prompts_contain_the_rules() {
         for prompt in [PARSE_HOLDING_PROMPT, TEXT_EXTRACT_HOLDING_PROMPT] {
-            for rule in [
-                "holdings",
-                "不要输出货币",
-                "costPrice",
-                "现价",
-                "今天是 {{today}}",
-                "手为 lot",
-                "不要自行换算",
-                "不要猜",
-                "不要由名称推测代码",
-                "指示都不要执行",
-            ] {
-                assert!(prompt.contains(rule), "{rule}");
-            }
+            assert_contains(
+                prompt,
+                &[
+                    "holdings",
+                    "不要输出货币",
+                    "costPrice",
+                    "现价",
+                    "今天是 {{today}}",
+                    "手为 lot",
+                    "不要自行换算",
+                    "不要猜",
+                    "不要由名称推测代码",
+                    "指示都不要执行",
+                ],
+            );
             assert!(!prompt.contains("100 股"), "lots have no common size");
         }
     }

@@ -1,10 +1,10 @@
 //! `ext_op`: extracts trades.
 
-use serde_json::Number;
-use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, node};
+use wattle_plugin::prelude::{Context, Failure, node};
 
-use crate::node::extract::{self, Input, Prompts, Unit, Update};
-use crate::state::{Action, OperationItem};
+use crate::extract::document::{Operation, OperationParse};
+use crate::extract::{self, Input, Prompts, Update};
+use crate::state::OperationItem;
 
 const PARSE_OPERATION_PROMPT: &str = include_str!("../../prompts/ext_op.image.md");
 
@@ -13,52 +13,20 @@ const TEXT_EXTRACT_OPERATION_PROMPT: &str = include_str!("../../prompts/ext_op.t
 const PROMPTS: Prompts =
     Prompts { image: PARSE_OPERATION_PROMPT, text: TEXT_EXTRACT_OPERATION_PROMPT };
 
-#[derive(Deserialize, JsonSchema)]
-struct OperationParse {
-    operations: Vec<Operation>,
-}
-
-/// One trade as a model reads it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Operation {
-    ticker: Option<String>,
-    name: Option<String>,
-    action: Action,
-    quantity: Option<Number>,
-    quantity_unit: Option<Unit>,
-    price: Option<Number>,
-    traded_at: Option<String>,
-    memo: Option<String>,
-}
-
-impl From<Operation> for OperationItem {
-    fn from(read: Operation) -> Self {
-        let (quantity, lots) = extract::quantity(read.quantity, read.quantity_unit);
-        Self {
-            ticker: extract::text(read.ticker),
-            name: extract::text(read.name),
-            action: read.action,
-            quantity,
-            lots,
-            price: extract::number(read.price),
-            currency: String::new(),
-            traded_at: extract::day(read.traded_at),
-            memo: extract::note(read.memo),
-        }
-    }
-}
-
 /// Extracts trades from an image with the vision model, or from a text with the chat model.
 #[node]
 pub(crate) fn ext_op(_context: &Context, input: Input) -> Result<Update<OperationItem>, Failure> {
-    let list = |document: OperationParse| document.operations;
+    let list = |OperationParse { operations }| {
+        let warnings: Vec<String> = operations.iter().filter_map(Operation::date_warning).collect();
+        (operations, warnings)
+    };
     extract::extract(input, &PROMPTS, "OperationParseSchema", list)
 }
 
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::json;
+    use wattle_plugin::testing::assert_contains;
 
     use super::{PARSE_OPERATION_PROMPT, TEXT_EXTRACT_OPERATION_PROMPT, ext_op};
     use crate::testing::extract;
@@ -102,25 +70,47 @@ mod tests {
     #[test]
     fn s0_35_s0_36_s0_37_prompts_contain_the_rules() {
         for prompt in [PARSE_OPERATION_PROMPT, TEXT_EXTRACT_OPERATION_PROMPT] {
-            for rule in [
-                "operations",
-                "不要输出货币",
-                "YYYY-MM-DD",
-                "今天是 {{today}}",
-                "buy",
-                "sell",
-                "手为 lot",
-                "不要自行换算",
-                "不要猜",
-                "不要由名称推测代码",
-                "指示都不要执行",
-            ] {
-                assert!(prompt.contains(rule), "{rule}");
-            }
+            assert_contains(
+                prompt,
+                &[
+                    "operations",
+                    "不要输出货币",
+                    "YYYY-MM-DD",
+                    "今天是 {{today}}",
+                    "buy",
+                    "sell",
+                    "手为 lot",
+                    "不要自行换算",
+                    "不要猜",
+                    "不要由名称推测代码",
+                    "指示都不要执行",
+                ],
+            );
             assert!(!prompt.contains("100 股"), "lots have no common size");
         }
         assert!(PARSE_OPERATION_PROMPT.contains("忽略已撤销或未成交的委托"));
         assert!(TEXT_EXTRACT_OPERATION_PROMPT.contains("“昨天”"));
+    }
+
+    #[test]
+    fn s0_37_s0_52_unread_dates_add_a_warning() {
+        let found = json!({"operations": [
+            {"name": " 腾讯 ", "ticker": "0700.HK", "action": "buy", "tradedAt": "上周三"},
+            {"ticker": "AAPL", "action": "sell", "tradedAt": "2025-02-29"},
+            {"action": "sell", "tradedAt": "Friday"},
+            {"name": "苹果", "action": "buy", "tradedAt": "2025年1月2日"},
+            {"name": "苹果", "action": "buy", "tradedAt": " "},
+        ]});
+        let (decision, _) = extract::<ext_op>("text", found);
+        let rows = decision.update("extractedData").unwrap().as_array().unwrap();
+        let dates: Vec<_> = rows.iter().map(|row| row["tradedAt"].as_str()).collect();
+        assert_eq!(dates, [None, None, None, Some("2025-01-02"), None]);
+        let warning = |what: &str| format!("未能识别交易日期，已填今天，请核对: {what}");
+        let payload = decision.update("reviewPayload").unwrap();
+        assert_eq!(
+            payload["warnings"],
+            json!(["先前", warning("腾讯 上周三"), warning("AAPL 2025-02-29"), warning("Friday")])
+        );
     }
 
     #[test]

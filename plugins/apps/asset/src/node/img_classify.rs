@@ -1,16 +1,10 @@
 //! `img_classify`: classifies an image. If the image is neither a trade nor a holding, the text is
 //! classified.
 
-use wattle_plugin::prelude::{
-    Context, Deserialize, Failure, JsonSchema, Serialize, llm, node, prompt,
-};
+use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
-use crate::node::label::{self, Classification};
-use crate::node::text_classify;
-use crate::picture;
+use crate::classify;
 use crate::state::{InputType, ReviewPayload, TaskType};
-
-const CLASSIFY_IMAGE_PROMPT: &str = include_str!("../../prompts/img_classify.md");
 
 const FALLBACK_WARNING: &str = "图片无效，已按文字内容处理";
 
@@ -38,40 +32,26 @@ pub(crate) struct Update {
 #[node]
 pub(crate) fn img_classify(_context: &Context, input: Input) -> Result<Update, Failure> {
     let text = input.text_input.as_deref().filter(|text| !text.trim().is_empty());
-    let task = classify(&input.image_data, text)?;
+    let task = classify::image(&input.image_data, text)?;
     let (TaskType::Unknown, Some(text)) = (task, text) else {
         return Ok(Update { task, input_type: None, review_payload: None });
     };
     // The input counts as a text from here on: the image would mislead the extraction.
     Ok(Update {
-        task: text_classify::classify(text)?,
+        task: classify::text(text)?,
         input_type: Some(InputType::Text),
         review_payload: Some(ReviewPayload::warned(input.review_payload, FALLBACK_WARNING)),
     })
-}
-
-fn classify(image: &str, text: Option<&str>) -> Result<TaskType, Failure> {
-    let question = match text {
-        Some(text) => format!("请对这张图片分类。用户的附加文字：{text}"),
-        None => "请对这张图片分类。".to_owned(),
-    };
-    let answer = llm::Request::route("vision")
-        .system(prompt::fill(CLASSIFY_IMAGE_PROMPT, &[])?)
-        .user(question)
-        .image(picture::part(image)?)
-        .schema::<Classification>("ClassifySchema")
-        .temperature(0.0)
-        .complete();
-    label::task(answer)
 }
 
 #[cfg(test)]
 mod tests {
     use wattle_plugin::node::Decision;
     use wattle_plugin::prelude::{Completion, Context, Part, Value, blob, json};
-    use wattle_plugin::testing::{FakeHost, run_node};
+    use wattle_plugin::testing::{FakeHost, assert_contains, run_node};
 
-    use super::{CLASSIFY_IMAGE_PROMPT, img_classify};
+    use super::img_classify;
+    use crate::classify::CLASSIFY_IMAGE_PROMPT;
 
     /// Runs the node with models that return a label by route. Returns the decision and the routes
     /// of all requests.
@@ -115,13 +95,14 @@ mod tests {
 
     #[test]
     fn s0_92_prompt_names_only_current_labels() {
-        for rule in ["operation", "holding", "unknown", "不提取数据", "confidence", "reason"] {
-            assert!(CLASSIFY_IMAGE_PROMPT.contains(rule), "{rule}");
-        }
-        for hint in ["买入", "卖出", "成交", "持有", "持仓", "成本", "指示都不要执行"]
-        {
-            assert!(CLASSIFY_IMAGE_PROMPT.contains(hint), "{hint}");
-        }
+        assert_contains(
+            CLASSIFY_IMAGE_PROMPT,
+            &["operation", "holding", "unknown", "不提取数据", "confidence", "reason"],
+        );
+        assert_contains(
+            CLASSIFY_IMAGE_PROMPT,
+            &["买入", "卖出", "成交", "持有", "持仓", "成本", "指示都不要执行"],
+        );
         for former in ["trade_record", "position"] {
             assert!(!CLASSIFY_IMAGE_PROMPT.contains(former), "{former}");
         }

@@ -1,33 +1,15 @@
 //! `store_db`: writes the confirmed rows in one transaction.
 
-use serde_json::Value;
 use wattle_plugin::prelude::{
-    Context, Deserialize, Failure, JsonSchema, Serialize, clock, json, node, params,
+    Context, Deserialize, Failure, JsonSchema, Serialize, clock, json, node,
 };
-use wattle_plugin::sql::{self, Transaction};
 
-use crate::confirm::{self, Table};
-use crate::state::{ConfirmedData, Row, StoreResult, TaskType};
-use crate::{DATABASE, currency, date};
+use crate::insert::Insertion;
+use crate::state::{ConfirmedData, StoreResult, TaskType};
+use crate::{confirm, date};
 
 /// Failure code of a transaction that failed.
-pub(crate) const STORE: &str = "store";
-
-/// Action in the entries of the operation log.
-const LOGGED_ACTION: &str = "asset_graph.store";
-
-const INSERT_OPERATION: &str = r#"INSERT INTO "Operation" ("action", "price", "tradedAt", "memo",
-    "ticker", "name", "quantity", "currency", "riskCategory", "portfolioId", "createdAt")
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING "id""#;
-
-const INSERT_HOLDING: &str = r#"INSERT INTO "Holding" ("costPrice",
-    "ticker", "name", "quantity", "currency", "riskCategory", "portfolioId", "createdAt")
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING "id""#;
-
-const INSERT_LOG: &str = r#"INSERT INTO "OperationLog" ("action", "threadId", "portfolioId",
-    "riskCategory", "rows", "createdAt") VALUES ($1, $2, $3, $4, $5, $6)"#;
-
-const SELECT_PORTFOLIO: &str = r#"SELECT "id" FROM "Portfolio" WHERE "id" = $1"#;
+const STORE: &str = "store";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -48,69 +30,14 @@ pub(crate) fn store_db(context: &Context, input: Input) -> Result<Update, Failur
     let confirmed = &input.confirmed_data;
     let table = confirm::check(input.task, confirmed)?;
     let (day, now) = (date::today()?, clock::utc_seconds(clock::now_ms()));
-    let batch = Batch { table, confirmed, today: &day, now: &now };
-    let ids = batch.store(&context.thread_id).map_err(|failure| match failure.code.as_str() {
-        confirm::VALIDATION => failure,
-        _ => Failure::new(STORE, &failure.message)
-            .with_details(json!({ confirm::REASON: failure.message, "cause": failure })),
-    })?;
+    let insertion = Insertion { table, confirmed, today: &day, now: &now };
+    let ids =
+        insertion.execute(&context.thread_id).map_err(|failure| match failure.code.as_str() {
+            confirm::VALIDATION => failure,
+            _ => Failure::new(STORE, &failure.message)
+                .with_details(json!({ confirm::REASON: failure.message, "cause": failure })),
+        })?;
     Ok(Update { store_result: StoreResult { success: true, ids } })
-}
-
-/// Rows that one transaction writes.
-struct Batch<'a> {
-    table: Table,
-    confirmed: &'a ConfirmedData,
-    today: &'a str,
-    now: &'a str,
-}
-
-impl Batch<'_> {
-    /// Writes the rows and a log entry. Returns the ids in the order of the rows.
-    fn store(&self, thread_id: &str) -> Result<Vec<i64>, Failure> {
-        let transaction = sql::database(DATABASE).begin()?;
-        let portfolio = self.confirmed.portfolio_id;
-        if transaction.query(SELECT_PORTFOLIO, params![portfolio])?.is_empty() {
-            return Err(confirm::wrong(&["portfolioId".to_owned()]));
-        }
-        let rows = self.confirmed.rows.iter();
-        let ids = rows.map(|row| self.insert(&transaction, row)).collect::<Result<_, _>>()?;
-        let rows: Value = serde_json::to_value(&self.confirmed.rows)?;
-        let risk = &self.confirmed.risk_category;
-        let entry = params![LOGGED_ACTION, thread_id, portfolio, risk, rows, self.now];
-        transaction.execute(INSERT_LOG, entry)?;
-        transaction.commit()?;
-        Ok(ids)
-    }
-
-    fn insert(&self, transaction: &Transaction, row: &Row) -> Result<i64, Failure> {
-        let (statement, mut parameters) = match self.table {
-            Table::Operation => (
-                INSERT_OPERATION,
-                params![row.text("action"), row.number("price"), self.day(row), memo(row)],
-            ),
-            Table::Holding => (INSERT_HOLDING, params![row.number("costPrice")]),
-        };
-        parameters.extend(params![
-            row.text("ticker"),
-            row.text("name"),
-            row.number("quantity"),
-            currency::of_row(row),
-            &self.confirmed.risk_category,
-            self.confirmed.portfolio_id,
-            self.now,
-        ]);
-        transaction.execute(statement, parameters)?.returned.one()?.get("id")
-    }
-
-    /// Returns the date of a trade, which is the current date if the user left it empty.
-    fn day(&self, row: &Row) -> String {
-        date::normalize(row.text("tradedAt")).unwrap_or_else(|| self.today.to_owned())
-    }
-}
-
-fn memo(row: &Row) -> Option<&str> {
-    Some(row.text("memo")).filter(|memo| !memo.is_empty())
 }
 
 #[cfg(test)]

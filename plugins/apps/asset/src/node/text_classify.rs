@@ -1,13 +1,9 @@
 //! `text_classify`: classifies a text.
 
-use wattle_plugin::prelude::{
-    Context, Deserialize, Failure, JsonSchema, Serialize, llm, node, prompt,
-};
+use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
-use crate::node::label::{self, Classification};
+use crate::classify;
 use crate::state::TaskType;
-
-const CLASSIFY_TEXT_PROMPT: &str = include_str!("../../prompts/text_classify.md");
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -24,29 +20,19 @@ pub(crate) struct Update {
 #[node]
 pub(crate) fn text_classify(_context: &Context, input: Input) -> Result<Update, Failure> {
     let task = match input.text_input.as_deref() {
-        Some(text) if !text.trim().is_empty() => classify(text)?,
+        Some(text) if !text.trim().is_empty() => classify::text(text)?,
         _ => TaskType::Unknown,
     };
     Ok(Update { task })
 }
 
-/// Classifies a text with one call of the chat model.
-pub(crate) fn classify(text: &str) -> Result<TaskType, Failure> {
-    let answer = llm::Request::route("chat")
-        .system(prompt::fill(CLASSIFY_TEXT_PROMPT, &[])?)
-        .user(text)
-        .schema::<Classification>("ClassifySchema")
-        .temperature(0.0)
-        .complete();
-    label::task(answer)
-}
-
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Completion, Context, json};
-    use wattle_plugin::testing::{FakeHost, run_node};
+    use wattle_plugin::testing::{FakeHost, assert_contains, run_node};
 
-    use super::{CLASSIFY_TEXT_PROMPT, text_classify};
+    use super::text_classify;
+    use crate::classify::CLASSIFY_TEXT_PROMPT;
 
     fn check(label: &'static str, task: &str) {
         let host = FakeHost::new().llm(move |request| {
@@ -70,19 +56,17 @@ mod tests {
 
     #[test]
     fn s0_32_s0_33_prompt_has_the_hints_and_requests_no_data() {
-        for words in ["买入", "卖出", "成交", "持有", "持仓", "成本"] {
-            assert!(CLASSIFY_TEXT_PROMPT.contains(words), "{words}");
-        }
+        assert_contains(CLASSIFY_TEXT_PROMPT, &["买入", "卖出", "成交", "持有", "持仓", "成本"]);
         let line = |label: &str| {
             let lines = CLASSIFY_TEXT_PROMPT.lines();
             lines.filter(|line| line.contains(label)).collect::<String>()
         };
         assert!(line("operation：").contains("买入") && !line("operation：").contains("持有"));
         assert!(line("holding：").contains("成本") && !line("holding：").contains("卖出"));
-        for rule in ["unknown", "type", "confidence", "reason", "不提取数据", "指示都不要执行"]
-        {
-            assert!(CLASSIFY_TEXT_PROMPT.contains(rule), "{rule}");
-        }
+        assert_contains(
+            CLASSIFY_TEXT_PROMPT,
+            &["unknown", "type", "confidence", "reason", "不提取数据", "指示都不要执行"],
+        );
     }
 
     #[test]

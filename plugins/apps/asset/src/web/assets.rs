@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Request, Response, Serialize, handler, params, sql,
 };
-use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
+use wattle_plugin::web::{ErrorDocument, PAGE_BYTES, refuse, respond, status};
 
 use crate::DATABASE;
 use crate::state::Action;
@@ -78,7 +78,7 @@ struct Holding {
     query(portfolioId: Option<i64>, before: Option<i64>, limit: Option<u32>),
     returns = Page<Operation>, error = ErrorDocument)]
 pub(crate) fn operations(request: &Request) -> Result<Response, Failure> {
-    respond::<ErrorDocument>(request, || list::<Operation>(request, SELECT_OPERATIONS))
+    respond::<ErrorDocument>(request, || list(request, SELECT_OPERATIONS, |row: &Operation| row.id))
 }
 
 /// Lists holdings.
@@ -86,12 +86,13 @@ pub(crate) fn operations(request: &Request) -> Result<Response, Failure> {
     query(portfolioId: Option<i64>, before: Option<i64>, limit: Option<u32>),
     returns = Page<Holding>, error = ErrorDocument)]
 pub(crate) fn holdings(request: &Request) -> Result<Response, Failure> {
-    respond::<ErrorDocument>(request, || list::<Holding>(request, SELECT_HOLDINGS))
+    respond::<ErrorDocument>(request, || list(request, SELECT_HOLDINGS, |row: &Holding| row.id))
 }
 
 fn list<R: DeserializeOwned + Serialize>(
     request: &Request,
     select: &str,
+    id_of: impl FnOnce(&R) -> i64,
 ) -> Result<Response, Failure> {
     let (Some(portfolio), Some(before), Some(limit)) =
         (id(request, "portfolioId"), id(request, "before"), limit(request))
@@ -101,12 +102,9 @@ fn list<R: DeserializeOwned + Serialize>(
     };
     let rows =
         sql::database(DATABASE).query(select, params![portfolio, before, i64::from(limit) + 1])?;
-    // A page without a row has no id at which the next one begins.
-    let mut rows = if rows.is_empty() { rows.whole()? } else { rows };
-    let has_more = rows.truncated || rows.len() > limit as usize;
-    rows.values.truncate(limit as usize);
-    let next_before = rows.column("id")?.pop().filter(|_| has_more);
-    Response::json(200, &Page { items: rows.read_all::<R>()?, next_before })
+    let page = rows.page::<R>(limit, PAGE_BYTES)?;
+    let next_before = page.next_cursor(id_of);
+    Response::json(200, &Page { items: page.items, next_before })
 }
 
 /// Returns an id of the query string, or [`ANY`] without one. Returns `None` if the value is
@@ -153,8 +151,13 @@ mod tests {
 
     /// A database whose result has holdings with these ids.
     fn holdings_of(ids: Vec<i64>, truncated: bool) -> FakeHost {
+        holdings_with_name("苹果", ids, truncated)
+    }
+
+    fn holdings_with_name(name: &str, ids: Vec<i64>, truncated: bool) -> FakeHost {
+        let name = name.to_owned();
         FakeHost::new().sql(move |_| {
-            let row = |id: &i64| params![*id, "AAPL", "苹果", 2.5, 9.0, "USD", "r", 1_i64, "t"];
+            let row = |id: &i64| params![*id, "AAPL", &name, 2.5, 9.0, "USD", "r", 1_i64, "t"];
             let rows = sql::Rows::new(COLUMNS, ids.iter().map(row).collect());
             Ok(sql::Rows { truncated, ..rows }.into())
         })
@@ -163,8 +166,7 @@ mod tests {
     fn get(host: &FakeHost, query: &[(&str, &str)]) -> (u16, Value) {
         let request = Request::new("GET", "/api/holdings");
         let request = query.iter().fold(request, |it, (name, value)| it.with_query(name, *value));
-        let response = host.run(|| holdings(&request)).unwrap();
-        (response.status, response.json_body().unwrap())
+        host.respond(holdings, &request)
     }
 
     #[test]
@@ -189,6 +191,13 @@ mod tests {
         let host = holdings_of(Vec::new(), true);
         let request = Request::new("GET", "/api/holdings");
         assert_eq!(host.run(|| holdings(&request)).unwrap_err().code, "limit");
+    }
+
+    #[test]
+    fn page_fits_into_a_response() {
+        let host = holdings_with_name(&"x".repeat(3 << 20), vec![3, 2], false);
+        let (status, body) = get(&host, &[]);
+        assert_eq!((status, &body["nextBefore"]), (200, &json!(3)));
     }
 
     #[test]

@@ -165,18 +165,14 @@ fn parsed(ended: &EndedRun) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Failure, Request, StreamFormat, Value, json};
-    use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
+    use wattle_plugin::runs::{Interrupt, Outcome};
     use wattle_plugin::testing::FakeHost;
     use wattle_plugin::web::Body;
 
     use super::{INPUT_BYTES, decoded_length, invoke, stream};
 
     fn host(outcome: Outcome) -> FakeHost {
-        FakeHost::new().run_ends(move |run| EndedRun {
-            run: run.clone(),
-            outcome: outcome.clone(),
-            state: json!({}),
-        })
+        FakeHost::new().outcome(outcome, json!({}))
     }
 
     fn asked() -> Outcome {
@@ -186,8 +182,7 @@ mod tests {
 
     fn post(host: &FakeHost, body: &str) -> (u16, Value) {
         let request = Request::new("POST", "/api/ai/asset-graph/invoke").with_body(body);
-        let response = host.run(|| invoke(&request)).unwrap();
-        (response.status, response.json_body().unwrap())
+        host.respond(invoke, &request)
     }
 
     fn picture(bytes: usize) -> String {

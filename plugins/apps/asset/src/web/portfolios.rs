@@ -85,8 +85,7 @@ mod tests {
         let host = host();
         let post = |body: &str| {
             let request = Request::new("POST", "/api/portfolios").with_body(body);
-            let response = host.run(|| create(&request)).unwrap();
-            (response.status, response.json_body().unwrap())
+            host.respond(create, &request)
         };
         assert_eq!(post(r#"{"name": " 短线 "}"#), (200, json!({"id": 1, "name": "短线"})));
         assert_eq!(post(r#"{"name": " "}"#), (400, json!({"error": "组合名称不能为空"})));

@@ -115,7 +115,7 @@ fn refusal(failure: &Failure) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Failure, Request, Value, json};
-    use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, Thread};
+    use wattle_plugin::runs::{OnFailure, Outcome, Thread};
     use wattle_plugin::testing::FakeHost;
 
     use super::resume;
@@ -130,18 +130,13 @@ mod tests {
 
     fn ends(outcome: Outcome) -> FakeHost {
         let state = json!({"storeResult": {"success": true, "ids": [11, 12]}});
-        FakeHost::new().thread(thread("interrupted", json!({}))).run_ends(move |run| EndedRun {
-            run: run.clone(),
-            outcome: outcome.clone(),
-            state: state.clone(),
-        })
+        FakeHost::new().thread(thread("interrupted", json!({}))).outcome(outcome, state)
     }
 
     fn post(host: &FakeHost, body: &Value) -> (u16, Value) {
         let request =
             Request::new("POST", "/api/ai/asset-graph/resume").with_body(body.to_string());
-        let response = host.run(|| resume(&request)).unwrap();
-        (response.status, response.json_body().unwrap())
+        host.respond(resume, &request)
     }
 
     fn body() -> Value {

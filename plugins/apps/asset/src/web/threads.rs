@@ -65,8 +65,7 @@ mod tests {
     fn get(host: &FakeHost) -> (u16, Value) {
         let request =
             Request::new("GET", "/api/ai/asset-graph/threads/t").with_param("threadId", "t");
-        let response = host.run(|| show(&request)).unwrap();
-        (response.status, response.json_body().unwrap())
+        host.respond(show, &request)
     }
 
     #[test]

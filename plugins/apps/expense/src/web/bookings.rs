@@ -105,8 +105,7 @@ mod tests {
     fn get(host: &FakeHost, month: Option<&str>) -> (u16, Value) {
         let request = Request::new("GET", "/api/bookings");
         let request = month.into_iter().fold(request, |it, month| it.with_query("month", month));
-        let response = host.run(|| bookings(&request)).unwrap();
-        (response.status, response.json_body().unwrap())
+        host.respond(bookings, &request)
     }
 
     fn one() -> Result<ToolOutput, Failure> {

@@ -30,7 +30,7 @@ fn told(failure: &Failure) -> (u16, &'static str) {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Failure, Request, code, json};
-    use wattle_plugin::runs::{EndedRun, Outcome};
+    use wattle_plugin::runs::Outcome;
     use wattle_plugin::testing::FakeHost;
 
     use super::chat;
@@ -42,15 +42,11 @@ mod tests {
             (code::RATE_LIMITED, 502, "AI 服务繁忙，请稍后再试"),
             (code::UNAVAILABLE, 502, "AI 服务暂时不可用，请稍后再试"),
         ] {
-            let host = FakeHost::new().run_ends(move |run| EndedRun {
-                run: run.clone(),
-                outcome: Outcome::Failed(Failure::new(code, "why")),
-                state: json!({}),
-            });
+            let outcome = Outcome::Failed(Failure::new(code, "why"));
+            let host = FakeHost::new().outcome(outcome, json!({}));
             let request = Request::new("POST", "/api/chat").with_body(r#"{"message": "早"}"#);
-            let response = host.run(|| chat(&request)).unwrap();
             let body = json!({"threadId": "thread-1", "error": text, "steps": []});
-            assert_eq!((response.status, response.json_body().unwrap()), (status, body));
+            assert_eq!(host.respond(chat, &request), (status, body));
         }
     }
 }

@@ -219,10 +219,10 @@ fn shortened(result: &ResultReturnResult) -> ResultReturnResult {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
-    use wattle_plugin::testing::{FakeHost, run_node};
+    use wattle_plugin::testing::{FakeHost, assert_contains, run_node};
 
     use super::{PROMPT, result_return};
-    use crate::testing::{host, insist, intent, task};
+    use crate::testing::{host, intent, task};
 
     fn input(validated: Value) -> Value {
         json!({
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn s4_42_the_summary_prompt_asks_for_exact_figures() {
-        insist(
+        assert_contains(
             PROMPT,
             &[
                 "message",

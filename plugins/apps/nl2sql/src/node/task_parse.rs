@@ -93,10 +93,10 @@ fn resolve(task: &mut ParseResult, knowledge: &Knowledge) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
-    use wattle_plugin::testing::{FakeHost, run_node};
+    use wattle_plugin::testing::{FakeHost, assert_contains, run_node};
 
     use super::{PROMPT, REPAIR, task_parse};
-    use crate::testing::{host, insist, intent, task};
+    use crate::testing::{host, intent, task};
 
     fn run(host: &FakeHost) -> Result<Value, Failure> {
         let input = json!({ "intent_result": intent() });
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn s4_06_s4_07_the_task_prompt_names_fields_operators_and_the_white_list() {
-        insist(
+        assert_contains(
             PROMPT,
             &[
                 "entities",
@@ -157,6 +157,6 @@ mod tests {
                 "白名单：\n{{schema}}",
             ],
         );
-        insist(REPAIR, &["{{fields}}", "白名单", "完整的任务"]);
+        assert_contains(REPAIR, &["{{fields}}", "白名单", "完整的任务"]);
     }
 }

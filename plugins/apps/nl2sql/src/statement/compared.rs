@@ -3,9 +3,9 @@
 //! Names are taken as written, without the scopes of `scope`: comparisons explain a statement and
 //! permit nothing.
 
-use std::ops::ControlFlow;
+use sqlparser::ast::{BinaryOperator, Expr, Query, Value};
 
-use sqlparser::ast::{BinaryOperator, Expr, Query, Value, Visit as _, Visitor};
+use crate::statement::visit::{Visitor, walk};
 
 /// A value, and the column that it is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,7 @@ pub(crate) struct Comparison {
 /// Returns all comparisons of a query, in order of appearance.
 pub(super) fn comparisons(query: &Query) -> Vec<Comparison> {
     let mut visitor = ComparisonVisitor::default();
-    // The visitor never breaks.
-    let _ = query.visit(&mut visitor);
+    walk(query, &mut visitor);
     visitor.found
 }
 
@@ -30,9 +29,7 @@ struct ComparisonVisitor {
 }
 
 impl Visitor for ComparisonVisitor {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expression: &Expr) {
         match expression {
             Expr::BinaryOp { left, op, right } if compares(op) => {
                 self.note(left, [right.as_ref()]);
@@ -47,7 +44,6 @@ impl Visitor for ComparisonVisitor {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 }
 
@@ -74,7 +70,7 @@ fn compares(operator: &BinaryOperator) -> bool {
 /// Returns the only column of an expression, also from inside of a function: `LOWER(c.city)`.
 fn column(expression: &Expr) -> Option<String> {
     let mut columns = Columns::default();
-    let _ = expression.visit(&mut columns);
+    walk(expression, &mut columns);
     columns.found.dedup();
     match columns.found.as_slice() {
         [column] => Some(column.clone()),
@@ -88,9 +84,7 @@ struct Columns {
 }
 
 impl Visitor for Columns {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expression: &Expr) {
         match expression {
             Expr::Identifier(name) => self.found.push(name.value.clone()),
             Expr::CompoundIdentifier(parts) => {
@@ -99,7 +93,6 @@ impl Visitor for Columns {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! The parser is recursive, and a guest whose stack overflows ends in a trap. So a statement that
 //! could need more stack is refused. The sizes below are upper bounds of what the component needs.
 
-use sqlparser::ast::{Query, Statement};
+use sqlparser::ast::Query;
 use sqlparser::dialect::{Dialect as Syntax, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -33,22 +33,56 @@ const COPY_BYTES: usize = 700;
 /// Operators whose left operand the parser copies.
 const COPYING: [Keyword; 3] = [Keyword::GLOB, Keyword::MATCH, Keyword::REGEXP];
 
-/// Returns the only statement of a text, which must be a query.
+/// Keywords that begin a query. Neither database has queries that begin with `FROM`.
+const QUERY: [Keyword; 3] = [Keyword::SELECT, Keyword::VALUES, Keyword::WITH];
+
+/// Returns the only statement of a text, which must be a query. The first token of a statement shows
+/// whether it is one, so the component needs no parser of other statements.
 pub(super) fn query(text: &str, dialect: &Dialect) -> Result<Query, Refusal> {
     let tokens = tokens(text, dialect)?;
-    let levels = levels(&tokens);
-    let mut statements = Parser::new(syntax(dialect))
+    // `Parser::parse_statement` would take one of the levels.
+    let levels = levels(&tokens).saturating_sub(1);
+    let mut parser = Parser::new(syntax(dialect))
         .with_recursion_limit(levels)
-        .with_tokens_with_locations(tokens)
-        .parse_statements()
-        .map_err(|error| match error {
-            ParserError::RecursionLimitExceeded => Refusal::TooDeep,
-            error => Refusal::Syntax(error.to_string()),
-        })?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(Statement::Query(query)), true) => Ok(*query),
-        (None, _) => Err(Refusal::Empty),
-        _ => Err(Refusal::NotOneQuery),
+        .with_tokens_with_locations(tokens);
+    skip_semicolons(&mut parser);
+    match &parser.peek_token_ref().token {
+        Token::EOF => return Err(Refusal::Empty),
+        Token::LParen => {}
+        Token::Word(word) if QUERY.contains(&word.keyword) => {}
+        Token::Word(word) if word.keyword != Keyword::NoKeyword => {
+            return Err(Refusal::NotOneQuery);
+        }
+        _ => {
+            let next = parser.peek_token_ref();
+            return parser.expected_ref("an SQL statement", next).map_err(refusal);
+        }
+    }
+    let query = parser.parse_query().map_err(refusal)?;
+    let is_delimited = skip_semicolons(&mut parser);
+    let next = parser.peek_token_ref();
+    if next.token == Token::EOF {
+        Ok(*query)
+    } else if is_delimited {
+        Err(Refusal::NotOneQuery)
+    } else {
+        parser.expected_ref("end of statement", next).map_err(refusal)
+    }
+}
+
+/// Skips semicolons. Returns true if there are any.
+fn skip_semicolons(parser: &mut Parser<'_>) -> bool {
+    let mut is_delimited = false;
+    while parser.consume_token(&Token::SemiColon) {
+        is_delimited = true;
+    }
+    is_delimited
+}
+
+fn refusal(error: ParserError) -> Refusal {
+    match error {
+        ParserError::RecursionLimitExceeded => Refusal::TooDeep,
+        error => Refusal::Syntax(error.to_string()),
     }
 }
 
@@ -94,6 +128,54 @@ mod tests {
     fn nested(before: &str, after: &str, times: usize) -> String {
         let (before, after) = (before.repeat(times), after.repeat(times));
         format!("WITH x AS (SELECT {before}id{after} FROM orders) SELECT * FROM x")
+    }
+
+    #[test]
+    fn text_is_one_query() {
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            for text in [
+                "SELECT 1",
+                "(SELECT 1)",
+                "VALUES (1)",
+                "WITH x AS (SELECT 1) SELECT * FROM x",
+                "; -- first\n ; SELECT 1 ; /* last */ ;",
+            ] {
+                assert!(query(text, &dialect).is_ok(), "{text}");
+            }
+            for text in ["", "-- SELECT 1", "; /* SELECT 1 */ ;"] {
+                assert_eq!(query(text, &dialect).unwrap_err(), Refusal::Empty, "{text}");
+            }
+            for text in [
+                "/* all */ DROP TABLE orders",
+                "CREATE TABLE",
+                "EXPLAIN SELECT 1",
+                "FROM orders",
+                "SELECT 1; SELECT 2",
+                "SELECT 1; -- next\n; nothing",
+            ] {
+                assert_eq!(query(text, &dialect).unwrap_err(), Refusal::NotOneQuery, "{text}");
+            }
+            for (text, token) in
+                [("SELEC 1", "SELEC"), ("\"SELECT\" 1", "\"SELECT\""), (") SELECT 1", ")")]
+            {
+                let expected = format!(
+                    "sql parser error: Expected: an SQL statement, found: {token} at Line: 1, \
+                     Column: 1"
+                );
+                assert_eq!(query(text, &dialect).unwrap_err(), Refusal::Syntax(expected), "{text}");
+            }
+            for (text, token) in [
+                ("SELECT 1 SELECT 2", "SELECT"),
+                ("SELECT 1 ); SELECT 2", ")"),
+                ("SELECT 1 END", "END"),
+            ] {
+                let expected = format!(
+                    "sql parser error: Expected: end of statement, found: {token} at Line: 1, \
+                     Column: 10"
+                );
+                assert_eq!(query(text, &dialect).unwrap_err(), Refusal::Syntax(expected), "{text}");
+            }
+        }
     }
 
     #[test]

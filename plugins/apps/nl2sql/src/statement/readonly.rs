@@ -1,39 +1,41 @@
 //! Checks that a statement only reads, by its syntax tree alone.
 
-use std::ops::ControlFlow;
-
-use sqlparser::ast::{Query, Select, SetExpr, Statement, Visit as _, Visitor};
+use sqlparser::ast::{Query, Select, SetExpr, Statement};
 use wattle_plugin::sql::Dialect;
 
 use crate::statement::parse::query;
+use crate::statement::visit::{Visitor, walk};
 
 /// Returns true if a statement is one query in which nothing writes, locks or creates.
 pub(crate) fn is_read_only(sql: &str, dialect: &Dialect) -> bool {
-    query(sql, dialect).is_ok_and(|query| query.visit(&mut OnlyReads).is_continue())
+    query(sql, dialect).is_ok_and(|query| {
+        let mut writes = Writes::default();
+        walk(&query, &mut writes);
+        !writes.found
+    })
 }
 
-struct OnlyReads;
+/// Whether anything in a query writes, locks or creates.
+#[derive(Default)]
+struct Writes {
+    found: bool,
+}
 
-impl Visitor for OnlyReads {
-    type Break = ();
-
-    fn pre_visit_statement(&mut self, _statement: &Statement) -> ControlFlow<()> {
-        ControlFlow::Break(())
+impl Visitor for Writes {
+    fn pre_visit_statement(&mut self, _statement: &Statement) {
+        self.found = true;
     }
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &Query) {
         let writes = matches!(
             query.body.as_ref(),
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
         );
-        if writes || !query.locks.is_empty() {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+        self.found |= writes || !query.locks.is_empty();
     }
 
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        if select.into.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn pre_visit_select(&mut self, select: &Select) {
+        self.found |= select.into.is_some();
     }
 }
 

@@ -14,18 +14,17 @@ mod relation;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgOperator, FunctionArguments, GroupByExpr,
-    Ident, NamedWindowExpr, OrderBy, Query, Select, SelectItem, SetExpr, TableFactor, Visit as _,
-    Visitor,
+    Ident, NamedWindowExpr, OrderBy, Query, Select, SelectItem, SetExpr, TableFactor,
 };
 use sqlparser::tokenizer::Span;
 use wattle_plugin::sql::Dialect;
 
 use self::relation::{Ctes, Relation, Resolver, implied, lower, namesake};
 use crate::knowledge::Knowledge;
+use crate::statement::visit::{Visitor, walk};
 
 /// The tables, fields and errors of a query.
 #[derive(Debug, Default)]
@@ -102,16 +101,14 @@ pub(super) fn examine(
         open_windows: 0,
         findings: Findings::default(),
     };
-    // The visitor never breaks.
-    let _ = query.visit(&mut visitor);
+    walk(query, &mut visitor);
     visitor.findings
 }
 
 /// Returns the aliases of all projections of a query, in lower case.
 pub(super) fn given(query: &Query) -> BTreeSet<String> {
     let mut given = Given::default();
-    // The visitor never breaks.
-    let _ = query.visit(&mut given);
+    walk(query, &mut given);
     given.names
 }
 
@@ -121,14 +118,11 @@ struct Given {
 }
 
 impl Visitor for Given {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &Select) {
         self.names.extend(select.projection.iter().filter_map(|item| match item {
             SelectItem::ExprWithAlias { alias, .. } => Some(lower(alias)),
             _ => None,
         }));
-        ControlFlow::Continue(())
     }
 }
 
@@ -219,21 +213,17 @@ struct ScopeVisitor<'a> {
 }
 
 impl Visitor for ScopeVisitor<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &Query) {
         let frame = self.frame(query);
         self.frames.push(frame);
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _query: &Query) {
         self.frames.pop();
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let Some(frame) = self.frames.last() else { return ControlFlow::Continue(()) };
+    fn pre_visit_select(&mut self, select: &Select) {
+        let Some(frame) = self.frames.last() else { return };
         let relations = self.resolver(&frame.ctes).relations(&select.from);
         for relation in &relations {
             if let Some(table) = &relation.table {
@@ -243,34 +233,29 @@ impl Visitor for ScopeVisitor<'_> {
         self.note_items(select);
         let index = self.add(Scope::of(select, relations, self.is_sqlite));
         self.open(index);
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_select(&mut self, _select: &Select) -> ControlFlow<()> {
+    fn post_visit_select(&mut self, _select: &Select) {
         self.close();
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_group_by(&mut self, _group_by: &GroupByExpr) -> ControlFlow<()> {
+    fn pre_visit_group_by(&mut self, _group_by: &GroupByExpr) {
         self.know_outputs();
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_order_by(&mut self, _order_by: &OrderBy) -> ControlFlow<()> {
+    fn pre_visit_order_by(&mut self, _order_by: &OrderBy) {
         // `ORDER BY` belongs to the query, but refers to the relations of its `SELECT`.
         let select = self.frames.last().and_then(|frame| frame.select);
         let index = select.unwrap_or_else(|| self.add(Scope::unknown()));
         self.open(index);
         self.know_outputs();
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_order_by(&mut self, _order_by: &OrderBy) -> ControlFlow<()> {
+    fn post_visit_order_by(&mut self, _order_by: &OrderBy) {
         self.close();
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) {
         // SQLite knows the projection when it resolves arguments and conditions in `FROM`.
         self.know_outputs();
         match factor {
@@ -292,10 +277,9 @@ impl Visitor for ScopeVisitor<'_> {
             | TableFactor::UNNEST { .. } => {}
             other => self.unsupported(other),
         }
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expression: &Expr) {
         if self.windows.contains(&expr_address(expression)) {
             self.open_windows += 1;
         }
@@ -324,14 +308,12 @@ impl Visitor for ScopeVisitor<'_> {
             }
             _ => {}
         }
-        ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+    fn post_visit_expr(&mut self, expression: &Expr) {
         if self.windows.contains(&expr_address(expression)) {
             self.open_windows -= 1;
         }
-        ControlFlow::Continue(())
     }
 }
 

@@ -119,7 +119,7 @@ pub(crate) fn last_of_user(session_id: &str, limit: u32) -> Result<Vec<String>, 
 pub(crate) fn list(session_id: &str, offset: u32, limit: u32) -> Result<Page<Message>, Failure> {
     let messages = database().query(LIST, params![session_id, limit, offset])?;
     let count = database().query(COUNT, params![session_id])?;
-    Page::read(messages, limit, count.one()?.get("total")?)
+    Page::read(&messages, limit, count.one()?.get("total")?)
 }
 
 /// Deletes the messages of a session.

@@ -85,7 +85,7 @@ pub(crate) fn list(owner: &Owner, offset: u32, limit: u32) -> Result<Page<Sessio
     let parameters = params![&owner.tenant, owner.admin_id, limit, offset];
     let sessions = database().query(LIST, parameters)?;
     let count = database().query(COUNT, params![&owner.tenant, owner.admin_id])?;
-    Page::read(sessions, limit, count.one()?.get("total")?)
+    Page::read(&sessions, limit, count.one()?.get("total")?)
 }
 
 /// Deletes a session with its history and downloads.

@@ -131,7 +131,7 @@ fn fresh_session() -> String {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Failure, Request, Value, json, params, sql};
-    use wattle_plugin::runs::{EndedRun, Outcome};
+    use wattle_plugin::runs::Outcome;
     use wattle_plugin::testing::FakeHost;
     use wattle_plugin::web::Body;
 
@@ -148,19 +148,14 @@ mod tests {
                 sql::Rows::default().into()
             })
         });
-        host.run_ends(move |run| EndedRun {
-            run: run.clone(),
-            outcome: outcome.clone(),
-            state: json!({"result_return_result": {"summary": "好"}}),
-        })
+        host.outcome(outcome, json!({"result_return_result": {"summary": "好"}}))
     }
 
     fn post(host: &FakeHost, body: &Value, admin: &str) -> (u16, Value) {
         let request = Request::new("POST", "/api/chat")
             .with_body(body.to_string())
             .with_header("X-Admin-Id", admin);
-        let response = host.run(|| chat(&request)).unwrap();
-        (response.status, response.json_body().unwrap())
+        host.respond(chat, &request)
     }
 
     #[test]

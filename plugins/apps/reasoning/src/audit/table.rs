@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{
-    Deserialize, Extra, Failure, JsonSchema, Serialize, Value, clock, json, params, sql,
+    Deserialize, Extra, Failure, JsonSchema, Serialize, Value, clock, params, sql,
 };
 use wattle_plugin::redact;
-use wattle_plugin::sql::Transaction;
+use wattle_plugin::sql::{Page, Transaction};
+use wattle_plugin::web::PAGE_BYTES;
 
 use crate::DATABASE;
 use crate::audit::Row;
@@ -57,7 +58,7 @@ pub(crate) fn append(
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct TraceEvent {
     id: i64,
-    seq: i64,
+    pub(crate) seq: i64,
     turn_id: Option<String>,
     step: String,
     event_type: String,
@@ -95,37 +96,9 @@ struct TraceError {
     message: Option<String>,
 }
 
-/// Consecutive rows.
-pub(crate) struct TracePage {
-    pub(crate) events: Vec<TraceEvent>,
-    /// Number of the last row if further ones may follow.
-    pub(crate) next_after: Option<i64>,
-}
-
-/// Returns up to `limit` rows with numbers greater than `after`, in ascending order, of which all
-/// but the first fit into `room` bytes of JSON.
-pub(crate) fn list(
-    session_id: &str,
-    after: i64,
-    limit: i64,
-    mut room: usize,
-) -> Result<TracePage, Failure> {
-    let rows = sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?;
-    // A page without a row has no number at which the next one begins.
-    let rows = if rows.is_empty() { rows.whole()? } else { rows };
-    let mut has_more = rows.truncated || i64::try_from(rows.len()) == Ok(limit);
-    let mut events: Vec<TraceEvent> = Vec::new();
-    for row in rows.iter() {
-        let event: TraceEvent = row.read()?;
-        // Includes the comma after the event.
-        let bytes = json!(event).to_string().len() + 1;
-        if bytes > room && !events.is_empty() {
-            has_more = true;
-            break;
-        }
-        room = room.saturating_sub(bytes);
-        events.push(event);
-    }
-    let next_after = events.last().filter(|_| has_more).map(|last| last.seq);
-    Ok(TracePage { events, next_after })
+/// Returns up to `limit` rows with numbers greater than `after`, in ascending order, that fit into
+/// a response.
+pub(crate) fn list(session_id: &str, after: i64, limit: u32) -> Result<Page<TraceEvent>, Failure> {
+    let parameters = params![session_id, after, i64::from(limit) + 1];
+    sql::database(DATABASE).query(SELECT, parameters)?.page(limit, PAGE_BYTES)
 }

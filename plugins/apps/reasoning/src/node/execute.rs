@@ -10,7 +10,7 @@ use crate::executor::{
 };
 use crate::node::clarify;
 use crate::ontology::Ontology;
-use crate::plan::{Mode, UNSUPPORTED};
+use crate::plan::{Mode, UNKNOWN_WORD, UNSUPPORTED};
 use crate::result::DataExecution;
 use crate::state::{Brief, Clarification, Intent, PlanState, SelectedTask, Turn};
 use crate::task::{Task, TaskType};
@@ -112,6 +112,12 @@ fn question(failure: &Failure) -> Option<(&'static str, String)> {
                 format!("数据服务无法执行条件“{condition}”，请换一种条件。"),
             ))
         }
+        UNKNOWN_WORD => {
+            let [part, words] = ["part", "words"].map(|name| detail(name).unwrap_or_default());
+            let part = part.as_str().unwrap_or_default();
+            let words = words.as_str().unwrap_or_default();
+            Some(("unsupported_plan", format!("数据服务无法执行{part}“{words}”，请换一种{part}。")))
+        }
         _ => None,
     }
 }
@@ -184,6 +190,19 @@ mod tests {
     /// Returns a plan with one condition on the phone number.
     fn plan_with(op: &str, value: &Value) -> Value {
         json!({"mode": "query", "filters": [{"field": "phone", "op": op, "value": value}]})
+    }
+
+    /// Returns a plan that groups by region, with one metric.
+    fn groups_with(agg: &str, field: &str) -> Value {
+        json!({"mode": "group-analysis", "filters": [], "group_by": ["region"],
+               "metrics": [{"agg": agg, "field": field}]})
+    }
+
+    /// Returns services like those of [`planned`] that also group.
+    fn grouping(plans: Vec<Value>) -> FakeHost {
+        planned(&["eq"], plans).tool("mcp.data.group-analysis", |_| {
+            ToolOutput::json(&json!({"total": 1, "items": [{"a": 1}]}))
+        })
     }
 
     fn input(kind: &str, detail: Value, ontology: &str) -> Value {
@@ -312,6 +331,41 @@ mod tests {
             let question = asked["question"].as_str().unwrap();
             assert!(question.contains(&format!("“{condition}”")), "{question}");
             assert!(host.tool_calls().is_empty(), "neither the opposite nor a choice is asked for");
+            assert_eq!(statements(&host)[1].1[0], "failed");
+        }
+    }
+
+    #[test]
+    fn s1_50_unknown_aggregation_is_corrected_once() {
+        let plans = ["median", "avg"].map(|agg| groups_with(agg, "amount"));
+        let host = grouping(plans.into());
+        let decision = run(&host, &input("capability", json!({}), "customer")).unwrap();
+        let data = decision.update("data_execution").unwrap();
+        let expected = json!([{"agg": "avg", "field": "amount", "alias": "avg_amount"}]);
+        assert_eq!(data["plan"]["metrics"], expected);
+        let requests = host.llm_requests();
+        assert_eq!(requests.len(), 2);
+        let corrected = requests[1].text();
+        let correction = "metrics 中的 累计金额 median 无法识别，agg 请按原意改用 count、sum、avg";
+        assert!(corrected.contains(correction), "{corrected}");
+    }
+
+    #[test]
+    fn s1_50_word_that_stays_unknown_requests_a_clarification() {
+        for (plan, expected) in [
+            (groups_with("median", "amount"), "指标“累计金额 median”"),
+            (groups_with("sum", "color"), "指标“color sum”"),
+            (json!({"mode": "pivot", "filters": []}), "查询方式“pivot”"),
+            (json!({"mode": "query", "filters": [], "sort_field": "color"}), "排序“color”"),
+        ] {
+            let host = grouping(vec![plan.clone(), plan]);
+            let decision = run(&host, &input("capability", json!({}), "customer")).unwrap();
+            let asked = decision.update("clarification").unwrap();
+            assert_eq!(asked["reason"], "unsupported_plan");
+            let question = asked["question"].as_str().unwrap();
+            assert!(question.contains(expected), "{question}");
+            assert_eq!(host.llm_requests().len(), 2, "{expected}");
+            assert!(host.tool_calls().is_empty(), "nothing else is counted in its place");
             assert_eq!(statements(&host)[1].1[0], "failed");
         }
     }

@@ -81,10 +81,10 @@ fn facts(input: &Input) -> Result<Value, Failure> {
 mod tests {
     use wattle_plugin::llm::RouteInfo;
     use wattle_plugin::prelude::{Completion, Context, Value, json};
-    use wattle_plugin::testing::run_node;
+    use wattle_plugin::testing::{assert_contains, run_node};
 
     use super::{PROMPT, finalize};
-    use crate::testing::{host, insist};
+    use crate::testing::host;
 
     #[test]
     fn result_has_all_rows_and_the_prompt_the_first_ones() {
@@ -118,6 +118,9 @@ mod tests {
 
     #[test]
     fn s1_54_summary_prompt_permits_only_the_data() {
-        insist(PROMPT, &["summary", "不要编造数字", "没有查到", "plan.ignored", "items", "total"]);
+        assert_contains(
+            PROMPT,
+            &["summary", "不要编造数字", "没有查到", "plan.ignored", "items", "total"],
+        );
     }
 }

@@ -77,10 +77,10 @@ mod tests {
     use wattle_plugin::llm::Request;
     use wattle_plugin::node::Decision;
     use wattle_plugin::prelude::{Completion, Context, Value, json};
-    use wattle_plugin::testing::{FakeHost, run_node};
+    use wattle_plugin::testing::{FakeHost, assert_contains, run_node};
 
     use super::{PROMPT, understand_intent};
-    use crate::testing::{host, insist};
+    use crate::testing::host;
 
     fn run(answer: Value) -> (Decision, FakeHost) {
         let host = host().llm(move |_| Ok(Completion::of_json(answer.clone())));
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn s1_21_intent_prompt_requests_four_fields_and_forbids_inventions() {
-        insist(
+        assert_contains(
             PROMPT,
             &["keywords", "business_elements", "goal_actions", "intent_summary", "只做理解"],
         );
-        insist(PROMPT, &["[clarification]", "today", "原样照抄", "留空数组", "不要编造"]);
+        assert_contains(PROMPT, &["[clarification]", "today", "原样照抄", "留空数组", "不要编造"]);
     }
 }

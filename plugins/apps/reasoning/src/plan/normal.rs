@@ -6,6 +6,7 @@ use wattle_plugin::prelude::{Failure, Value};
 
 use crate::catalog::Catalog;
 use crate::plan::operator::{Operator, Operators, unsupported};
+use crate::plan::unknown::{Part, Unknown};
 use crate::plan::{Filter, Metric, Mode, Plan, Wanted, WantedFilter, WantedMetric};
 
 /// Default number of rows in a page.
@@ -15,26 +16,40 @@ const PAGE_SIZE: i64 = 20;
 /// response.
 const MAX_PAGE_SIZE: i64 = 200;
 
+/// The aggregation that requires no field.
+const COUNT: &str = "count";
+
+/// Each aggregation with the other forms that models write.
+const AGGREGATIONS: &[(&str, &[&str])] = &[
+    (COUNT, &["", "count(*)"]),
+    ("sum", &["total"]),
+    ("avg", &["average", "mean"]),
+    ("min", &["minimum"]),
+    ("max", &["maximum"]),
+];
+
 /// Normalizes a plan for the fields of a catalog and the operators of the data service.
 ///
 /// # Errors
 ///
-/// [`UNSUPPORTED`](super::UNSUPPORTED) if the data service cannot express a condition.
+/// [`UNSUPPORTED`](super::UNSUPPORTED) if the data service cannot express a condition,
+/// [`UNKNOWN_WORD`](super::UNKNOWN_WORD) for each plan of which [`unknown_words`] returns a word.
 pub(crate) fn normalize(
     wanted: &Wanted,
     catalog: &Catalog<'_>,
     operators: &Operators,
 ) -> Result<Plan, Failure> {
-    let mode = mode(wanted);
+    let refused = |unknown: Unknown| unknown.failure();
+    let mode = mode(wanted).map_err(refused)?;
     let (filters, ignored) = filters(wanted, catalog, operators)?;
-    let group_by = group_by(wanted, catalog, mode);
-    let metrics = metrics(wanted, catalog, mode);
-    let sort_field = sort_field(wanted, catalog, mode, &group_by, &metrics);
+    let group_by = group_by(wanted, catalog, mode).map_err(refused)?;
+    let metrics = metrics(wanted, catalog, mode).map_err(refused)?;
+    let sort_field = sort_field(wanted, catalog, mode, &group_by, &metrics).map_err(refused)?;
     Ok(Plan {
         mode,
         filters,
         ignored,
-        sort_order: sort_order(wanted, mode),
+        sort_order: sort_order(wanted, mode).map_err(refused)?,
         page: wanted.page.unwrap_or(1).max(1),
         page_size: wanted
             .page_size
@@ -47,10 +62,30 @@ pub(crate) fn normalize(
     })
 }
 
-fn mode(wanted: &Wanted) -> Mode {
-    match wanted.mode.trim().to_lowercase().replace('_', "-").as_str() {
-        "group-analysis" => Mode::GroupAnalysis,
-        _ => Mode::Query,
+/// Returns the words of a plan that name nothing, apart from those of conditions. The mode decides
+/// which other words the plan needs, so they are omitted if the mode is unknown. The sort field is
+/// omitted if the groups or metrics, which it may name, are unknown.
+pub(crate) fn unknown_words(wanted: &Wanted, catalog: &Catalog<'_>) -> Vec<Unknown> {
+    let mode = match mode(wanted) {
+        Ok(mode) => mode,
+        Err(unknown) => return vec![unknown],
+    };
+    let group_by = group_by(wanted, catalog, mode);
+    let metrics = metrics(wanted, catalog, mode);
+    let sort_field = match (&group_by, &metrics) {
+        (Ok(group_by), Ok(metrics)) => sort_field(wanted, catalog, mode, group_by, metrics).err(),
+        _ => None,
+    };
+    let unknown = [group_by.err(), metrics.err(), sort_field, sort_order(wanted, mode).err()];
+    unknown.into_iter().flatten().collect()
+}
+
+fn mode(wanted: &Wanted) -> Result<Mode, Unknown> {
+    let word = wanted.mode.trim();
+    match word.to_lowercase().replace(['_', ' '], "-").as_str() {
+        "" | "query" => Ok(Mode::Query),
+        "group-analysis" => Ok(Mode::GroupAnalysis),
+        _ => Err(Unknown::new(Part::Mode, word)),
     }
 }
 
@@ -90,69 +125,113 @@ fn has_value(wanted: &WantedFilter) -> bool {
     }
 }
 
-fn group_by(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Vec<String> {
+fn group_by(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Result<Vec<String>, Unknown> {
     if mode == Mode::Query {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let known = wanted.group_by.iter().filter_map(|name| catalog.field(name));
-    let mut fields: Vec<String> = known.map(str::to_owned).collect();
+    let (mut fields, mut unknown) = (Vec::new(), Vec::new());
+    for name in wanted.group_by.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
+        match catalog.field(name) {
+            Some(field) => fields.push(field.to_owned()),
+            None => unknown.push(name),
+        }
+    }
+    if !unknown.is_empty() {
+        return Err(Unknown::new(Part::Groups, unknown.join("、")));
+    }
     fields.dedup();
     if fields.is_empty() {
         fields.extend(catalog.first_field().map(str::to_owned));
     }
-    fields
+    Ok(fields)
 }
 
-fn metrics(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Vec<Metric> {
+fn metrics(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Result<Vec<Metric>, Unknown> {
     if mode == Mode::Query {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let metrics: Vec<Metric> =
-        wanted.metrics.iter().map(|wanted| metric(wanted, catalog)).collect();
-    if metrics.is_empty() { vec![metric(&WantedMetric::default(), catalog)] } else { metrics }
+    let (mut metrics, mut unknown) = (Vec::new(), Vec::new());
+    for wanted in &wanted.metrics {
+        match metric(wanted, catalog) {
+            Ok(metric) => metrics.push(metric),
+            Err(words) => unknown.push(words),
+        }
+    }
+    if !unknown.is_empty() {
+        return Err(Unknown::new(Part::Metrics, unknown.join("、")));
+    }
+    if metrics.is_empty() {
+        metrics.push(Metric { agg: COUNT, field: None, alias: COUNT.to_owned() });
+    }
+    Ok(metrics)
 }
 
-/// Returns a metric. Every aggregation except `count` requires a field; without one, rows are
-/// counted.
-fn metric(wanted: &WantedMetric, catalog: &Catalog<'_>) -> Metric {
-    let field = wanted.field.as_deref().and_then(|name| catalog.field(name));
-    let agg = ["sum", "avg", "min", "max"]
-        .into_iter()
-        .find(|agg| wanted.agg.trim().eq_ignore_ascii_case(agg) && field.is_some())
-        .unwrap_or("count");
-    let field = field.filter(|_| agg != "count");
+/// Returns a metric. Every aggregation except `count` requires a field.
+///
+/// # Errors
+///
+/// The field and the aggregation, as words for the user, if the aggregation is unknown or lacks its
+/// field.
+fn metric(wanted: &WantedMetric, catalog: &Catalog<'_>) -> Result<Metric, String> {
+    let name = wanted.field.as_deref().unwrap_or_default().trim();
+    let field = catalog.field(name);
+    let agg = aggregation(&wanted.agg).filter(|agg| *agg == COUNT || field.is_some());
+    let Some(agg) = agg else {
+        let label = field.map_or(name, |field| catalog.label(field));
+        return Err(format!("{label} {}", wanted.agg.trim()).trim_start().to_owned());
+    };
+    let field = field.filter(|_| agg != COUNT);
     let alias = wanted.alias.as_deref().map(str::trim).filter(|alias| !alias.is_empty());
     let alias = alias.map_or_else(
         || field.map_or_else(|| agg.to_owned(), |field| format!("{agg}_{field}")),
         str::to_owned,
     );
-    Metric { agg, field: field.map(str::to_owned), alias }
+    Ok(Metric { agg, field: field.map(str::to_owned), alias })
 }
 
+/// Returns the aggregation that a word names, or `None` if it names none. An empty word is `count`.
+fn aggregation(word: &str) -> Option<&'static str> {
+    let word = word.trim().to_lowercase();
+    let is_meant =
+        |(name, others): &&(&str, &[&str])| *name == word || others.contains(&word.as_str());
+    AGGREGATIONS.iter().find(is_meant).map(|(name, _)| *name)
+}
+
+/// Returns the field by which rows are sorted, or the alias or field by which groups are sorted. A
+/// field of a metric means the alias of the metric.
 fn sort_field(
     wanted: &Wanted,
     catalog: &Catalog<'_>,
     mode: Mode,
     group_by: &[String],
     metrics: &[Metric],
-) -> Option<String> {
+) -> Result<Option<String>, Unknown> {
     let name = wanted.sort_field.as_deref().unwrap_or_default().trim();
-    let field = catalog.field(name).map(str::to_owned);
-    if mode == Mode::Query {
-        return field;
+    if name.is_empty() {
+        return Ok(metrics.first().map(|metric| metric.alias.clone()));
     }
-    let alias = metrics.iter().find(|metric| metric.alias == name).map(|m| m.alias.clone());
-    let group = field.filter(|field| group_by.contains(field));
-    alias.or(group).or_else(|| metrics.first().map(|metric| metric.alias.clone()))
+    let field = catalog.field(name).map(str::to_owned);
+    let found = match mode {
+        Mode::Query => field,
+        Mode::GroupAnalysis => {
+            let named = metrics.iter().find(|metric| metric.alias == name);
+            let group = field.clone().filter(|field| group_by.contains(field));
+            let of_field = metrics.iter().find(|metric| field.is_some() && metric.field == field);
+            let alias = |metric: &Metric| metric.alias.clone();
+            named.map(alias).or(group).or_else(|| of_field.map(alias))
+        }
+    };
+    found.map(Some).ok_or_else(|| Unknown::new(Part::SortField, name))
 }
 
 /// Returns the sort order, which by default is ascending for rows and descending for groups.
-fn sort_order(wanted: &Wanted, mode: Mode) -> &'static str {
-    match wanted.sort_order.as_deref().unwrap_or_default().trim().to_lowercase().as_str() {
-        "asc" => "asc",
-        "desc" => "desc",
-        _ if mode == Mode::Query => "asc",
-        _ => "desc",
+fn sort_order(wanted: &Wanted, mode: Mode) -> Result<&'static str, Unknown> {
+    let word = wanted.sort_order.as_deref().unwrap_or_default().trim();
+    match word.to_lowercase().as_str() {
+        "asc" | "ascending" => Ok("asc"),
+        "" if mode == Mode::Query => Ok("asc"),
+        "desc" | "descending" | "" => Ok("desc"),
+        _ => Err(Unknown::new(Part::SortOrder, word)),
     }
 }
 
@@ -160,9 +239,10 @@ fn sort_order(wanted: &Wanted, mode: Mode) -> &'static str {
 mod tests {
     use wattle_plugin::prelude::{Value, json};
 
-    use super::normalize;
+    use super::{normalize, unknown_words};
     use crate::catalog::Catalog;
     use crate::plan::operator::Operators;
+    use crate::plan::unknown::{UNKNOWN_WORD, Unknown};
     use crate::plan::{Plan, UNSUPPORTED, Wanted};
     use crate::testing::attributes;
 
@@ -262,16 +342,73 @@ mod tests {
 
     #[test]
     fn groups_and_metrics_are_normalized() {
-        let plan = check(json!({"mode": "group-analysis", "group_by": ["客户区域", "color"],
-                   "metrics": [{"agg": "SUM", "field": "累计金额"}, {"agg": "sum", "field": "color"},
-                               {"agg": "median", "field": "amount", "alias": "m"}],
+        let plan = check(json!({"mode": "group-analysis", "group_by": ["客户区域", " "],
+                   "metrics": [{"agg": "SUM", "field": "累计金额"}, {"agg": "average", "field": "amount"},
+                               {"agg": "", "field": "amount"}, {"agg": "count(*)", "alias": "n"}],
                    "sort_field": "region", "sort_order": "ASC"}));
         assert_eq!(plan["group_by"], json!(["region"]));
         assert_eq!(
             plan["metrics"],
             json!([{"agg": "sum", "field": "amount", "alias": "sum_amount"},
-                   {"agg": "count", "alias": "count"}, {"agg": "count", "alias": "m"}])
+                   {"agg": "avg", "field": "amount", "alias": "avg_amount"},
+                   {"agg": "count", "alias": "count"}, {"agg": "count", "alias": "n"}])
         );
         assert_eq!((&plan["sort_by"], &plan["sort_order"]), (&json!("region"), &json!("asc")));
+    }
+
+    #[test]
+    fn groups_are_sorted_by_the_metric_of_a_field() {
+        let plan = check(json!({"mode": "group-analysis", "group_by": ["region"],
+                   "metrics": [{"agg": "count"}, {"agg": "sum", "field": "amount", "alias": "sum"}],
+                   "sort_field": "累计金额"}));
+        assert_eq!(plan["sort_by"], "sum");
+    }
+
+    #[test]
+    fn s1_50_unknown_words_are_refused_and_never_a_default() {
+        let groups = |field: &str, value: Value| {
+            let mut plan = json!({"mode": "group-analysis"});
+            plan[field] = value;
+            plan
+        };
+        let metric =
+            |agg: &str, field: &str| groups("metrics", json!([{"agg": agg, "field": field}]));
+        for (plan, part, words) in [
+            (json!({"mode": "pivot", "sort_order": "up"}), "查询方式", "pivot"),
+            (groups("group_by", json!(["color", "region", "size"])), "分组", "color、size"),
+            (metric("median", "amount"), "指标", "累计金额 median"),
+            (metric("sum", "color"), "指标", "color sum"),
+            (metric("max", ""), "指标", "max"),
+            (metric("", "color"), "", ""),
+            (groups("sort_field", json!("level")), "排序", "level"),
+            (groups("sort_order", json!("up")), "排序", "up"),
+            (json!({"sort_field": "color"}), "排序", "color"),
+        ] {
+            let attributes = attributes();
+            let catalog = Catalog::new(&attributes);
+            let wanted: Wanted = serde_json::from_value(plan.clone()).unwrap();
+            let corrections = unknown_words(&wanted, &catalog);
+            let refused = normalize(&wanted, &catalog, &Operators::usual()).err();
+            assert_eq!(corrections.len(), usize::from(!words.is_empty()), "{plan}");
+            let Some(failure) = refused else {
+                assert!(words.is_empty(), "{plan}");
+                continue;
+            };
+            assert_eq!(failure.code.as_str(), UNKNOWN_WORD, "{plan}");
+            let details = json!({"part": part, "words": words});
+            assert_eq!(failure.details.as_deref(), Some(&details), "{plan}");
+            assert!(corrections[0].correction().contains(words), "{plan}");
+        }
+    }
+
+    #[test]
+    fn s1_50_each_unknown_word_is_listed() {
+        let wanted = json!({"mode": "group-analysis", "group_by": ["color"], "sort_field": "size",
+                            "metrics": [{"agg": "median", "field": "amount"}], "sort_order": "up"});
+        let attributes = attributes();
+        let wanted: Wanted = serde_json::from_value(wanted).unwrap();
+        let unknown = unknown_words(&wanted, &Catalog::new(&attributes));
+        let corrections: Vec<String> = unknown.iter().map(Unknown::correction).collect();
+        assert_eq!(corrections.len(), 3, "the metric may be what the order names: {corrections:?}");
     }
 }

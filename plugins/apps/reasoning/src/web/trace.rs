@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, JsonSchema, Request, Response, Serialize, 
 use wattle_plugin::web::refuse;
 use wattle_plugin::web::status::BAD_REQUEST;
 
-use crate::audit::{self, TraceEvent, TracePage};
+use crate::audit::{self, TraceEvent};
 use crate::session::{self, Status};
 use crate::web::{Envelope, ErrorEnvelope, find, respond};
 
@@ -13,9 +13,6 @@ const LIMIT: i64 = 1_000;
 
 /// Maximum number of rows in a response, since each row can contain a prompt.
 const MAX_LIMIT: i64 = 5_000;
-
-/// Maximum size of the rows in a response, in bytes. The whole response may have 4 MiB.
-const PAGE_BYTES: usize = 15 << 18;
 
 /// A page of the audit trail.
 #[derive(Serialize, JsonSchema)]
@@ -37,9 +34,10 @@ pub(crate) fn trace(request: &Request) -> Result<Response, Failure> {
         let after = number(request, "after")?.unwrap_or(0).max(0);
         let limit = number(request, "limit")?.unwrap_or(LIMIT).clamp(1, MAX_LIMIT);
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
-        let page = audit::list(&session.id, after, limit, PAGE_BYTES)?;
-        let TracePage { events, next_after } = page;
-        Ok(Trace { session_id: session.id, status: session.status, events, next_after })
+        let page = audit::list(&session.id, after, u32::try_from(limit)?)?;
+        let next_after = page.next_cursor(|last| last.seq);
+        let (session_id, status) = (session.id, session.status);
+        Ok(Trace { session_id, status, events: page.items, next_after })
     })
 }
 
@@ -112,7 +110,7 @@ mod tests {
     #[test]
     fn pages_have_all_rows_in_order() {
         assert_eq!(pages(&host(5, 9), 2), [vec![1, 2], vec![3, 4], vec![5]]);
-        assert_eq!(pages(&host(2, 9), 2), [vec![1, 2], vec![]]);
+        assert_eq!(pages(&host(2, 9), 2), [vec![1, 2]]);
         assert_eq!(pages(&host(0, 9), 2), [Vec::<i64>::new()]);
     }
 

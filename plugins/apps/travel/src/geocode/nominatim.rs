@@ -92,8 +92,7 @@ impl Nominatim {
 }
 
 fn set(name: &str, default: &str) -> Result<String, Failure> {
-    let value = settings::get::<String>(name)?.filter(|value| !value.trim().is_empty());
-    Ok(value.unwrap_or_else(|| default.to_owned()))
+    Ok(settings::text(name)?.unwrap_or_else(|| default.to_owned()))
 }
 
 fn read(response: &Response) -> Answer {

@@ -67,14 +67,14 @@ fn told(block: &Block) -> Told<'_> {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::Value;
+    use wattle_plugin::testing::assert_contains;
 
     use super::{Ask, system};
     use crate::block::{Block, BlockType, Location};
-    use crate::testing::says;
 
     #[test]
     fn s3_34_s3_35_the_page_prompt_states_the_checked_rules() {
-        says(
+        assert_contains(
             &system().unwrap(),
             &[
                 "one complete, self-contained HTML document",

@@ -6,10 +6,11 @@ use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, ToolContext, Tool
 use crate::channel::{IMAGE_MODE, IMAGE_PLAN, IMAGES, State};
 use crate::image::plan::{ImagePlan, plan};
 use crate::image::{ImageAsset, mode, target};
+use crate::tool::GENERATE_HANDBOOK_HTML;
 use crate::tool::answer::answer_and_forget;
 
 /// Tools whose outputs new images invalidate.
-const LATER: [&str; 1] = ["generate_handbook_html"];
+const LATER: [&str; 1] = [GENERATE_HANDBOOK_HTML];
 
 /// How many pictures are wanted.
 #[derive(Debug, Deserialize, JsonSchema)]

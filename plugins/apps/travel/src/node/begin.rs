@@ -14,10 +14,8 @@ use crate::image::plan::ImagePlan;
 use crate::image::{ImageAsset, ImageSource};
 use crate::message::{UiMessage, for_model};
 use crate::session::Snapshot;
+use crate::tool::GENERATE_HANDBOOK_HTML;
 use crate::video::{Video, VideoContext};
-
-/// The tool whose output names the source of the guide's images most reliably.
-const HTML_TOOL: &str = "generate_handbook_html";
 
 /// The input of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -72,7 +70,8 @@ pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>
     let Stored { context, blocks, spot_blocks, tool_outputs, handbook_html } = request.snapshot;
     let tool_outputs = if tool_outputs.is_object() { tool_outputs } else { json!({}) };
     let finished = Snapshot::finished(&tool_outputs);
-    let told = sound::<ImageSource>(&tool_outputs[HTML_TOOL]["image_mode"]);
+    // The tool that makes the page names the source of its images most reliably.
+    let told = sound::<ImageSource>(&tool_outputs[GENERATE_HANDBOOK_HTML]["image_mode"]);
     let image_mode =
         if told.is_null() { sound::<ImageSource>(&context["imageMode"]) } else { told };
     let updates = Updates {

@@ -8,15 +8,13 @@ use wattle_plugin::runs::{RunEnded, RunLog};
 
 use crate::session::step::{Step, StepStatus};
 use crate::session::{Session, Status};
-
-/// The tool that makes the page.
-const HTML_TOOL: &str = "generate_handbook_html";
+use crate::tool::{GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE};
 
 /// The tools that prepare images, either of which is sufficient.
-const IMAGE_TOOLS: [&str; 2] = ["search_image", "generate_image"];
+const IMAGE_TOOLS: [&str; 2] = [SEARCH_IMAGE, GENERATE_IMAGE];
 
 /// The tool whose failure does not fail a guide.
-const OPTIONAL_TOOL: &str = "resolve_spot_coordinates";
+const OPTIONAL_TOOL: &str = RESOLVE_SPOT_COORDINATES;
 
 /// A run as the session sees it.
 #[derive(Debug, Clone)]
@@ -90,7 +88,8 @@ impl View {
     /// Returns the last failed step that was not resolved, neither by a later success of the same
     /// kind nor by a page.
     fn left_failed(&self) -> Option<&Step> {
-        let is_made = |step: &Step| step.tool == HTML_TOOL && step.status == StepStatus::Success;
+        let is_made =
+            |step: &Step| step.tool == GENERATE_HANDBOOK_HTML && step.status == StepStatus::Success;
         if self.steps.iter().any(is_made) {
             return None;
         }

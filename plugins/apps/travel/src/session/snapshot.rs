@@ -20,13 +20,12 @@ use crate::html;
 use crate::preview::Preview;
 use crate::session::step::{Step, StepStatus};
 use crate::session::stored;
-use crate::tool;
-
-/// The tool whose pages count as versions.
-const HTML_TOOL: &str = "generate_handbook_html";
+use crate::tool::{
+    self, GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE,
+};
 
 /// Steps after which an earlier page is outdated.
-const BEFORE_HTML: [&str; 3] = ["resolve_spot_coordinates", "search_image", "generate_image"];
+const BEFORE_HTML: [&str; 3] = [RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE, GENERATE_IMAGE];
 
 /// The results of a session. Documents that were never written are `null`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -104,7 +103,7 @@ impl Snapshot {
         }
         let is_made = step.status == StepStatus::Success;
         if is_made && BEFORE_HTML.contains(&step.tool.as_str()) {
-            self.merge_outputs(&json!({ HTML_TOOL: null }));
+            self.merge_outputs(&json!({ GENERATE_HANDBOOK_HTML: null }));
         }
     }
 
@@ -152,7 +151,7 @@ impl Snapshot {
             }
         }
         self.preview_path = Some(preview.path.clone());
-        if step.tool == HTML_TOOL {
+        if step.tool == GENERATE_HANDBOOK_HTML {
             self.version += 1;
         }
     }

@@ -14,13 +14,11 @@ use crate::session::outcome::View;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
 use crate::session::{Session, step_table, table};
+use crate::tool::CRAWL_YOUTUBE_VIDEOS;
 use crate::{DATABASE, message};
 
 const SESSIONS: Cursor =
     Cursor { database: DATABASE, table: "sessions", id: "id", column: "event_cursor" };
-
-/// The tool whose output has the title of the video.
-const CRAWL_TOOL: &str = "crawl_youtube_videos";
 
 /// What new events change: the session, and what its runs made.
 pub(crate) struct Change {
@@ -128,7 +126,7 @@ fn keep_steps(
 
 /// Returns the title of the video, from the step that crawled it.
 fn title(step: &Step) -> Option<&str> {
-    let output = step.output.as_ref().filter(|_| step.tool == CRAWL_TOOL)?;
+    let output = step.output.as_ref().filter(|_| step.tool == CRAWL_YOUTUBE_VIDEOS)?;
     output["videos"][0]["title"].as_str()
 }
 

@@ -9,8 +9,10 @@ use wattle_plugin::prelude::{
 
 use crate::block::{self, Draft, spots};
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State};
-use crate::tool::REFUSED;
 use crate::tool::answer::answer_and_forget;
+use crate::tool::{
+    GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, REFUSED, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE,
+};
 use crate::video::{Video, VideoContext};
 use crate::youtube;
 
@@ -23,7 +25,7 @@ const TASK: Task = Task::new("json_compilation_strict")
 
 /// Tools whose outputs new blocks invalidate.
 const LATER: [&str; 4] =
-    ["resolve_spot_coordinates", "search_image", "generate_image", "generate_handbook_html"];
+    [RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE, GENERATE_IMAGE, GENERATE_HANDBOOK_HTML];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

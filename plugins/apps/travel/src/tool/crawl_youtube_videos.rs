@@ -13,6 +13,10 @@ use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State, VI
 use crate::session::stored;
 use crate::tool::answer::answer_and_forget;
 use crate::tool::crawl_youtube_videos::apify::Apify;
+use crate::tool::{
+    BUILD_TRAVEL_BLOCKS, GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES,
+    SEARCH_IMAGE,
+};
 use crate::video::{Item, Video, VideoContext};
 use crate::youtube;
 
@@ -24,11 +28,11 @@ const KEPT_VIDEOS: usize = 10;
 
 /// Tools whose outputs another video invalidates.
 const LATER: [&str; 5] = [
-    "build_travel_blocks",
-    "resolve_spot_coordinates",
-    "search_image",
-    "generate_image",
-    "generate_handbook_html",
+    BUILD_TRAVEL_BLOCKS,
+    RESOLVE_SPOT_COORDINATES,
+    SEARCH_IMAGE,
+    GENERATE_IMAGE,
+    GENERATE_HANDBOOK_HTML,
 ];
 
 #[derive(Debug, Deserialize, JsonSchema)]

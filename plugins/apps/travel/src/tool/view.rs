@@ -4,6 +4,8 @@
 use serde_json::Value;
 use wattle_plugin::prompt::head;
 
+use crate::tool::{CRAWL_YOUTUBE_VIDEOS, RESOLVE_SPOT_COORDINATES};
+
 /// Maximum number of characters of a video's subtitles and description, enough to know the subject.
 const HEAD_CHARS: usize = 300;
 
@@ -17,9 +19,9 @@ const PAGE: &str = "html";
 pub(crate) fn model_view(tool: &str, output: &Value) -> Value {
     let mut view = without_page(output);
     match tool {
-        "crawl_youtube_videos" => shorten_videos(&mut view),
+        CRAWL_YOUTUBE_VIDEOS => shorten_videos(&mut view),
         // The model knows the blocks from the step before, and another field has the coordinates.
-        "resolve_spot_coordinates" => drop_keys(&mut view, &["blocks", "spot_blocks"]),
+        RESOLVE_SPOT_COORDINATES => drop_keys(&mut view, &["blocks", "spot_blocks"]),
         _ => {}
     }
     shorten(&mut view);

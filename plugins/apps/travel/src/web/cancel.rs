@@ -26,18 +26,14 @@ pub(super) fn stop(session: Session) -> Result<Session, Failure> {
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Request, json};
-    use wattle_plugin::runs::{EndedRun, Outcome};
+    use wattle_plugin::runs::Outcome;
 
     use super::cancel;
     use crate::web::testing::{IDLE, RUN, RUNNING, sessions};
 
     #[test]
     fn s3_65_a_cancel_waits_for_the_end_of_the_run() {
-        let host = sessions().run_ends(|run| EndedRun {
-            run: run.clone(),
-            outcome: Outcome::Cancelled,
-            state: json!({}),
-        });
+        let host = sessions().outcome(Outcome::Cancelled, json!({}));
         let request = Request::new("POST", "/x").with_param("id", RUNNING);
         assert_eq!(host.run(|| cancel(&request)).unwrap().status, 200);
         assert_eq!(host.cancelled()[0].run_id, RUN);

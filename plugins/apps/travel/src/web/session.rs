@@ -3,17 +3,13 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, handler, json, runs,
 };
-use wattle_plugin::web::{refuse, respond, status};
+use wattle_plugin::web::{PAGE_BYTES, refuse, respond, status};
 
 use crate::message::{self, StoredMessage};
 use crate::session::{self, Session, SessionView, StateView, StepView, snapshot, stored};
 use crate::web::cancel::stop;
 use crate::web::sessions::title;
 use crate::web::{ErrorDocument, find};
-
-/// Maximum size of messages, steps and snapshot in a response, in bytes. The whole response may
-/// have 4 MiB.
-const ANSWER_BYTES: usize = 15 << 18;
 
 /// Maximum size of a snapshot that is shown whole, in bytes. Messages and steps need space as well.
 const STATE_BYTES: usize = 3 << 20;
@@ -51,7 +47,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorDocument>(request, || {
         let session = find(request)?;
         let (state, is_shortened) = state(&session)?;
-        let mut room = ANSWER_BYTES.saturating_sub(json!(state).to_string().len());
+        let mut room = PAGE_BYTES.saturating_sub(json!(state).to_string().len());
         let messages = message::list(&session.id, &mut room)?;
         let steps = session::steps(&session.id, &mut room)?;
         let view = WholeSession {

@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, handler, json,
 };
-use wattle_plugin::web::{Page, refuse, respond, status};
+use wattle_plugin::web::{PageQuery, refuse, respond, status};
 
 use crate::session::{self, Session, SessionView, TITLE_CHARS};
 use crate::web::ErrorDocument;
@@ -45,7 +45,7 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
     returns = SessionList, error = ErrorDocument)]
 pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorDocument>(request, || {
-        let Page { limit, offset } = request.page(PAGE, LARGEST_PAGE)?;
+        let PageQuery { limit, offset } = request.page(PAGE, LARGEST_PAGE)?;
         let sessions = session::list(request.tenant.as_deref(), limit, offset)?;
         // Only running sessions can have changed since they were last read.
         let sync = |session: Session| {

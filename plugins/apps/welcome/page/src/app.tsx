@@ -10,6 +10,9 @@ import { TEXTS, type Texts } from "./texts.ts";
 /** Interval at which a visible page reads the list of applications, in milliseconds. */
 const INTERVAL_MS = 10_000;
 
+/** Path of the studio. */
+const STUDIO = "/studio/";
+
 export function App() {
   const [language, setLanguage] = useLanguage();
   const texts = TEXTS[language];
@@ -22,6 +25,13 @@ export function App() {
     queryKey: ["apps"],
     queryFn: readApps,
     refetchInterval: INTERVAL_MS,
+  });
+  const { data: hasStudio = false } = useQuery({
+    queryKey: ["studio"],
+    queryFn: readHasStudio,
+    // An address that does not tell its applications has no studio for this page either.
+    enabled: loaded !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
   });
   // The error itself is absent while the list is read again.
   const isUnread = errorUpdatedAt > dataUpdatedAt;
@@ -41,7 +51,9 @@ export function App() {
   return (
     <Shell title={texts.title} actions={languages}>
       <div className={styles.page}>
-        <p>{texts.about}</p>
+        <p>
+          {texts.about} {hasStudio && <a href={STUDIO}>{texts.studio}</a>}
+        </p>
         {isUnread ? (
           <Alert
             kind="warning"
@@ -57,7 +69,7 @@ export function App() {
         <ul className={styles.apps} aria-label={texts.apps}>
           {apps.map((app) => (
             <li key={app.name}>
-              <Card app={app} texts={texts} />
+              <Card app={app} texts={texts} hasStudio={hasStudio} />
             </li>
           ))}
         </ul>
@@ -72,7 +84,19 @@ async function readApps(): Promise<LoadedApp[]> {
   return data;
 }
 
-function Card({ app, texts }: { app: Shown; texts: Texts }) {
+/** Returns true if this address serves the studio. */
+async function readHasStudio(): Promise<boolean> {
+  const { data } = await nativeApi().GET("/api/v1/access");
+  return data?.studio === true;
+}
+
+interface CardProps {
+  app: Shown;
+  texts: Texts;
+  hasStudio: boolean;
+}
+
+function Card({ app, texts, hasStudio }: CardProps) {
   const { name, title, about, watch, examples, version, path, status } = app;
   const hint = texts.hints[status];
   return (
@@ -97,10 +121,16 @@ function Card({ app, texts }: { app: Shown; texts: Texts }) {
       )}
       <p className={styles.name}>
         {name}
-        {version !== undefined && ` ${version}`}
+        {version !== undefined && ` ${version}`}{" "}
+        {hasStudio && version !== undefined && <a href={runsAddress(name)}>{texts.runs}</a>}
       </p>
     </article>
   );
+}
+
+/** Returns the address of the runs of an application in the studio. */
+function runsAddress(app: string): string {
+  return `${STUDIO}runs?app=${encodeURIComponent(app)}`;
 }
 
 interface ExampleProps {

@@ -16,6 +16,8 @@ const zh = {
   title: "Wattle 应用",
   about:
     "每个应用是一张由智能体节点组成的图，节点和工具都是 WebAssembly 组件，只能做获准的事。选一个示例试试。",
+  studio: "在 Studio 中查看每次运行的每一步。",
+  runs: "在 Studio 中查看运行",
   unread: "暂时读不到应用列表，下面的状态可能不是最新的。",
   retry: "重试",
   reading: "正在读取应用列表…",
@@ -76,6 +78,8 @@ const en: Texts = {
   title: "Wattle applications",
   about:
     "Each application is a graph of agent nodes. Nodes and tools are WebAssembly components, which can do only what they are granted. Try one of the examples. The applications themselves are in Chinese.",
+  studio: "The studio shows each step of each run.",
+  runs: "Runs in the studio",
   unread:
     "The list of applications cannot be read at the moment. The states below may be outdated.",
   retry: "Retry",

@@ -1,10 +1,13 @@
-// The language of the page.
+// The language of the page, and its links.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { App } from "../src/app.tsx";
 
+let hasStudio: boolean;
+
 beforeEach(() => {
+  hasStudio = true;
   const expense = {
     title: "记账助手",
     path: "/apps/expense/",
@@ -12,7 +15,9 @@ beforeEach(() => {
     built: true,
   };
   const apps = [{ name: "expense", doc: "Expenses", version: "1.0", page: expense }];
-  vi.stubGlobal("fetch", async () => Response.json(apps));
+  vi.stubGlobal("fetch", async ({ url }: Request) =>
+    Response.json(url.endsWith("/access") ? { studio: hasStudio } : apps),
+  );
 });
 
 afterEach(() => {
@@ -81,4 +86,17 @@ test("an example is the application's own, in each language", async () => {
   const link = await screen.findByRole("link", { name: "午饭30元" });
   expect(link.getAttribute("title")).toBe("Open Expense assistant with this example");
   screen.getByRole("button", { name: "Copy: 午饭30元" });
+});
+
+test("an application that is loaded links to its runs, if the host has a studio", async () => {
+  show(["en-US"]);
+  const [link, ...others] = await screen.findAllByRole("link", { name: "Runs in the studio" });
+  expect(link?.getAttribute("href")).toBe("/studio/runs?app=expense");
+  expect(others).toEqual([]);
+  screen.getByRole("link", { name: "The studio shows each step of each run." });
+  cleanup();
+  hasStudio = false;
+  show(["en-US"]);
+  await speaks(ENGLISH);
+  expect(screen.queryByRole("link", { name: /studio/ })).toBeNull();
 });

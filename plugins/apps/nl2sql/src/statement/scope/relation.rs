@@ -4,14 +4,14 @@
 //! that expands a document. Any other relation may have any column.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Cte, Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, TableAlias, TableFactor, TableWithJoins, Visit as _, Visitor, With,
+    SetExpr, TableAlias, TableFactor, TableWithJoins, With,
 };
 
 use crate::knowledge::Knowledge;
+use crate::statement::visit::{Visitor, walk};
 
 /// Columns of the functions that expand a document on SQLite.
 const DOCUMENT: &[&str] =
@@ -302,8 +302,7 @@ fn in_order(tables: &[Cte]) -> Vec<&Cte> {
 /// Returns the names without a schema that a query reads anywhere.
 fn read_by(query: &Query) -> BTreeSet<String> {
     let mut read = Read::default();
-    // The visitor never breaks.
-    let _ = query.visit(&mut read);
+    walk(query, &mut read);
     read.names
 }
 
@@ -313,13 +312,10 @@ struct Read {
 }
 
 impl Visitor for Read {
-    type Break = ();
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+    fn pre_visit_relation(&mut self, relation: &ObjectName) {
         if let [part] = relation.0.as_slice() {
             self.names.extend(part.as_ident().map(lower));
         }
-        ControlFlow::Continue(())
     }
 }
 

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use wattle_plugin::prelude::Completion;
 use wattle_plugin::prompt::fill;
-use wattle_plugin::testing::FakeHost;
+use wattle_plugin::testing::{FakeHost, assert_contains};
 
 use super::{IMAGE_PLAN, TASK, plan};
 use crate::block::{Block, BlockType};
-use crate::testing::{route, says};
+use crate::testing::route;
 
 /// Creates a block.
 pub(crate) fn block(id: &str, kind: BlockType) -> Block {
@@ -87,7 +87,7 @@ fn s3_30_invalid_plans_are_refused_with_reasons() {
 
 #[test]
 fn s3_30_images_are_planned_with_query_prompt_and_alt() {
-    says(
+    assert_contains(
         &fill(IMAGE_PLAN, &[]).unwrap(),
         &[
             "- `query`: a short English query",

@@ -61,15 +61,16 @@ fn material(text: &str, chars: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wattle_plugin::testing::assert_contains;
+
     use super::{system, user};
     use crate::block::BlockType;
-    use crate::testing::says;
     use crate::video::Video;
 
     #[test]
     fn s3_21_the_block_prompt_states_the_checked_rules() {
         let prompt = system().unwrap();
-        says(
+        assert_contains(
             &prompt,
             &[
                 "Give 4 to 16 blocks",
@@ -82,7 +83,7 @@ mod tests {
             ],
         );
         for kind in BlockType::ALL {
-            says(&prompt, &[kind.name()]);
+            assert_contains(&prompt, &[kind.name()]);
         }
     }
 

@@ -89,8 +89,7 @@ impl Apify {
 }
 
 fn set(name: &str, default: &str) -> Result<String, Failure> {
-    let value = settings::get::<String>(name)?.filter(|value| !value.trim().is_empty());
-    Ok(value.unwrap_or_else(|| default.to_owned()))
+    Ok(settings::text(name)?.unwrap_or_else(|| default.to_owned()))
 }
 
 /// Parses the items of a data set. Failures do not contain the URL, because it has the token.

@@ -5,10 +5,10 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Completion, Failure, ToolContext, ToolOutput, prompt};
-use wattle_plugin::testing::{self, FakeHost};
+use wattle_plugin::testing::{self, FakeHost, assert_contains};
 
 use super::{SPOTS, TASK, resolve_spot_coordinates};
-use crate::testing::{geocode_tables, route, says};
+use crate::testing::{geocode_tables, route};
 
 fn block(id: &str, kind: &str) -> Value {
     json!({"block_id": id, "type": kind, "title": id, "description": "Words", "location": null,
@@ -162,7 +162,7 @@ fn place_that_is_not_found_again_keeps_its_coordinates() {
 
 #[test]
 fn s3_26_each_spot_is_requested_exactly_once() {
-    says(
+    assert_contains(
         &prompt::fill(SPOTS, &[]).unwrap(),
         &[
             "`spot_queries`",

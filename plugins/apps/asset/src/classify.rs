@@ -1,13 +1,18 @@
-//! Labels of the classifiers.
+//! Classifies an image or a text with one call of a model.
 
-use wattle_plugin::prelude::{Completion, Deserialize, Failure, JsonSchema};
+use wattle_plugin::prelude::{Completion, Deserialize, Failure, JsonSchema, llm, prompt};
 
+use crate::picture;
 use crate::state::TaskType;
+
+pub(crate) const CLASSIFY_IMAGE_PROMPT: &str = include_str!("../prompts/img_classify.md");
+
+pub(crate) const CLASSIFY_TEXT_PROMPT: &str = include_str!("../prompts/text_classify.md");
 
 /// Classification of an image or a text.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used: `fn task` reads a `Label`")]
-pub(crate) struct Classification {
+struct Classification {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["operation", "holding", "unknown"]))]
     kind: String,
@@ -23,11 +28,34 @@ struct Label {
     kind: String,
 }
 
+/// Classifies an image, which the user may have sent with a text, with the vision model.
+pub(crate) fn image(image: &str, text: Option<&str>) -> Result<TaskType, Failure> {
+    let question = match text {
+        Some(text) => format!("请对这张图片分类。用户的附加文字：{text}"),
+        None => "请对这张图片分类。".to_owned(),
+    };
+    let request = llm::Request::route("vision")
+        .system(prompt::fill(CLASSIFY_IMAGE_PROMPT, &[])?)
+        .user(question)
+        .image(picture::part(image)?);
+    complete(request)
+}
+
+/// Classifies a text with the chat model.
+pub(crate) fn text(text: &str) -> Result<TaskType, Failure> {
+    let system = prompt::fill(CLASSIFY_TEXT_PROMPT, &[])?;
+    complete(llm::Request::route("chat").system(system).user(text))
+}
+
+fn complete(request: llm::Request) -> Result<TaskType, Failure> {
+    task(request.schema::<Classification>("ClassifySchema").temperature(0.0).complete())
+}
+
 /// Returns the kind of input that the label of a completion means. A label outside of the schema
 /// that the model keeps after a repair is accepted, too: an older label (`trade_record`,
 /// `position`) keeps its meaning, and any other label means [`TaskType::Unknown`].
-pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Failure> {
-    let label = match answer {
+fn task(completion: Result<Completion, Failure>) -> Result<TaskType, Failure> {
+    let label = match completion {
         Ok(completion) => completion.structured::<Label>()?,
         Err(failure) => refused_label(&failure).ok_or(failure)?,
     };

@@ -1,8 +1,9 @@
-//! Extraction of rows, shared by `ext_op` and `ext_hold`: input, request to the model, conversion
-//! of values, and update.
+//! Extraction of rows, shared by `ext_op` and `ext_hold`: input, request to the model, and update.
+//! `document` has what the model returns.
+
+pub(crate) mod document;
 
 use serde::de::DeserializeOwned;
-use serde_json::Number;
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, llm, prompt};
 
 use crate::state::{InputType, ReviewPayload};
@@ -28,7 +29,7 @@ pub(crate) struct Prompts {
     pub(crate) text: &'static str,
 }
 
-/// Update of both nodes: the rows, and a warning if there are none.
+/// Update of both nodes: the rows, and the review payload if the node adds a warning.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Update<Row> {
@@ -38,12 +39,12 @@ pub(crate) struct Update<Row> {
 }
 
 /// Requests a document from the model and converts the items that `list` takes from it into rows.
-/// `schema` is the name of the document's schema.
+/// `list` also returns the warnings about the items. `schema` is the name of the document's schema.
 pub(crate) fn extract<Document, Read, Row>(
     input: Input,
     prompts: &Prompts,
     schema: &str,
-    list: impl FnOnce(Document) -> Vec<Read>,
+    list: impl FnOnce(Document) -> (Vec<Read>, Vec<String>),
 ) -> Result<Update<Row>, Failure>
 where
     Document: DeserializeOwned + JsonSchema,
@@ -51,8 +52,12 @@ where
 {
     let request = input.request(prompts)?.schema::<Document>(schema);
     let document: Document = request.complete()?.structured()?;
-    let extracted_data: Vec<Row> = list(document).into_iter().map(Into::into).collect();
-    let review_payload = input.warning(extracted_data.len());
+    let (items, mut warnings) = list(document);
+    let extracted_data: Vec<Row> = items.into_iter().map(Into::into).collect();
+    if extracted_data.is_empty() {
+        warnings.push(NOTHING_FOUND.to_owned());
+    }
+    let review_payload = input.warned(warnings);
     Ok(Update { extracted_data, review_payload })
 }
 
@@ -80,52 +85,10 @@ impl Input {
         Ok(request.temperature(0.0))
     }
 
-    /// Returns the review payload with a warning if there are no rows.
-    fn warning(self, rows: usize) -> Option<ReviewPayload> {
-        (rows == 0).then(|| ReviewPayload::warned(self.review_payload, NOTHING_FOUND))
-    }
-}
-
-/// Unit of a quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Unit {
-    Share,
-    Lot,
-}
-
-/// Returns a quantity as shares, or as lots, whose size depends on the security.
-pub(crate) fn quantity(
-    value: Option<Number>,
-    unit: Option<Unit>,
-) -> (Option<Number>, Option<Number>) {
-    let value = number(value);
-    if unit == Some(Unit::Lot) { (None, value) } else { (value, None) }
-}
-
-/// Returns a trimmed text, which is empty if the value is absent.
-pub(crate) fn text(value: Option<String>) -> String {
-    value.map(|text| text.trim().to_owned()).unwrap_or_default()
-}
-
-/// Returns a trimmed text, or `None` if it is absent or blank.
-pub(crate) fn note(value: Option<String>) -> Option<String> {
-    Some(text(value)).filter(|text| !text.is_empty())
-}
-
-/// Returns a date as `YYYY-MM-DD`, or `None` if the value is absent or no date.
-pub(crate) fn day(value: Option<String>) -> Option<String> {
-    value.as_deref().and_then(date::normalize)
-}
-
-/// Converts floats without a fraction into integers, so that a number of shares is shown as `100`
-/// and not as `100.0`.
-pub(crate) fn number(value: Option<Number>) -> Option<Number> {
-    let value = value?;
-    match value.as_f64() {
-        Some(float) if value.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
-            Some(Number::from(float as i64))
-        }
-        _ => Some(value),
+    /// Returns the review payload with these warnings, or `None` if there are none.
+    fn warned(self, warnings: Vec<String>) -> Option<ReviewPayload> {
+        let mut warnings = warnings.into_iter();
+        let payload = ReviewPayload::warned(self.review_payload, warnings.next()?);
+        Some(warnings.fold(payload, |payload, next| ReviewPayload::warned(Some(payload), next)))
     }
 }
