@@ -103,6 +103,7 @@ pub(crate) async fn run(
         options: RunOptions { durability, ..RunOptions::default() },
         ttl: None,
         principal: None,
+        reject_if_interrupted: false,
     };
     let run = engine.start(request).await?;
     let ended = engine.wait(&run).await?;

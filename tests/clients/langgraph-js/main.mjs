@@ -1,6 +1,8 @@
 // The official JavaScript client of LangGraph on a server with the app `reference`:
 //
-//     node main.mjs <url of the server> [<scenario> ...]
+//     node --experimental-websocket main.mjs <url of the server> [<scenario> ...]
+//
+// Node.js 20 has the class `WebSocket` only with the option, and later versions accept it.
 //
 // Each scenario is a function that checks what it gets. The answer is one line of JSON on standard
 // output: what passed, with what it returned; what was left out, with the feature that the client

@@ -9,6 +9,10 @@ const { deepEqual, equal, ok } = assert;
 /** A hang, not a measurement. */
 const SOON_MS = 5_000;
 
+/** What `agent` streams until it asks, and how many steps it tells until then. */
+const SAID = ["Hello, world!"];
+const STEPS = 5;
+
 export async function batch(client) {
   const say = (text) => ({ assistantId: "factory_agent", input: { text } });
   const runs = await client.runs.createBatch([say("a"), say("b")]);
@@ -143,8 +147,55 @@ export async function typed_events(client) {
 
 export async function typed_events_by_socket(client) {
   needs("typed events of a thread", "stream" in client.threads);
-  if (typeof WebSocket === "undefined") return "left out: this Node has no WebSocket";
   return answeredBy(client, "websocket");
+}
+
+/** The texts of the messages of a graph itself. */
+async function said(messages) {
+  const texts = [];
+  for await (const { namespace, text } of messages) {
+    if (namespace.length === 0) texts.push(await text);
+  }
+  return texts;
+}
+
+/** How many items an extension has. The client takes the `payload` of an event for the item, which
+ * graphs in the manner of Python do not write, so the items say nothing. */
+async function counted(extension) {
+  let count = 0;
+  for await (const _ of extension) count += 1;
+  return count;
+}
+
+/** The messages and the number of steps of a run that pauses or ends before they are asked for. */
+async function shortRun(client, options, input) {
+  const thread = typedStream(client, options);
+  try {
+    await thread.run.start({ input });
+    const { messages, extensions } = thread;
+    return await Promise.all([said(messages), counted(extensions.progress)]);
+  } finally {
+    await thread.close();
+  }
+}
+
+async function shortRuns(client, transport) {
+  const read = (assistantId, input) => shortRun(client, { assistantId, transport }, input);
+  deepEqual(await read("agent", INPUT), [SAID, STEPS]);
+  const [, steps] = await read("subgraph", { messages: [], note: "" });
+  equal(steps, 2);
+  const [texts] = await read("tools_agent", { messages: [{ role: "user", content: "search" }] });
+  deepEqual(texts, ["done."]);
+  return { steps, texts };
+}
+
+export async function short_runs(client) {
+  return shortRuns(client, "sse");
+}
+
+export async function short_runs_by_socket(client) {
+  needs("typed events of a thread", "stream" in client.threads);
+  return shortRuns(client, "websocket");
 }
 
 export async function tool_calls(client) {

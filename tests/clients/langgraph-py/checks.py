@@ -14,6 +14,9 @@ INPUT = {"messages": [], "value": "init", "items": []}
 #: What `agent` asks.
 QUESTION = "Are we good?"
 
+#: Transports of typed events.
+TRANSPORTS = ("sse", "websocket")
+
 
 class Lacks(Exception):
     """The client does not have the feature that a scenario is about. Older clients lack some."""

@@ -1,10 +1,11 @@
-"""Runs without any delay: they pause or end before a client has opened what it reads them by."""
+"""Runs without any delay: they pause or end before a client has opened what it reads them by. Each is
+read over HTTP, and over a WebSocket."""
 
 import asyncio
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, same, typed_stream
+from checks import INPUT, TRANSPORTS, same, typed_stream
 
 #: What `agent` streams until it asks.
 SAID = ["Hello, world!"]
@@ -31,15 +32,16 @@ async def _steps(thread) -> list[str]:
 async def a_run_that_pauses(client: LangGraphClient) -> int:
     """Two clients, since the projections of one share a connection: opened at once, the first of them
     may wait for ever for a connection that the second has closed."""
-    async with (
-        typed_stream(client, "agent") as one,
-        typed_stream(client, "agent") as other,
-        asyncio.timeout(TIMEOUT_S),
-    ):
-        said, steps = await asyncio.gather(_paused(one, _messages), _paused(other, _steps))
-    same("the messages", said, SAID)
-    same("the steps", steps, STEPS)
-    return 2
+    for transport in TRANSPORTS:
+        async with (
+            typed_stream(client, "agent", transport=transport) as one,
+            typed_stream(client, "agent", transport=transport) as other,
+            asyncio.timeout(TIMEOUT_S),
+        ):
+            said, steps = await asyncio.gather(_paused(one, _messages), _paused(other, _steps))
+        same(f"the messages over {transport}", said, SAID)
+        same(f"the steps over {transport}", steps, STEPS)
+    return 2 * len(TRANSPORTS)
 
 
 async def _paused(thread, read):
@@ -49,22 +51,26 @@ async def _paused(thread, read):
 
 async def a_run_behind_another(client: LangGraphClient) -> int:
     """The connections of the first run are open when the second is asked for."""
-    async with typed_stream(client, "agent") as thread:
-        async with asyncio.timeout(TIMEOUT_S):
-            await thread.run.start(input=INPUT)
-            same("the first steps", await _steps(thread), STEPS)
-            await thread.run.respond("yes")
-            same("the further steps", await _steps(thread), FURTHER_STEPS)
-    return 1
+    for transport in TRANSPORTS:
+        async with typed_stream(client, "agent", transport=transport) as thread:
+            async with asyncio.timeout(TIMEOUT_S):
+                await thread.run.start(input=INPUT)
+                same(f"the first steps over {transport}", await _steps(thread), STEPS)
+                await thread.run.respond("yes")
+                further = await _steps(thread)
+                same(f"the further steps over {transport}", further, FURTHER_STEPS)
+    return len(TRANSPORTS)
 
 
 async def a_run_that_ends(client: LangGraphClient) -> int:
-    async with typed_stream(client, "subgraph") as thread:
-        async with asyncio.timeout(TIMEOUT_S):
-            await thread.run.start(input={"messages": [], "note": ""})
-            same("the steps", await _steps(thread), SUBGRAPH_STEPS)
-    async with typed_stream(client, "tools_agent") as thread:
-        async with asyncio.timeout(TIMEOUT_S):
-            await thread.run.start(input={"messages": [{"role": "user", "content": "search"}]})
-            same("the messages", await _messages(thread), ["done."])
-    return 2
+    for transport in TRANSPORTS:
+        async with typed_stream(client, "subgraph", transport=transport) as thread:
+            async with asyncio.timeout(TIMEOUT_S):
+                await thread.run.start(input={"messages": [], "note": ""})
+                same(f"the steps over {transport}", await _steps(thread), SUBGRAPH_STEPS)
+        async with typed_stream(client, "tools_agent", transport=transport) as thread:
+            async with asyncio.timeout(TIMEOUT_S):
+                say = {"messages": [{"role": "user", "content": "search"}]}
+                await thread.run.start(input=say)
+                same(f"the messages over {transport}", await _messages(thread), ["done."])
+    return 2 * len(TRANSPORTS)

@@ -4,9 +4,7 @@ import asyncio
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, begun, same, texts, true, typed_stream
-
-TRANSPORTS = ("sse", "websocket")
+from checks import INPUT, TRANSPORTS, begun, same, texts, true, typed_stream
 
 #: Everything is over long before; what a stream owes must not look like a slow machine.
 TIMEOUT_S = 25

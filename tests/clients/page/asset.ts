@@ -115,22 +115,6 @@ async function adds(visit: Visit): Promise<void> {
   await stored(page, "交易记录").getByText("0700.HK").first().waitFor();
 }
 
-/** The page shows the nodes while they work. */
-async function progresses(visit: Visit): Promise<void> {
-  const { page } = visit;
-  await open(page);
-  await describe(page, TRADE);
-  const steps = dialog(page).getByRole("list", { name: "处理进度" });
-  await steps.getByText("已读取输入").waitFor();
-  await steps.getByText("正在识别文字类型").waitFor();
-  await visit.look("progress");
-  await order("classify");
-  await steps.getByText("已识别文字类型").waitFor();
-  await steps.getByText("正在提取交易记录").waitFor();
-  await order("extract");
-  await review(page).waitFor();
-}
-
 /** Why a cell is invalid: with the focus on the cell, the whole text is below it. */
 async function reasonBelow(page: Page, field: Locator): Promise<string> {
   await field.focus();
@@ -579,7 +563,6 @@ async function suggests(visit: Visit): Promise<void> {
 
 await run({
   adds: both(adds),
-  progresses,
   completes: both(completes),
   unknown: onPhone(unknown),
   pictures: onPhone(pictures),

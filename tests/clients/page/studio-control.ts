@@ -1,12 +1,17 @@
-// An operator who migrates a thread to the current code, cancels a run, drains another one, edits
-// its state and resumes it; see `visit.ts`.
+// An operator who migrates a thread to the current code, cancels a run, settles the call that was
+// cut off, forks from a checkpoint, drains another run, edits its state and resumes it; see
+// `visit.ts`.
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
+import { panel } from "./studio.ts";
 import { eventually, order, run, type Visit, valueAt } from "./visit.ts";
 
 /** A thread of the former code, and two threads whose runs wait for a service. */
 const FORMER = "former";
 const [FIRST, SECOND] = ["errand-1", "errand-2"];
+
+/** What the service would have returned to the call that the cancel cuts off. */
+const RESULT = { status: 200, headers: [], body: { text: "settled" }, url: "http://service/" };
 
 const dialog = (page: Page) => page.getByRole("dialog");
 
@@ -62,6 +67,34 @@ async function cancel(visit: Visit): Promise<void> {
   await button(page, "Resume").waitFor();
 }
 
+/** Settles the call that was cut off, and resumes: the run goes on with the given result. */
+async function settle(visit: Visit): Promise<void> {
+  const { page } = visit;
+  const call = page.getByRole("list", { name: "Calls in doubt" }).getByRole("listitem");
+  await call.getByText("Not settled").waitFor();
+  await button(call, "Settle").click();
+  await call.getByLabel("Result of the call").fill(JSON.stringify(RESULT));
+  await visit.look("control-settle");
+  await button(call, "Settle the call").click();
+  await call.getByText("Settled: it returned the given result").waitFor();
+  await button(page, "Resume").click();
+  await page.waitForURL(/\/threads\/errand-1\/runs\/[^/?]+$/);
+  await page.getByText("completed", { exact: true }).waitFor();
+}
+
+/** Forks the run from the checkpoint after its first superstep. */
+async function fork(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await page.locator('[data-kind="step"]').getByRole("link").first().click();
+  await button(panel(page), "Fork from this checkpoint").click();
+  await panel(page).getByLabel("Input (optional)").waitFor();
+  await visit.look("control-fork");
+  await button(panel(page), "Start the fork").click();
+  await page.waitForURL(/\/studio\/compare\?/);
+  const copy = page.getByRole("region", { name: "Right run", exact: true });
+  await copy.getByText("completed", { exact: true }).waitFor();
+}
+
 /** Drains the second run, which then stops before its second superstep. */
 async function drain(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -103,6 +136,8 @@ async function steers(visit: Visit): Promise<void> {
   const { page } = visit;
   await migrate(visit);
   await cancel(visit);
+  await settle(visit);
+  await fork(visit);
   await drain(visit);
   await edit(visit);
   await button(page, "Resume").click();
@@ -112,11 +147,16 @@ async function steers(visit: Visit): Promise<void> {
   assert.deepEqual(paths, [
     ...Array(3).fill(`/api/v1/threads/${FORMER}/migrate`),
     "/api/v1/runs/*/cancel",
+    `/api/v1/threads/${FIRST}/settle`,
+    `/api/v1/threads/${FIRST}/resume`,
+    `/api/v1/threads/${FIRST}/fork`,
     `/api/v1/threads/${SECOND}/runs/*/drain`,
     `/api/v1/threads/${SECOND}/edits`,
     `/api/v1/threads/${SECOND}/resume`,
   ]);
-  const edited = valueAt(visit.sent, 5, 2, "supersteps", 0, 0);
+  assert.deepEqual(valueAt(visit.sent, 4, 2, "decision"), { kind: "answer", answer: RESULT });
+  assert.equal(valueAt(visit.sent, 6, 2, "copy"), true);
+  const edited = valueAt(visit.sent, 8, 2, "supersteps", 0, 0);
   assert.deepEqual(edited, {
     as_node: "call_then_wait",
     values: { number: 41 },

@@ -1,4 +1,5 @@
-// A user who looks at the graph of an app in the studio, and watches a run of it; see `visit.ts`.
+// A user who looks at the graph of an app in the studio, watches a run of it, and compares its
+// version with a newer one; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
 import { closePanel, main, panel } from "./studio.ts";
@@ -67,6 +68,26 @@ async function startRun(visit: Visit): Promise<void> {
   await order("arrived");
 }
 
+/** A newer version differs from that of the run, whose nested graph is still the older one. */
+async function compares(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await order("rewrite");
+  await page.goto(new URL("/studio/apps/misdeeds/graphs/errands", visit.url).href);
+  // The versions are the newest one and that of the run.
+  await page.getByLabel("Compare with").selectOption({ index: 2 });
+  const list = page.getByRole("list", { name: "Differences" });
+  await list.getByText("Added: node trap").waitFor();
+  assert.equal(await box(page, "trap").getAttribute("data-mark"), "added");
+  assert.equal(await box(page, "?which").getAttribute("data-mark"), "changed");
+  await visit.look("studio-graph-compared");
+  await page.getByLabel("Version", { exact: true }).selectOption({ index: 1 });
+  await page.getByText("The definition is the same in both versions.").waitFor();
+  await page.getByLabel("Compare with").selectOption({ index: 0 });
+  await page.getByRole("button", { name: "Open nested graphs" }).click();
+  await item(page, "call_then_wait").waitFor();
+  assert.equal(await box(page, "spin").count(), 0);
+}
+
 /** A newcomer goes from the apps to a graph, and watches it light up. */
 async function lightsUp(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -103,6 +124,7 @@ async function lightsUp(visit: Visit): Promise<void> {
   await eventually(async () => {
     assert.equal(await page.locator('tr[aria-current="true"] [data-kind="task"]').count(), 1);
   });
+  await compares(visit);
   assert.deepEqual(visit.sent, [], "watching changes nothing");
 }
 

@@ -1,5 +1,5 @@
-// An operator who drops a broken component on the studio and then one that works, and sees what it
-// needs; see `visit.ts`.
+// An operator who drops a broken component on the studio and then some that work, sees what they
+// need, and calls a tool of the one that is installed; see `visit.ts`.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
@@ -9,6 +9,9 @@ import { parameter, run, textOf, type Visit } from "./visit.ts";
 /** The line that grants what the component needs. */
 const LINE =
   'http = [{ host = "open.feishu.cn", methods = ["POST"], secrets = ["FEISHU_TENANT_TOKEN"] }]';
+
+/** The table and the line that the host asks for when the tool is called. */
+const GRANT = '[grants.bench]\nhttp = [{ host = "example.com", methods = ["GET"] }]';
 
 /** How long the host may take to compile a component, in milliseconds. */
 const COMPILE_MS = 60_000;
@@ -27,6 +30,34 @@ async function drop(page: Page, name: string, content: Buffer): Promise<void> {
   await page.dispatchEvent("body", "drop", { dataTransfer: transfer });
 }
 
+/** Installs a plugin, whose page shows the schemas of its functions. */
+async function install(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await drop(page, "bench.wasm", readFileSync(parameter(visit.url, "tools")));
+  await page.getByRole("button", { name: "Install bench" }).click({ timeout: COMPILE_MS });
+  await page.getByRole("heading", { name: "bench", exact: true }).waitFor({ timeout: COMPILE_MS });
+  const nodes = page.getByRole("list", { name: "Nodes" });
+  await nodes.getByText("call_tools", { exact: true }).waitFor();
+  const tool = page.getByRole("list", { name: "Tools" }).getByRole("listitem");
+  await tool.filter({ hasText: /^net / }).getByText("net", { exact: true }).click();
+  await page.getByRole("group", { name: "Arguments" }).waitFor();
+  await visit.look("studio-plugin");
+}
+
+/** Calls a tool alone. Its host call is denied, and the page names the line that would allow it. */
+async function call(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await page.getByRole("link", { name: "Try in the playground" }).click();
+  await page.waitForURL(/\/plugins\/bench\/play\?tool=net$/);
+  const form = page.getByRole("form", { name: "Tool bench/net" });
+  await form.getByLabel("url").fill("https://example.com/a");
+  await page.getByRole("button", { name: "Call the tool" }).click();
+  const lines = page.getByRole("group", { name: "Lines to add" });
+  await lines.first().waitFor();
+  assert.equal(await textOf(lines.first()), GRANT);
+  await visit.look("studio-plugin-tool");
+}
+
 /** A broken component is refused with the reason. Of one that works, its needs are shown. */
 async function installs(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -40,8 +71,7 @@ async function installs(visit: Visit): Promise<void> {
   await visit.look("studio-broken-plugin");
 
   await drop(page, "lark.wasm", readFileSync(parameter(visit.url, "component")));
-  const install = page.getByRole("button", { name: "Install lark" });
-  await install.waitFor({ timeout: COMPILE_MS });
+  await page.getByRole("button", { name: "Install lark" }).waitFor({ timeout: COMPILE_MS });
   assert.equal(await page.getByRole("alert").count(), 0);
   const preview = page.getByRole("region", { name: "What the plugin is" });
   await preview.getByText("2 tools").waitFor();
@@ -49,21 +79,26 @@ async function installs(visit: Visit): Promise<void> {
   assert.match(await textOf(row), /host open\.feishu\.cn/);
   assert.ok((await textOf(row)).includes(`${LINE}in [grants.lark]`), "the line to add");
   await visit.look("studio-checked-plugin");
-  await install.click();
-  await page.getByRole("heading", { name: "lark", exact: true }).waitFor({ timeout: COMPILE_MS });
-  await page.getByRole("list", { name: "Tools" }).getByText("saveExpenseToLark").waitFor();
   await page.getByRole("button", { name: `Copy ${LINE}` }).click();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(copied, `[grants.lark]\n${LINE}\n`);
-  await visit.look("studio-plugin");
 
+  await install(visit);
+  await call(visit);
   await main(page).getByRole("link", { name: "Plugins" }).click();
-  const listed = page.getByRole("table", { name: "Plugins" }).getByRole("row", { name: /^lark/ });
-  assert.match(await textOf(listed), /^larkno app2 tools1 missing/);
+  const listed = page.getByRole("table", { name: "Plugins" }).getByRole("row", { name: /^bench/ });
+  // One call, which failed, and its denied host call.
+  assert.match(await textOf(listed), /^benchno app\d+ nodes, \d+ tools, \d+ endpointsnone111/);
   await visit.look("studio-plugins");
   const sent = visit.sent.map(([method, path]) => `${method} ${path}`);
-  const path = "/api/v1/plugins/lark";
-  assert.deepEqual(sent, [`POST ${path}/check`, `POST ${path}/check`, `PUT ${path}`]);
+  const path = "/api/v1/plugins";
+  assert.deepEqual(sent, [
+    `POST ${path}/lark/check`,
+    `POST ${path}/lark/check`,
+    `POST ${path}/bench/check`,
+    `PUT ${path}/bench`,
+    `POST ${path}/bench/tools/net/call`,
+  ]);
 }
 
 await run({ installs });

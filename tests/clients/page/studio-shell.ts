@@ -35,6 +35,7 @@ async function shows(visit: Visit): Promise<void> {
   await row(page, HOSTILE).waitFor();
   await isTitled(page, /^Threads – Wattle studio$/);
   await visit.look("studio-threads");
+  await visit.lookWide("studio-threads");
   await page.getByLabel("Status").selectOption("error");
   await page.getByText("No thread matches the filters.").waitFor();
   await page.waitForURL(/\/studio\/threads\?status=error$/);
@@ -47,6 +48,7 @@ async function shows(visit: Visit): Promise<void> {
   assert.match(metadata, /<script>alert\(2\)<\/script>/);
   assert.equal(await page.locator("#root img, #root script").count(), 0);
   await visit.look("studio-thread");
+  await visit.lookWide("studio-thread");
   // The address of a thread leads to it, in another tab, too.
   const other = await visit.tab(page.url());
   await other.getByRole("heading", { name: HOSTILE }).waitFor();

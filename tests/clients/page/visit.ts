@@ -29,6 +29,9 @@ const DESKTOP: ViewportSize = { width: 1280, height: 800 };
 
 const PHONE: ViewportSize = { width: 375, height: 720 };
 
+/** The window of a screen with 4K pixels. */
+const SCREEN: ViewportSize = { width: 3840, height: 2160 };
+
 const SIZES = [DESKTOP, PHONE];
 
 const SCHEMES = ["light", "dark"] as const;
@@ -189,6 +192,8 @@ interface TraceEvent {
   name: string;
   pid: number;
   tid: number;
+  /** Duration in microseconds; absent if the event had not ended when the trace did. */
+  dur?: number;
   /** Processor time in microseconds. */
   tdur?: number;
   args?: { data?: { message?: string } };
@@ -214,13 +219,14 @@ export async function watchLongTasks(page: Page): Promise<() => Promise<number>>
       ({ name, args }) => name === "TimeStamp" && args?.data?.message === mark,
     );
     assert.ok(thread, "the trace has the page");
-    const times = traceEvents
-      .filter(
-        ({ name, pid, tid }) => name === "RunTask" && pid === thread.pid && tid === thread.tid,
-      )
-      .map(({ tdur }) => tdur ?? Number.NaN);
-    assert.ok(times.length > 0 && times.every(Number.isFinite), "the trace has processor times");
-    return times.filter((time) => time > LONG_TASK_US).length;
+    const tasks = traceEvents.filter(
+      ({ name, pid, tid, dur }) =>
+        name === "RunTask" && pid === thread.pid && tid === thread.tid && dur !== undefined,
+    );
+    const untimed = tasks.filter(({ tdur }) => tdur === undefined);
+    assert.deepEqual(untimed, [], "the trace has the processor time of each task");
+    assert.notEqual(tasks.length, 0, "the trace has tasks");
+    return tasks.filter(({ tdur }) => Number(tdur) > LONG_TASK_US).length;
   };
 }
 
@@ -373,6 +379,16 @@ export class Visit {
     await page.setViewportSize(this.viewport);
   }
 
+  /** Looks at the width of the page on a large screen, which changes nothing else. */
+  async lookWide(name: string): Promise<void> {
+    const { page, viewport } = this;
+    await page.setViewportSize(SCREEN);
+    await settle(page);
+    await picture(`${name}-${SCREEN.width}`, page);
+    await fits(`${name}-${SCREEN.width}`, page);
+    await page.setViewportSize(viewport);
+  }
+
   /** What must hold when a user leaves. */
   async close(): Promise<void> {
     const unexpected = this.#complaints.filter(
@@ -393,15 +409,19 @@ async function lookAt(name: string, page: Page): Promise<void> {
   for (const colorScheme of SCHEMES) {
     await page.emulateMedia({ colorScheme });
     await settle(page);
-    if (TAKES_PICTURES) {
-      const path = `${PICTURES_FOLDER}/${PROGRAM}-${NAME}-${name}-${colorScheme}.png`;
-      await page.screenshot({ path, animations: "disabled" });
-    }
+    await picture(`${name}-${colorScheme}`, page);
     if (colorScheme === "light") await fits(name, page);
     const rules = colorScheme === "light" ? null : CONTRAST;
     await isAccessible(`${name}, ${colorScheme}`, page, rules);
   }
   await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** With `WATTLE_PICTURES`, takes a picture. */
+async function picture(name: string, page: Page): Promise<void> {
+  if (!TAKES_PICTURES) return;
+  const path = `${PICTURES_FOLDER}/${PROGRAM}-${NAME}-${name}.png`;
+  await page.screenshot({ path, animations: "disabled" });
 }
 
 /** Everything that can be seen ends within the window, or within something that scrolls. */

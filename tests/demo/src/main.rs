@@ -85,6 +85,9 @@ fn next_steps(host: &Host, thread: &str, views: &[View]) -> String {
            -d '{{\"message\": \"昨天打车花了20元\"}}'\n\
          curl -sN {address}/apps/nl2sql/api/chat/stream -H 'content-type: application/json' \\\n  \
            -d '{{\"message\": \"各城市的订单数\"}}'\n\
+         curl -sN {address}/api/v1/apps/tour/graphs/tour/ag-ui -H 'content-type: application/json' \\\n  \
+           -d '{{\"threadId\": \"ag-ui\", \"runId\": \"ag-ui-1\", \"messages\": \
+           [{{\"id\": \"1\", \"role\": \"user\", \"content\": \"hello\"}}]}}'\n\
          curl -s {address}/metrics\n\
          {wattle} --config {config} thread list\n\
          {wattle} --config {config} graph show asset\n\

@@ -17,6 +17,7 @@ pub mod provider;
 pub mod request;
 pub mod schema;
 pub mod session;
+pub mod session_http;
 pub mod sql;
 pub mod state;
 pub mod store;

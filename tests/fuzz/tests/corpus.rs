@@ -19,8 +19,9 @@ use wattle_needs::setting;
 /// Mutated seeds for each target. `WATTLE_CHANGED_SEEDS` overrides the number.
 const CHANGED_SEEDS: u32 = 500;
 
-/// Targets that start a program in each execution, which get a fraction of the mutated seeds.
-const SLOW: &[&str] = &["session"];
+/// Targets that start a program in each execution or may wait for a timeout, which get a fraction
+/// of the mutated seeds.
+const SLOW: &[&str] = &["session", "session_http"];
 
 /// The denominator of that fraction.
 const SLOWNESS: u32 = 5;
@@ -178,4 +179,4 @@ macro_rules! targets {
 }
 
 targets!(app blob cel component events export frame graph kept mcp memory native provider request
-    schema session sql state store stream typed url wit);
+    schema session session_http sql state store stream typed url wit);

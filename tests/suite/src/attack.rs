@@ -103,6 +103,7 @@ pub const CASES: &[Case] = cases! {
     "tool-deep", 2, services::tool_deep;
     "tool-pages", 2, services::tool_pages;
     "tool-numbers", 2, services::tool_numbers;
+    "http-endless", 2, services::http_endless;
     // An attacker who may write to the plugins folder.
     "files", 1, files::many_and_half;
     "components", 1, files::slow_components;

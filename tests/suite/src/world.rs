@@ -265,6 +265,7 @@ impl World {
             options: RunOptions::default(),
             ttl: None,
             principal: None,
+            reject_if_interrupted: false,
         }
     }
 

@@ -1,6 +1,9 @@
-//! New apps in each language, which are made, built and tested as their authors do it, with
-//! packages from the registries. Versions that the templates do not pin are the newest ones, so
-//! nothing records that an app was tested before.
+//! New apps of each kind in each language, which are made, built and tested as their authors do it,
+//! with packages from the registries. Versions that the templates do not pin are the newest ones,
+//! so nothing records that an app was tested before.
+//!
+//! The apps of a language are made in one folder, one after the other, and share packages and what
+//! compilers have built.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,6 +19,12 @@ use crate::step::run;
 
 /// The name of each app, and of its folder.
 const APP: &str = "hello";
+
+/// The kinds of `wattle new`. The command makes the first one by default.
+const KINDS: [&str; 3] = ["app", "tool", "node"];
+
+/// Files and folders that the build of an app leaves beside those that `wattle new` made.
+const SHARED: [&str; 5] = [".wattle", "target", "node_modules", "Cargo.lock", "package-lock.json"];
 
 /// A language of `wattle new`.
 struct Language {
@@ -42,8 +51,8 @@ const LANGUAGES: &[Language] = &[
     Language { name: "c", programs: &[Program::Python], checks: &[] },
 ];
 
-/// Makes an app in each language, builds it, and runs its cases and its unit tests. The host must
-/// be built.
+/// Makes an app of each kind in each language, builds it, and runs its cases and its unit tests.
+/// The host must be built.
 ///
 /// # Errors
 ///
@@ -64,19 +73,45 @@ fn check_one(language: &Language) -> Result<()> {
         return Err(error).with_context(|| format!("cannot remove {}", folder.display()));
     }
     files::make(&folder)?;
+    KINDS.iter().try_for_each(|kind| check_kind(language, kind, &folder))
+}
+
+/// Makes an app of a kind in place of the app of another kind, and checks it.
+fn check_kind(language: &Language, kind: &str, folder: &Path) -> Result<()> {
+    let name = language.name;
+    let (app, earlier) = (folder.join(APP), folder.join("earlier"));
+    if app.exists() {
+        move_to(&app, &earlier)?;
+    }
     let wattle = target_folder().join("debug/wattle");
-    let mut new = author(&wattle, &folder);
-    run(&format!("make a new app in {name}"), new.args(["new", APP, "--lang", name]))?;
-    let app = folder.join(APP);
+    let mut new = author(&wattle, folder);
+    new.args(["new", APP, "--lang", name]);
+    // The default is made as most authors do it.
+    if kind != KINDS[0] {
+        new.args(["--kind", kind]);
+    }
+    run(&format!("make a new {kind} in {name}"), &mut new)?;
+    if earlier.exists() {
+        for shared in SHARED.iter().filter(|shared| earlier.join(shared).exists()) {
+            move_to(&earlier.join(shared), &app.join(shared))?;
+        }
+        fs::remove_dir_all(&earlier)
+            .with_context(|| format!("cannot remove {}", earlier.display()))?;
+    }
     let mut test = author(&wattle, &app);
-    run(&format!("build the new app in {name} and run its cases"), test.arg("test"))?;
+    run(&format!("build the new {kind} in {name} and run its cases"), test.arg("test"))?;
     for check in language.checks {
         let mut words = check.split(' ');
         let program = program_of(&app, words.next().unwrap_or_default());
         let mut command = author(&program, &app);
-        run(&format!("run `{check}` of the new app in {name}"), command.args(words))?;
+        run(&format!("run `{check}` of the new {kind} in {name}"), command.args(words))?;
     }
     Ok(())
+}
+
+fn move_to(from: &Path, to: &Path) -> Result<()> {
+    let moved = fs::rename(from, to);
+    moved.with_context(|| format!("cannot move {} to {}", from.display(), to.display()))
 }
 
 /// Returns a command of an author.
@@ -98,16 +133,29 @@ mod tests {
     use super::*;
     use crate::shell::root;
 
-    #[test]
-    fn languages_are_those_of_the_templates() {
-        let folders = fs::read_dir(root().join("host/cli/templates")).unwrap();
+    /// Returns the names of the folders of templates, sorted.
+    fn templates(folder: &str) -> Vec<String> {
+        let folders = fs::read_dir(root().join("host/cli/templates").join(folder)).unwrap();
         let mut names: Vec<String> =
             folders.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
-        names.retain(|name| name != "common" && name != "kind");
         names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn languages_and_kinds_are_those_of_the_templates() {
         let mut known: Vec<&str> = LANGUAGES.iter().map(|language| language.name).collect();
+        known.extend(["common", "kind"]);
         known.sort_unstable();
-        assert_eq!(names, known);
+        assert_eq!(templates(""), known);
+        let mut known = KINDS;
+        known.sort_unstable();
+        assert_eq!(templates("kind"), known);
+        for language in LANGUAGES {
+            let mut known = [&["common"][..], &KINDS[..]].concat();
+            known.sort_unstable();
+            assert_eq!(templates(language.name), known);
+        }
     }
 
     #[test]

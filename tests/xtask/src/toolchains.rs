@@ -23,6 +23,9 @@ use crate::step::run;
 /// The contract, relative to the root.
 const CONTRACT: &str = "wit/wattle";
 
+/// The file that pins the packages of the toolchains for Node.js, relative to the root.
+const NODE_PIN: &str = "tests/clients/toolchains/package-lock.json";
+
 /// The file that pins the packages for Python and the C compiler (zig), relative to the root.
 const PYTHON_PIN: &str = "tests/clients/toolchains-py/requirements.txt";
 

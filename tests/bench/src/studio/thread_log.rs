@@ -17,6 +17,7 @@ use wattle_graph::id::{
     AppName, ChannelName, CheckpointId, Digest, GraphName, IdError, Namespace, NodeName, RunId,
     TaskId, ThreadId,
 };
+use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
     Batch, EncodedEvents, RunOptions, RunRecord, ThreadFailure, ThreadRecord, ThreadStatus,
 };
@@ -168,6 +169,7 @@ impl ThreadLog {
             first_step: Some(0),
             origin: None,
             spec: None,
+            usage: ModelUsage::default(),
         }
     }
 
@@ -246,6 +248,7 @@ impl ThreadLog {
             result: Ok(json!({ "status": 200, "headers": [], "body": body })),
             started_ms: self.fields.created_ms + i64::from(call),
             duration_us: 40_000,
+            store_us: 0,
             summary,
             tokens: None,
             reused: None,
@@ -276,6 +279,7 @@ impl ThreadLog {
             failure: self.failure(),
             drained: false,
             principal: None,
+            store_us: 0,
         };
         vec![
             EventKind::TaskFinished(finished),

@@ -1,7 +1,8 @@
 //! Responses of an MCP server, as a tool list and as a tool result. Names and descriptions are
 //! clean, and lists and results stay within their limits.
 
-use wattle_graph::llm::Part;
+use wattle_graph::llm::{Image, ImageSource, Part};
+use wattle_graph::tool::ToolOutput;
 use wattle_mcp::parse;
 use wattle_run::ports::sandbox::ToolInfo;
 
@@ -15,16 +16,39 @@ const TOOLS: usize = 1_000;
 const NAME_BYTES: usize = 128;
 const DESCRIPTION_BYTES: usize = 4_096;
 
+/// Maximum number of images of a result.
+const IMAGES: usize = 64;
+
+/// Maximum size of the data URL of an image without the data that the response has.
+const URL_HEAD_BYTES: usize = 64;
+
 /// Parses a response.
 pub fn run(bytes: &[u8]) {
     clean(&parse::tools("server", bytes).unwrap_or_default());
     let Ok(Ok(output)) = parse::output("server", bytes, OUTPUT_BYTES) else { return };
-    let text = |part: &Part| match part {
-        Part::Text(text) => text.len(),
-        part => panic!("only text is allowed: {part:?}"),
-    };
-    let size: usize = output.content.iter().map(text).sum();
-    assert!(size <= OUTPUT_BYTES, "{size} bytes");
+    check_content(&output, OUTPUT_BYTES, bytes.len());
+}
+
+/// Checks that a result has only texts and images. `output_bytes` limits the texts. The images come
+/// from a message of `message_bytes`.
+pub(super) fn check_content(output: &ToolOutput, output_bytes: usize, message_bytes: usize) {
+    let (mut text_bytes, mut images, mut image_bytes) = (0, 0, 0);
+    for part in &output.content {
+        match part {
+            Part::Text(text) => text_bytes += text.len(),
+            Part::Image(Image { source: ImageSource::Url(url), .. }) => {
+                images += 1;
+                image_bytes += url.len();
+            }
+            part => panic!("only texts and images are allowed: {part:?}"),
+        }
+    }
+    assert!(text_bytes <= output_bytes, "{text_bytes} bytes of text");
+    assert!(images <= IMAGES, "{images} images");
+    assert!(
+        image_bytes <= message_bytes + images * URL_HEAD_BYTES,
+        "{image_bytes} bytes of images"
+    );
 }
 
 /// Checks that the tools of a server are clean, and that their number is limited.

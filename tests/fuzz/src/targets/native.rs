@@ -98,9 +98,11 @@ fn ag_ui(body: &[u8]) {
         ids.map(|id| Pending { id, response_schema: Some(&input.state) }).collect();
     // An entry that does not fit is the fault of the client.
     let _ = inward::answers(entries, &pending, false);
-    let Ok(new) = inward::new_messages(&input.messages, None) else { return };
+    let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let Ok(new) = inward::new_messages(&input.messages, None, &parse) else { return };
     assert!(new.len() <= input.messages.len());
-    let again = inward::new_messages(&input.messages, Some(&new)).expect("they were converted");
+    let again = inward::new_messages(&input.messages, Some(&new), &parse);
+    let again = again.expect("they were converted");
     let is_result = |message: &Value| message["role"] == "tool";
     assert!(again.iter().all(is_result), "only the result of a call can be new again");
 }

@@ -13,7 +13,8 @@ use wattle_agent_server::wire::request::{self, Modes, parse};
 use wattle_agent_server::wire::schedule::{Schedule, parse_time};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::{EventId, checkpoint_of, namespace_of};
-use wattle_project::agent_server::message::{compact, from_wire_all, to_wire_all};
+use wattle_project::agent_server::message::{ReadContext, compact, from_wire_all, to_wire_all};
+use wattle_run::json::bounded::JsonBudget;
 
 /// The types of bodies.
 const KINDS: &[fn(&[u8])] = &[
@@ -78,10 +79,10 @@ fn run_create(body: &[u8]) {
     }
     let _ = Modes::parse(run.stream_mode.as_ref());
     let channels = BTreeSet::from(["messages".to_owned()]);
-    let _ = run.read_input(&channels, &mut fresh());
+    let _ = with_context(|context| run.read_input(&channels, context));
     if let Some(command) = run.command() {
-        let _ = command.read_update(&channels, &mut fresh());
-        let _ = command.read_goto(&channels, &mut fresh());
+        let _ = with_context(|context| command.read_update(&channels, context));
+        let _ = with_context(|context| command.read_goto(&channels, context));
     }
     run.run_context();
     run.checkpoint_id();
@@ -121,10 +122,11 @@ fn commands(body: &[u8]) {
 /// Messages of clients become messages of the host and are converted back.
 fn messages(body: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
-    let Ok(ours) = from_wire_all(&value, &mut fresh()) else { return };
+    let Ok(ours) = with_context(|context| from_wire_all(&value, context)) else { return };
     assert!(ours.is_array());
     let mut theirs = to_wire_all(&ours);
-    assert!(from_wire_all(&theirs, &mut fresh()).is_ok(), "{ours} -> {theirs}");
+    let again = with_context(|context| from_wire_all(&theirs, context));
+    assert!(again.is_ok(), "{ours} -> {theirs}");
     compact(&mut theirs);
 }
 
@@ -153,11 +155,14 @@ fn words(body: &[u8]) {
     }
 }
 
-/// Returns a generator of ids for messages without one.
-fn fresh() -> impl FnMut() -> String {
+/// Calls a function that converts messages.
+fn with_context<T>(convert: impl FnOnce(&mut ReadContext<'_>) -> T) -> T {
     let mut count = 0;
-    move || {
+    let mut new_id = || {
         count += 1;
         format!("m{count}")
-    }
+    };
+    let budget = JsonBudget::default();
+    let parse = |text: &str| budget.parse::<Value>(text).ok();
+    convert(&mut ReadContext { new_id: &mut new_id, parse: &parse })
 }

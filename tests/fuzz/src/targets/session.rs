@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use wattle_mcp::check::Check;
 use wattle_mcp::{McpConfig, McpServers, ServerConfig, StdioConfig, TransportConfig};
 
 use super::folder;
@@ -25,6 +26,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of notes of a report.
 const NOTES: usize = 1_000;
+
+/// Maximum size of a failure's message, in bytes. The message quotes only a part of the response.
+const MESSAGE_BYTES: usize = 8 << 10;
 
 /// Opens a session.
 pub fn run(bytes: &[u8]) {
@@ -49,9 +53,15 @@ pub fn run(bytes: &[u8]) {
         servers.close().await;
         report
     });
+    check_report(&report);
+}
+
+/// Checks that the tools of a report are clean, and that its notes and its failure are limited.
+pub(super) fn check_report(report: &Check) {
     clean(&report.tools);
     assert!(report.notes.len() <= NOTES, "{} notes", report.notes.len());
-    if let Some(failure) = report.failure {
-        assert!(!failure.message.is_empty());
+    if let Some(failure) = &report.failure {
+        let size = failure.message.len();
+        assert!((1..=MESSAGE_BYTES).contains(&size), "{size} bytes");
     }
 }

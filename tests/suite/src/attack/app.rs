@@ -44,7 +44,18 @@ const NODES: &[(&str, &[&str])] = &[
     ("spin", &[]),
     ("call_then_wait", &["route", "text", "url", "body"]),
     ("use_tool", &["tool", "text"]),
+    ("ungranted_http", &["url", "status"]),
 ];
+
+/// A graph that gives up a request soon.
+const HURRY: &str = r#"
+[graphs.hurry]
+entry = "ungranted_http"
+[graphs.hurry.channels.url]
+[graphs.hurry.channels.status]
+[graphs.hurry.nodes.ungranted_http]
+timeout = "2s"
+"#;
 
 /// A graph with a branch whose condition compares all pairs of items.
 const CONDITION: &str = r#"
@@ -175,7 +186,7 @@ http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true
 "#;
 
 fn graphs() -> String {
-    let mut text = [CONDITION, GROW, OCCUPY, &fan_out()].concat();
+    let mut text = [CONDITION, GROW, OCCUPY, HURRY, &fan_out()].concat();
     for (node, channels) in NODES {
         text.push_str(&format!("\n[graphs.{node}]\nentry = \"{node}\"\n"));
         for channel in *channels {
@@ -255,7 +266,10 @@ url = "sqlite:notes.db"
 tools = [{tools}]
 [grants.misdeeds]
 llm = ["chat", {models}]
-http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
+http = [
+    {{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }},
+    {{ host = "127.0.0.1", scheme = "http", port = {hostile}, methods = ["GET"], private = true }},
+]
 sql = [{{ database = "notes", access = "read-write" }}]
 tools = ["misdeeds/doubled"]
 [grants.crowd]
@@ -263,6 +277,7 @@ http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"]
 limits = {{ cpu = "30s" }}
 "#,
         port = standin.addr.port(),
+        hostile = hostile.address.port(),
     ));
     text
 }

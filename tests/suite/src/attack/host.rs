@@ -132,6 +132,11 @@ impl Host {
         self.program.lock().await.output()
     }
 
+    /// Returns the URL of a hostile service.
+    pub(super) fn hostile_url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.hostile.address)
+    }
+
     /// Returns the number of pages that the host has read of an endless tool list.
     pub(super) fn listed_pages(&self) -> u64 {
         self.hostile.pages()

@@ -1,5 +1,5 @@
-//! Services whose responses are endless, too large, too deep or too many values: model providers and
-//! MCP servers.
+//! Services whose responses are endless, too large, too deep or too many values: model providers,
+//! MCP servers and HTTP services.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +29,9 @@ const LEVELS: usize = 2_000;
 
 /// Number of levels of definitions, each of which refers to the next level twice.
 const DOUBLINGS: u32 = 30;
+
+/// Time between two bytes of a response that is sent a byte at a time.
+const DRIP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time after which a connection without a reader is closed. The host may have been killed.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -100,6 +103,11 @@ async fn answer(socket: TcpStream, pages: &AtomicU64) -> std::io::Result<()> {
             );
             say(&mut socket, "200 OK", &completion).await
         }
+        ["http", "body"] => endless(&mut socket, OPEN, "more ").await,
+        ["http", "headers"] => {
+            endless(&mut socket, "HTTP/1.1 200 OK\r\n", "more: and more\r\n").await
+        }
+        ["http", "drip"] => drip(&mut socket).await,
         ["mcp", server] => tools(&mut socket, server, &request, pages).await,
         _ => say(&mut socket, "404 Not Found", "{}").await,
     }
@@ -138,6 +146,15 @@ async fn endless(
     loop {
         let sent = tokio::time::timeout(PATIENCE, socket.write_all(pieces.as_bytes())).await;
         sent.map_err(std::io::Error::other)??;
+    }
+}
+
+/// Sends a byte at a time until the client closes the connection.
+async fn drip(socket: &mut BufReader<TcpStream>) -> std::io::Result<()> {
+    socket.write_all(OPEN.as_bytes()).await?;
+    loop {
+        socket.write_all(b" ").await?;
+        tokio::time::sleep(DRIP_INTERVAL).await;
     }
 }
 

@@ -1,4 +1,5 @@
-//! Model providers and MCP servers whose responses are endless, too large or too deep.
+//! Model providers, MCP servers and HTTP services whose responses are endless, too large or too
+//! deep.
 
 use std::sync::Arc;
 
@@ -97,5 +98,20 @@ pub(super) async fn tool_numbers(host: Arc<Host>) -> Result<()> {
     let message = failure["message"].as_str().unwrap_or_default();
     let is_limit = failure["code"] == "limit" && message.contains("its values take more than");
     ensure!(is_limit, "the output was not given up: {refused}");
+    Ok(())
+}
+
+/// Sends requests to a service whose responses have no end: one in its body, one in its headers,
+/// and one that sends a byte at a time.
+pub(super) async fn http_endless(host: Arc<Host>) -> Result<()> {
+    for (graph, response, code) in [
+        ("ungranted_http", "body", "limit"),
+        ("ungranted_http", "headers", "unavailable"),
+        ("hurry", "drip", "timeout"),
+    ] {
+        let input = json!({ "url": host.hostile_url(&format!("/http/{response}")) });
+        let run = host.run(APP, graph, input).await?;
+        ensure!(run["failure"]["code"] == code, "{response}: {run}");
+    }
     Ok(())
 }

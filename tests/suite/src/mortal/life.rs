@@ -110,6 +110,7 @@ fn start(thread: &ThreadId) -> Result<StartRun> {
         options: RunOptions::default(),
         ttl: None,
         principal: None,
+        reject_if_interrupted: false,
     })
 }
 

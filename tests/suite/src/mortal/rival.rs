@@ -152,5 +152,6 @@ fn start(thread: &ThreadId) -> Result<StartRun> {
         options: RunOptions::default(),
         ttl: None,
         principal: None,
+        reject_if_interrupted: false,
     })
 }

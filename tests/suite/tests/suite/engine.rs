@@ -31,6 +31,7 @@ mod supersteps;
 mod tail;
 mod teach;
 mod tickets;
+mod tool_images;
 mod tools;
 mod transactions;
 mod travel_in_time;

@@ -11,8 +11,8 @@
 //!   agent and for the MCP server.
 //! * `answer`: the answer to the pending interrupt, as JSON; the run continues after each.
 //! * `status` (default `completed`), `text` (the last message), `failure` (a part of
-//!   `code: message`), `tool` (each tool result in order, `status text`, up to a `*` at its end):
-//!   the expected result.
+//!   `code: message`), `tool` (each tool result in order, `status text`, up to a `*` at its end),
+//!   `tokens` (the input and the output tokens of all model calls, `3 2`): the expected result.
 //!
 //! The result document of a case is the last run as the API shows it. Its `/state/result` is the
 //! structured result of the agent, with `answer = { ..., channel = "result" }` under `agent`.
@@ -152,6 +152,12 @@ async fn talk(server: &TestServer, placed: &Placed<'_>) -> Value {
         let path = format!("/api/v1/threads/{thread}/resume");
         run = server.post(&path, &body).await.expect(200);
     }
+    if placed.case.expected().iter().any(|(key, _)| key == "tokens") {
+        let thread = run["thread"].as_str().unwrap_or_default();
+        let trace = server.get(&format!("/api/v1/threads/{thread}/trace")).await.expect(200);
+        let totals = &trace["totals"];
+        run["tokens"] = format!("{} {}", totals["input_tokens"], totals["output_tokens"]).into();
+    }
     run
 }
 
@@ -177,6 +183,10 @@ fn problems(case: &Case, run: &Value) -> Vec<String> {
                 let failure = &run["failure"];
                 let words = format!("{}: {}", text(&failure["code"]), text(&failure["message"]));
                 (words.clone(), words.contains(wanted.as_str()))
+            }
+            "tokens" => {
+                let found = text(&run["tokens"]);
+                (found.clone(), found == *wanted)
             }
             "tool" => {
                 let found = tools.next().unwrap_or_default();

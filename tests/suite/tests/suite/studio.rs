@@ -3,6 +3,10 @@
 //! the actions on threads, the inbox, the playground, the installation of a plugin, and the operation
 //! of the host.
 
+mod control;
+mod graph;
+mod newcomer;
+
 use bytes::Bytes;
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -24,41 +28,8 @@ const RUN_PROGRAM: &str = "studio-run.js";
 /// The program of a user who reads states, differences, blobs and logs.
 const STATE_PROGRAM: &str = "studio-state.js";
 
-/// The program of a user who watches the graph of a run.
-const GRAPH_PROGRAM: &str = "studio-graph.js";
-
 /// The path at which requests of tasks are held back.
 const HELD: &str = "/count/held";
-
-/// A graph whose first node runs a subgraph several times at once.
-const ERRANDS: &str = r#"
-[graphs.errands]
-doc = "Runs errands side by side"
-entry = "spread"
-[graphs.errands.channels.groups]
-doc = "What is sent to which node"
-[graphs.errands.channels.number]
-schema = { type = "integer" }
-default = 0
-[graphs.errands.channels.body]
-reducer = "any"
-[graphs.errands.nodes.spread]
-goto = ["errand"]
-[graphs.errands.nodes.errand]
-graph = "errand"
-[graphs.errands.nodes.counter]
-[[graphs.errands.branches]]
-name = "which"
-from = "errand"
-cases = [{ when = "state.number > 100", to = "END" }, { to = "counter" }]
-[graphs.errand]
-entry = "call_then_wait"
-[graphs.errand.channels.route]
-[graphs.errand.channels.text]
-[graphs.errand.channels.url]
-[graphs.errand.channels.body]
-[graphs.errand.nodes.call_then_wait]
-"#;
 
 /// The program of reviewers at the inbox.
 const INBOX: &str = "studio-inbox.js";
@@ -68,9 +39,6 @@ const TRAVEL: &str = "studio-travel.js";
 
 /// The program of an author who tries a tool and a graph.
 const PLAY: &str = "studio-play.js";
-
-/// The program of an operator who steers threads.
-const CONTROL: &str = "studio-control.js";
 
 /// The program of an operator who installs a plugin.
 const PLUGINS: &str = "studio-plugins.js";
@@ -319,21 +287,6 @@ async fn the_studio_shows_the_state_after_each_step() {
     need!(browser::at_a_browser(STATE_PROGRAM, "steps", &url).await);
 }
 
-#[tokio::test]
-async fn the_studio_lights_up_the_graph_of_a_run() {
-    need!(clients::studio());
-    let server = Setup::misdeeds(ERRANDS).await.start().await;
-    let gate = server.standin().gate(Pattern::path(HELD));
-    let obey = async |order: &str| match order {
-        "arrived" => gate.arrived(2).await.expect("both tasks wait for the service"),
-        "open" => gate.open(),
-        other => panic!("unexpected order `{other}` of the scenario"),
-    };
-    let held = format!("{}{HELD}", server.standin().base_url);
-    let url = server.url(&format!("{STUDIO}?held={held}"));
-    need!(browser::with_orders(GRAPH_PROGRAM, "lights_up", &url, obey).await);
-}
-
 /// Returns the schema of the answer to a question. The program has the answer for each number.
 fn schema_of(number: u32) -> Value {
     let decision = |name: &str, more: Value| {
@@ -459,71 +412,6 @@ async fn an_author_calls_a_tool_alone_and_adds_the_line_that_it_lacks() {
     assert_eq!(threads["items"].as_array().map(Vec::len), Some(1), "only the graph has a thread");
 }
 
-/// A graph with a channel that [`STEERED`] does not have.
-const FORMER: &str = r#"
-[graphs.count]
-entry = "counter"
-[graphs.count.channels.number]
-schema = { type = "integer" }
-[graphs.count.channels.note]
-[graphs.count.nodes.counter]
-"#;
-
-/// The graph without this channel, and one whose first node waits for a service.
-const STEERED: &str = r#"
-[graphs.count]
-entry = "counter"
-[graphs.count.channels.number]
-schema = { type = "integer" }
-[graphs.count.nodes.counter]
-[graphs.errand]
-entry = "call_then_wait"
-[graphs.errand.channels.route]
-[graphs.errand.channels.text]
-[graphs.errand.channels.url]
-[graphs.errand.channels.body]
-[graphs.errand.channels.number]
-schema = { type = "integer", minimum = 0 }
-default = 0
-[graphs.errand.nodes.call_then_wait]
-[graphs.errand.nodes.counter]
-[[graphs.errand.edges]]
-from = "call_then_wait"
-to = "counter"
-"#;
-
-#[tokio::test]
-async fn an_operator_migrates_cancels_drains_edits_and_resumes_threads() {
-    need!(clients::studio());
-    let server = Setup::misdeeds(FORMER).await.start().await;
-    let former = json!({
-        "graph": "count",
-        "input": { "number": 1, "note": HOSTILE },
-        "thread_id": "former",
-        "wait": true,
-    });
-    run(&server, None, &former).await;
-    server.setup.workspace.add_misdeeds(STEERED);
-    let server = server.restart().await;
-    let gate = server.standin().gate(Pattern::path(HELD));
-    let held = format!("{}{HELD}", server.standin().base_url);
-    for thread in ["errand-1", "errand-2"] {
-        let input = json!({ "route": "chat", "url": held });
-        let start = json!({ "graph": "errand", "input": input, "thread_id": thread });
-        server.post(RUNS, &start).await.expect(202);
-    }
-    gate.arrived(2).await.expect("both runs wait for the service");
-    let obey = async |order: &str| match order {
-        "open" => gate.open(),
-        other => panic!("unexpected order `{other}` of the scenario"),
-    };
-    need!(browser::with_orders(CONTROL, "steers", &server.url(STUDIO), obey).await);
-    let former = server.get("/api/v1/threads/former").await.expect(200);
-    assert_eq!(former["state"], json!({ "number": 2 }), "the note was dropped");
-    let errand = server.get("/api/v1/threads/errand-2").await.expect(200);
-    assert_eq!(errand["state"]["number"], 42, "the run went on from the edited state");
-}
-
 #[tokio::test]
 async fn an_operator_drops_a_broken_component_and_then_one_that_works() {
     need!(clients::studio());
@@ -531,12 +419,14 @@ async fn an_operator_drops_a_broken_component_and_then_one_that_works() {
     setup.keys = KEY;
     let setup = setup.replace("[server]\n", "[server]\ninstall = true\n");
     let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
-    let component = guests::path("wattle-tool-lark");
-    let url = server.url(&format!("{STUDIO}?component={}", component.display()));
+    let [lark, tools] = ["wattle-tool-lark", "wattle-guest-tools"].map(guests::path);
+    let components = format!("component={}&tools={}", lark.display(), tools.display());
+    let url = server.url(&format!("{STUDIO}?{components}"));
     need!(browser::at_a_browser(PLUGINS, "installs", &url).await);
-    let plugin = server.request("GET", "/api/v1/plugins/lark").bearer_auth(KEY);
-    let plugin = Answer::of(plugin).await.expect(200);
-    assert_eq!(plugin[0]["missing"][0]["table"], "grants.lark", "{plugin}");
+    let get = |path: &str| Answer::of(server.request("GET", path).bearer_auth(KEY));
+    let plugin = get("/api/v1/plugins/bench").await.expect(200);
+    assert_eq!(plugin[0]["use"]["denied"], 1, "{plugin}");
+    get("/api/v1/plugins/lark").await.expect(404);
 }
 
 #[tokio::test]

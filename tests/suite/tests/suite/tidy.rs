@@ -1,12 +1,13 @@
-//! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
-//! cycles, walks through the code, limits, requirements, what applications ship for operators,
-//! versions of clients, the stack of guests, and tests that leave themselves out. `shape` prints
-//! figures about the tree.
+//! Tests of the source tree: layers of crates, first lines and sizes of files, lengths of nodes,
+//! words, import cycles, walks through the code, limits, requirements, what applications ship for
+//! operators, versions of clients, the stack of guests, and tests that leave themselves out.
+//! `shape` prints figures about the tree.
 
 mod circles;
 mod examples;
 mod left_out;
 mod limits;
+mod nodes;
 mod requirements;
 mod shape;
 mod versions;

@@ -5,7 +5,7 @@ use std::process::Command;
 use wattle_needs::Program;
 use wattle_needs::clients::GUESTS as FOLDER;
 
-use super::{CONTRACT, Guest, PYTHON_PIN, Paths};
+use super::{CONTRACT, Guest, NODE_PIN, PYTHON_PIN, Paths};
 
 /// The name of the world of the guests.
 const WORLD_NAME: &str = "plugin";
@@ -19,10 +19,11 @@ const INTERFACES: (&str, &str) = (CONTRACT, "wit/deps/wattle");
 /// The source for both engines of JavaScript.
 const SCRIPT: (&str, &str) = ("tests/clients/toolchains/plugin.js", "plugin.js");
 
-/// The file that pins the packages for Node.js, relative to the root.
-const NODE_PIN: &str = "tests/clients/toolchains/package-lock.json";
+/// The folder of the script that tries what WASI has, in the folder of the build.
+const EXPLORER: &str = "misdeeds-quickjs";
 
-/// The guests, each with the name of its toolchain.
+/// The guests, each with the name of its toolchain. The last one calls imports of WASI, for which
+/// the engine has no functions.
 pub(super) const GUESTS: &[Guest] = &[
     Guest {
         name: "quickjs",
@@ -30,7 +31,7 @@ pub(super) const GUESTS: &[Guest] = &[
         programs: &[Program::Node, Program::Npm],
         copied: &[SCRIPT, WORLD, INTERFACES],
         read: &[NODE_PIN],
-        commands: quickjs,
+        commands: |paths| componentize_qjs(paths, "wit", "plugin.js"),
     },
     Guest {
         name: "starlingmonkey",
@@ -56,12 +57,24 @@ pub(super) const GUESTS: &[Guest] = &[
         read: &[PYTHON_PIN, NODE_PIN],
         commands: c,
     },
+    Guest {
+        name: "misdeeds-quickjs",
+        what: "QuickJS with misdeeds",
+        programs: &[Program::Node, Program::Npm],
+        copied: &[
+            ("tests/guests/misdeeds/quickjs", EXPLORER),
+            (CONTRACT, "misdeeds-quickjs/wit/deps/wattle"),
+        ],
+        read: &[NODE_PIN],
+        commands: |paths| {
+            componentize_qjs(paths, &format!("{EXPLORER}/wit"), &format!("{EXPLORER}/explore.js"))
+        },
+    },
 ];
 
-fn quickjs(paths: &Paths) -> Vec<Command> {
+fn componentize_qjs(paths: &Paths, world: &str, script: &str) -> Vec<Command> {
     let program = "node_modules/componentize-qjs/cli.mjs";
-    let (world, guest) = ("wit", paths.guest.as_str());
-    let arguments = [program, "--wit", world, "--js", "plugin.js", "--output", guest];
+    let arguments = [program, "--wit", world, "--js", script, "--output", &paths.guest];
     vec![paths.command("node", &arguments)]
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use wattle_needs::Program;
 
-use super::{CONTRACT, Guest, PYTHON_PIN, Paths};
+use super::{CONTRACT, Guest, NODE_PIN, PYTHON_PIN, Paths};
 use crate::pages::SDK as TYPESCRIPT;
 use crate::shell::root;
 
@@ -18,7 +18,8 @@ const PYTHON: (&str, &str) = ("plugins/sdk/python/src", "sdk/python");
 /// The packages of the pages and of the SDK for TypeScript, which the guests share.
 pub(super) const PACKAGES: &str = "sdk/node_modules";
 
-/// Files and folders on which guests in TypeScript depend, relative to the root.
+/// Files and folders on which guests in TypeScript depend, relative to the root. StarlingMonkey is
+/// a package of the toolchains, which are installed above the packages of the guests.
 const TYPESCRIPT_INPUTS: &[&str] = &[
     "plugins/package-lock.json",
     "plugins/sdk/typescript/bin",
@@ -26,6 +27,7 @@ const TYPESCRIPT_INPUTS: &[&str] = &[
     "plugins/sdk/typescript/package.json",
     "plugins/sdk/typescript/src",
     CONTRACT,
+    NODE_PIN,
 ];
 
 /// The guests.
@@ -37,6 +39,14 @@ pub(super) const GUESTS: &[Guest] = &[
         copied: &[("tests/guests/conformance/typescript", "sdk/conformance-typescript")],
         read: TYPESCRIPT_INPUTS,
         commands: |paths| typescript(paths, "conformance-typescript"),
+    },
+    Guest {
+        name: "conformance-starlingmonkey",
+        what: "the TypeScript SDK with StarlingMonkey for conformance",
+        programs: &[Program::Node, Program::Npm],
+        copied: &[("tests/guests/conformance/typescript", "sdk/conformance-typescript")],
+        read: TYPESCRIPT_INPUTS,
+        commands: |paths| starlingmonkey(paths, "conformance-typescript"),
     },
     Guest {
         name: "conformance-python",
@@ -63,6 +73,14 @@ pub(super) const GUESTS: &[Guest] = &[
         commands: |paths| typescript(paths, "misdeeds-typescript"),
     },
     Guest {
+        name: "misdeeds-starlingmonkey",
+        what: "the TypeScript SDK with StarlingMonkey and misdeeds",
+        programs: &[Program::Node, Program::Npm],
+        copied: &[("tests/guests/misdeeds/typescript", "sdk/misdeeds-typescript")],
+        read: TYPESCRIPT_INPUTS,
+        commands: |paths| starlingmonkey(paths, "misdeeds-typescript"),
+    },
+    Guest {
         name: "misdeeds-python",
         what: "the Python SDK with misdeeds",
         programs: &[Program::Python],
@@ -75,18 +93,30 @@ pub(super) const GUESTS: &[Guest] = &[
 /// Returns the commands that build a guest in TypeScript. The first command checks its types,
 /// because the build does not.
 fn typescript(paths: &Paths, copy: &str) -> Vec<Command> {
-    let folder = paths.folder.join("sdk").join(copy);
-    let node = |program: &str| {
-        let mut command = Command::new("node");
-        command.current_dir(&folder).arg(program);
-        command
-    };
-    let mut check = node("../node_modules/typescript/bin/tsc");
-    check.args(["--project", "."]);
-    let program = root().join(format!("plugins/{TYPESCRIPT}/bin/wattle-plugin.mjs"));
-    let mut build = node(&program.display().to_string());
+    let mut check = node(paths, copy);
+    check.args(["../node_modules/typescript/bin/tsc", "--project", "."]);
+    vec![check, wattle_plugin(paths, copy)]
+}
+
+/// Returns the command that builds the same guest with the other engine.
+fn starlingmonkey(paths: &Paths, copy: &str) -> Vec<Command> {
+    let mut build = wattle_plugin(paths, copy);
+    build.args(["--engine", "starlingmonkey"]);
+    vec![build]
+}
+
+fn wattle_plugin(paths: &Paths, copy: &str) -> Command {
+    let mut build = node(paths, copy);
+    build.arg(root().join(format!("plugins/{TYPESCRIPT}/bin/wattle-plugin.mjs")));
     build.arg("build").arg("--out").arg(paths.folder.join(&paths.guest));
-    vec![check, build]
+    build
+}
+
+/// Returns a command of Node.js in the folder of a guest.
+fn node(paths: &Paths, copy: &str) -> Command {
+    let mut command = Command::new("node");
+    command.current_dir(paths.folder.join("sdk").join(copy));
+    command
 }
 
 fn python(paths: &Paths, module: &str, folder: &str) -> Vec<Command> {

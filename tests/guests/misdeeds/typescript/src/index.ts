@@ -77,8 +77,9 @@ const explore = node(
 
 function works(attempt: () => unknown): boolean {
   try {
-    attempt();
-    return true;
+    // A promise has no result during the call. Those of StarlingMonkey are requests, which the host
+    // refuses and records.
+    return !(attempt() instanceof Promise);
   } catch {
     return false;
   }

@@ -81,20 +81,6 @@ async fn s0_86_the_page_works_where_the_app_is_mounted() {
 }
 
 #[tokio::test]
-async fn s0_86_progress_of_nodes_is_shown() {
-    let server = Setup::asset().await.start().await;
-    need!(clients::page("asset"));
-    let chat = server.standin().gate(Pattern::model("chat"));
-    let extraction = server.standin().gate(extraction());
-    let obey = async |order: &str| match order {
-        "classify" => chat.open(),
-        "extract" => extraction.open(),
-        other => panic!("unexpected order `{other}` of the scenario"),
-    };
-    need!(browser::with_orders("asset.js", "progresses", &server.url(PREFIX), obey).await);
-}
-
-#[tokio::test]
 async fn s0_88_s0_89_missing_cells_are_red_and_checked_by_column() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "completes", PREFIX).await);

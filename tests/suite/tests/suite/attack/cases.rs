@@ -30,6 +30,7 @@
 //! | endless description of a plugin | `host/sandbox/tests/sandbox/load.rs` |
 //! | completions that are empty, endless or too large | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
 //! | MCP servers with endless or too deep outputs, or an endless tool list | `tool-endless`, `tool-deep`, `tool-pages`, `host/mcp/tests/servers/hostile.rs` |
+//! | HTTP services with endless headers, an endless body, or a byte at a time | `http-endless`, `host/net/tests` |
 //! | short JSON whose values take much memory | `model-numbers`, `tool-numbers`, `body-numbers`, `host/run/src/json/bounded.rs` |
 //! | compiled code that was changed | `super::cache`, `host/sandbox/tests/sandbox/cache.rs` |
 //! | WebSockets that send without end, or never read | `sockets`, `super::sockets` |
@@ -88,6 +89,7 @@ withstands! {
     tool_deep: "tool-deep",
     tool_pages: "tool-pages",
     tool_numbers: "tool-numbers",
+    http_endless: "http-endless",
     files: "files",
     components: "components",
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_run::hostcall::interrupt::InterruptRequest;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
-use wattle_run::ports::store::ThreadStatus;
+use wattle_run::hostcall::runs::{InterruptView, OnFailure, RunOutcome, RunService, StartRun};
+use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, ThreadStatus};
+use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -154,6 +156,40 @@ async fn an_answered_interrupt_cannot_be_answered_again() {
 }
 
 #[tokio::test]
+async fn a_start_can_reject_a_thread_that_waits_for_answers() {
+    let world = World::new(PARALLEL, number_asking());
+    let first = world.run(json!({})).await;
+    let thread = &first.run.thread;
+    let start = async |reject_if_interrupted: bool| {
+        let request = StartRun { reject_if_interrupted, ..world.request(Some(thread), json!({})) };
+        world.engine.start(request).await
+    };
+    let id_of = |question: &InterruptView| question.id.clone();
+    let refused = start(true).await.unwrap_err();
+    assert_eq!(refused.code, code::CONFLICT);
+    assert_eq!(refused.details.unwrap()["reason"], "interrupted");
+    let view = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!((view.status, view.interrupts), (ThreadStatus::Interrupted, questions(&first)));
+    let second = world.engine.wait(&start(false).await.unwrap()).await.unwrap();
+    let given_up: BTreeSet<String> = questions(&first).iter().map(id_of).collect();
+    let pending: BTreeSet<String> = questions(&second).iter().map(id_of).collect();
+    assert_eq!((given_up.len(), pending.len()), (2, 2));
+    assert!(given_up.is_disjoint(&pending));
+}
+
+#[tokio::test]
+async fn a_breakpoint_waits_for_no_answer() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("say", |call, _| async move { Ok(json!({ "out": call.step })) });
+    let world = World::new(STATIC, plugin);
+    let paused = world.run(json!({})).await;
+    assert!(questions(&paused).is_empty());
+    let request = world.request(Some(&paused.run.thread), json!({}));
+    let request = StartRun { reject_if_interrupted: true, ..request };
+    assert!(world.engine.start(request).await.is_ok());
+}
+
+#[tokio::test]
 async fn an_interrupt_expires_exactly_at_its_time_even_after_a_restart() {
     let mut world = World::new(ONE, asking());
     let first = world.run(json!({})).await;
@@ -169,6 +205,34 @@ async fn an_interrupt_expires_exactly_at_its_time_even_after_a_restart() {
     let late = world.resume(&thread, &[("", json!(1))], OnFailure::Keep).await.unwrap_err();
     assert_eq!(late.code, code::NOT_FOUND);
     assert!(world.events(&thread).await.is_empty(), "all events are deleted");
+}
+
+/// Such a request could delete a thread that another request has created with the same id.
+#[tokio::test]
+async fn a_request_without_a_claim_does_not_delete_an_expired_thread() {
+    let world = World::new(ONE, asking());
+    let thread = world.run(json!({})).await.run.thread;
+    world.clock.advance_ms(30 * 60_000);
+    assert_eq!(world.engine.thread(&thread).await.unwrap(), None);
+    let state = world.engine.state(&thread, &Namespace::root(), None).await;
+    assert_eq!(state.unwrap_err().code, code::NOT_FOUND);
+    let answer = RunKind::Answer { answer: RunAnswers::Matched(Value::Null) };
+    assert_eq!(world.run_on(&thread, answer).await.unwrap_err().code, code::NOT_FOUND);
+    let fork = ForkThread {
+        thread: thread.clone(),
+        run: None,
+        from: ForkFrom::Checkpoint { checkpoint: CheckpointId(1), input: None },
+        into: ForkInto::InPlace,
+        app: None,
+        tenant: None,
+        options: RunOptions::default(),
+        principal: None,
+    };
+    assert_eq!(world.engine.fork(fork).await.unwrap_err().code, code::NOT_FOUND);
+    let retried = world.engine.retry_recovery(&thread).await;
+    assert_eq!(retried.unwrap_err().code, code::NOT_FOUND);
+    assert!(world.engine.ports().store.thread(&thread).await.unwrap().is_some());
+    assert_eq!(world.engine.sweep().await, 1);
 }
 
 #[tokio::test]

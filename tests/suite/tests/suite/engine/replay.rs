@@ -377,6 +377,7 @@ fn deep(twist: &'static str) -> NativePlugin {
                 ttl: None,
                 run: None,
                 principal: None,
+                reject_if_interrupted: false,
             };
             let run = gate.start_run(start).await?;
             Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))
@@ -507,6 +508,7 @@ plugin = "p"
                     options: RunOptions::default(),
                     ttl: None,
                     principal: None,
+                    reject_if_interrupted: false,
                 };
                 let run = gate.start_run(start).await?;
                 Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))

@@ -50,6 +50,7 @@ fn request(ttl: ThreadTtl) -> StartRun {
         options: RunOptions::default(),
         ttl: Some(ttl),
         principal: None,
+        reject_if_interrupted: false,
     }
 }
 

@@ -67,11 +67,16 @@ plugin = "p"
 /// Returns a plugin that writes to the log until it has a number of messages, and then waits for an
 /// answer.
 fn chat() -> NativePlugin {
+    chat_of(Value::from)
+}
+
+/// Returns the plugin with the message for each number.
+fn chat_of(message: fn(u64) -> Value) -> NativePlugin {
     NativePlugin::new("p", "1")
-        .node("talk", |call, _| async move {
+        .node("talk", move |call, _| async move {
             let said = call.input.get("log").as_array().map_or(0, Vec::len) as u64 + 1;
             let is_over = Some(said) >= call.input.get("until").as_u64();
-            Ok(json!({ "log": said, "$goto": [if is_over { "ask" } else { "talk" }] }))
+            Ok(json!({ "log": message(said), "$goto": [if is_over { "ask" } else { "talk" }] }))
         })
         .node("ask", |_, gate| async move {
             let question = InterruptRequest { payload: json!("go on?"), response_schema: None };
@@ -122,6 +127,13 @@ impl Scene {
         stored["log"].clone()
     }
 
+    /// Runs a turn with one message and one answer. Returns the bytes that it appended.
+    async fn appended(&self, thread: &ThreadId) -> u64 {
+        let before = self.memory.stored_bytes(thread).await.unwrap();
+        self.turn(Some(thread), 0).await;
+        self.memory.stored_bytes(thread).await.unwrap() - before
+    }
+
     /// Returns the number of reads with values since the last call.
     fn reads(&self) -> usize {
         self.store.reads.swap(0, Ordering::SeqCst)
@@ -158,6 +170,23 @@ async fn a_turn_on_a_long_thread_reads_no_state_that_the_host_wrote() {
     assert_eq!(scene.reads(), 0);
     let log = scene.shown(&thread).await;
     assert_eq!(log.as_array().unwrap().len(), 401 + 3 * 2);
+}
+
+/// The validation of a message counts as 130,000 steps, so the budget of an outcome or a superstep
+/// is not enough for a list of 100 messages. Most of the steps are for the length of the message,
+/// which the keyword `type` does not read, so they take little time.
+#[tokio::test]
+async fn a_turn_on_a_long_thread_appends_and_validates_no_more() {
+    let part = vec!["{ type = \"string\" }"; 500].join(", ");
+    let schema = format!("schema = {{ type = \"array\", items = {{ allOf = [{part}] }} }}\n");
+    let log = "[graphs.chat.channels.log]\n";
+    let graph = CHAT.replace(log, &format!("{log}{schema}"));
+    let scene = Scene::with(&graph, chat_of(|said| format!("{said:016384}").into()));
+    let thread = scene.turn(None, 10).await;
+    let short = scene.appended(&thread).await;
+    scene.turn(Some(&thread), 100).await;
+    let long = scene.appended(&thread).await;
+    assert!(short > 16_384 && long.abs_diff(short) < short / 5, "{short} and then {long} bytes");
 }
 
 #[tokio::test]

@@ -114,15 +114,21 @@ async fn results_have_the_order_of_the_calls_and_invalid_calls_fail_separately()
             ["think", "no object"],
             ["t/think", { "n": 2 }],
             ["other/think", {}],
+            ["thinc", {}],
+            ["t/confrim", {}],
         ])))
         .await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
     let out = &ended.state["out"];
     assert!(out[1]["thought"].is_string() && out[4]["thought"].is_string(), "{out}");
     assert_eq!(out[2]["code"], code::NOT_FOUND);
-    assert!(out[2]["message"].as_str().unwrap().contains("think, confirm"), "{out}");
+    let message = |index: usize| out[index]["message"].as_str().unwrap();
+    assert!(message(2).contains("may call: `think`, `confirm`"), "{out}");
     assert_eq!(out[3]["code"], code::INVALID);
     assert_eq!(out[5]["code"], code::DENIED);
+    assert_eq!((&out[6]["code"], &out[7]["code"]), (&out[2]["code"], &out[2]["code"]));
+    assert!(message(6).contains("did you mean `think`?"), "{out}");
+    assert!(message(7).contains("did you mean `t/confirm`?"), "{out}");
 }
 
 #[tokio::test]

@@ -12,6 +12,11 @@ const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
 const COUNT_TWICE: &str = "nodes.again = { node = \"counter\" }\n\
                            [[graphs.main.edges]]\nfrom = \"counter\"\nto = \"again\"\n";
 
+/// A graph of one node that stores a document in the memory.
+const REMEMBER: &str = "[graphs.main]\nentry = \"remember\"\nchannels.namespace = {}\n\
+                        channels.key = {}\nchannels.document = {}\nchannels.ttl_ms = {}\n\
+                        channels.refreshed = {}\nchannels.found = {}\nnodes.remember = {}\n";
+
 /// Returns the manifest of an app whose component a script makes from a guest.
 fn manifest() -> String {
     let guest = guests::path(MISDEEDS).display().to_string();
@@ -57,4 +62,25 @@ async fn an_app_is_built_and_run_again_after_each_change() {
     workspace.write("counts/src/build.sh", script("third"));
     sees("third").await;
     sees("as before").await;
+}
+
+#[tokio::test]
+async fn an_app_is_run_again_after_new_grants_in_a_file_outside_of_its_folder() {
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
+    let memory = "memory = [{ namespace = [\"users\"], access = \"read-write\" }]\n";
+    let config = |grants: &str| format!("{HEAD_TOML}[grants.counts]\n{grants}");
+    workspace.write("wattle.toml", config("llm = []\n"));
+    workspace.write("counts/app.toml", format!("{}[needs]\n{memory}", manifest()));
+    workspace.write("counts/graph.toml", REMEMBER);
+    workspace.write("counts/src/build.sh", script("first"));
+    let input = "{\"namespace\": [\"users\"], \"key\": \"k\", \"document\": {\"text\": \"tea\"}}";
+    let mut dev = binary::start(&workspace, &["dev", "counts", "--input", input]);
+    let mut sees = async |part: &str| dev.ready(|line| line.contains(part)).await.unwrap();
+    sees("may not write the memory under").await;
+    sees("host calls").await;
+
+    workspace.write("wattle.toml", config(memory));
+    sees("new calls of `counts` in app `counts` have other grants").await;
+    sees("remember finished").await;
 }

@@ -1,5 +1,6 @@
-//! One plugin in four languages: the host sees the same of each, byte for byte. The plugin is
-//! `tests/guests/conformance`, and what the host sees of it in Rust is the snapshot.
+//! One plugin in four languages, in TypeScript on two engines: the host sees the same of each, byte
+//! for byte. The plugin is `tests/guests/conformance`, and what the host sees of it in Rust is the
+//! snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ const LEFT_OUT: &[&str] = &[
     "batch",
     "started_ms",
     "duration_us",
+    "store_us",
     "digest",
 ];
 
@@ -337,6 +339,11 @@ async fn the_plugin_in_rust_has_the_recorded_description_and_events() {
 #[tokio::test]
 async fn the_plugin_in_typescript_is_that_in_rust() {
     compare(&need!(load("conformance-typescript", PLUGIN).await), &[]).await;
+}
+
+#[tokio::test]
+async fn the_plugin_in_typescript_on_starlingmonkey_is_that_in_rust() {
+    compare(&need!(load("conformance-starlingmonkey", PLUGIN).await), &[]).await;
 }
 
 #[tokio::test]

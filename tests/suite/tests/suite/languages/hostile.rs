@@ -63,6 +63,17 @@ entry = "recollect"
 plugin = "misdeeds"
 "#;
 
+/// The graph of a node that tries what WASI has.
+const EXPLORE: &str = r#"
+[graphs.explore]
+entry = "explore"
+[graphs.explore.channels.reached]
+[graphs.explore.channels.refused]
+[graphs.explore.channels.broken]
+[graphs.explore.nodes.explore]
+plugin = "misdeeds"
+"#;
+
 /// The name of the plugin, which messages contain.
 const PLUGIN: &str = "misdeeds";
 
@@ -112,6 +123,11 @@ async fn compare(twin: Arc<dyn Plugin>) {
     }
     let ended = twin.run_graph("explore", json!({})).await;
     assert_eq!((ended.outcome, &ended.state["reached"]), (RunOutcome::Completed, &json!([])));
+    let has_response = |event: &EventKind| match event {
+        EventKind::Called(call) => call.function == "http.send" && call.result.is_ok(),
+        _ => false,
+    };
+    assert_eq!(twin.count(&ended.run.thread, has_response).await, 0);
     for world in [&twin, &rust] {
         for _ in 0..RECOLLECTIONS {
             let ended = world.run_graph("recollect", json!({})).await;
@@ -131,4 +147,28 @@ async fn twins_in_typescript_end_like_the_misdeeds_in_rust() {
 #[tokio::test]
 async fn twins_in_python_end_like_the_misdeeds_in_rust() {
     compare(need!(load("misdeeds-python", PLUGIN).await)).await;
+}
+
+#[tokio::test]
+async fn twins_in_typescript_on_starlingmonkey_end_like_the_misdeeds_in_rust() {
+    let twin = need!(load("misdeeds-starlingmonkey", PLUGIN).await);
+    let imports = &twin.info().imports;
+    assert!(imports.iter().any(|it| it == "wasi:http/outgoing-handler"), "{imports:?}");
+    compare(twin).await;
+}
+
+#[tokio::test]
+async fn a_script_that_calls_wasi_itself_reaches_nothing() {
+    let plugin = need!(load("misdeeds-quickjs", PLUGIN).await);
+    let imports = &plugin.info().imports;
+    for interface in ["wasi:filesystem/preopens", "wasi:sockets/tcp", "wasi:sockets/udp"] {
+        assert!(imports.iter().any(|it| it == interface), "{imports:?}");
+    }
+    let world = World::with_plugins(EXPLORE, vec![(plugin, Grants::default())]);
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["broken"], json!([]), "each attempt reaches the host");
+    assert_eq!(ended.state["reached"], json!([]));
+    let all = ["files", "environment", "arguments", "connect", "bind", "look up a name"];
+    assert_eq!(ended.state["refused"], json!(all));
 }

@@ -1,6 +1,7 @@
 //! New apps in each language: their components are built from the SDKs in the binary, and their cases
 //! pass. The packages that builds need are those that are installed for other tests, so no network
-//! is used.
+//! is used. A build in C takes a second, so all kinds of apps are built in C, and one kind in each
+//! other language. `cargo xtask peers` builds all kinds in all languages.
 
 use std::fmt::Display;
 use std::fs;
@@ -128,17 +129,19 @@ async fn a_new_node_in_python_runs() {
 }
 
 #[tokio::test]
-async fn a_new_tool_in_c_runs() {
+async fn a_new_app_of_each_kind_in_c_runs() {
     let python = need!(clients::python("toolchains-py", "python"));
-    let mut new = New::make("c", "tool").await;
     // The library of C that the compiler has built for other tests.
     let environment = python.ancestors().nth(2).unwrap();
     let cache = environment.with_file_name(clients::TOOLCHAINS).join("zig");
-    new.set("ZIG_GLOBAL_CACHE_DIR", cache.display());
-    let source = new.folder().join("src/plugin.c");
-    let text = fs::read_to_string(&source).unwrap();
-    let has_assertions = "#ifdef NDEBUG\n#error \"the build leaves assertions out\"\n#endif\n";
-    fs::write(&source, format!("{has_assertions}{text}")).unwrap();
-    new.prepared(".wattle/venv/bin/python", &python);
-    new.works().await;
+    for kind in ["app", "tool", "node"] {
+        let mut new = New::make("c", kind).await;
+        new.set("ZIG_GLOBAL_CACHE_DIR", cache.display());
+        let source = new.folder().join("src/plugin.c");
+        let text = fs::read_to_string(&source).unwrap();
+        let has_assertions = "#ifdef NDEBUG\n#error \"the build leaves assertions out\"\n#endif\n";
+        fs::write(&source, format!("{has_assertions}{text}")).unwrap();
+        new.prepared(".wattle/venv/bin/python", &python);
+        new.works().await;
+    }
 }

@@ -145,6 +145,29 @@ async fn s4_31_deep_statements_are_executed_or_refused() {
         let found = &result["sql_validate_result"]["result"];
         assert_eq!(found, &json!([{"n_total": 7}]), "{before} {result}");
     }
+    // From one depth on, the component refuses a statement before its stack overflows, and the next
+    // attempt succeeds. The depth follows from the number of levels that the parser counts.
+    for (before, after, depths) in [
+        ("ABS(", ")", 20..=30),
+        ("(SELECT ", ")", 10..=15),
+        ("(SELECT 1 FROM (SELECT ", ") AS y)", 5..=9),
+    ] {
+        let mut refused = Vec::new();
+        for times in depths {
+            writes(&server, &nested(before, after, times), 1);
+            let result = server.ask("有多少订单").await;
+            assert_eq!(result["final_status"], "success", "{before} {times} {result}");
+            let is_refused = result["hidden_context_retry_count"] != 0;
+            if is_refused {
+                assert_eq!(result["hidden_context_retry_count"], 1, "{before} {times} {result}");
+                let error = result["hidden_context_result"]["error"].as_str().unwrap();
+                assert!(error.starts_with("sql_generation_too_deep"), "{before} {times} {error}");
+            }
+            refused.push(is_refused);
+        }
+        assert!(refused.is_sorted(), "{before} {refused:?}");
+        assert_eq!((refused.first(), refused.last()), (Some(&false), Some(&true)), "{before}");
+    }
     let joins = " JOIN (orders".repeat(40) + &")".repeat(40);
     for sql in [
         nested("ABS(", ")", 40),

@@ -57,6 +57,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("graphs around", "parent graph"),
     ("journal answers", "result"),
     ("loose plugin", "standalone plugin"),
+    ("model task", "structured task"),
     ("model's answer", "completion"),
     ("nested graph", "subgraph"),
     ("salvage", "result reuse"),

@@ -51,6 +51,7 @@ fn plugin() -> NativePlugin {
                 options: Default::default(),
                 ttl: None,
                 principal: None,
+                reject_if_interrupted: false,
             };
             let told = match gate.start_run(request).await {
                 Ok(run) => gate.wait_run(&run).await?.state["out"]["user"].clone(),

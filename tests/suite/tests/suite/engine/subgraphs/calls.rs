@@ -48,6 +48,7 @@ fn start(graph: &str, input: Value) -> StartRun {
         options: Default::default(),
         ttl: None,
         principal: None,
+        reject_if_interrupted: false,
     }
 }
 

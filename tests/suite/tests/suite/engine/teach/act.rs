@@ -281,6 +281,7 @@ async fn run(gate: &Gate, graph: &str, input: Value) -> Result<Value, CallError>
         options: Default::default(),
         ttl: None,
         principal: None,
+        reject_if_interrupted: false,
     };
     let started = gate.start_run(request).await?;
     let ended = gate.wait_run(&started).await?;

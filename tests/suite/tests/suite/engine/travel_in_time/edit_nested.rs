@@ -251,6 +251,7 @@ fn inner() -> StartRun {
         ttl: None,
         run: None,
         principal: None,
+        reject_if_interrupted: false,
     }
 }
 

@@ -50,6 +50,7 @@ async fn helped(gate: &Gate) -> Result<EndedRun, CallError> {
         ttl: None,
         run: None,
         principal: None,
+        reject_if_interrupted: false,
     };
     let run = gate.start_run(start).await?;
     // The request contains the id of the run. A fork must make an equal request.
