@@ -15,7 +15,8 @@ const EMPTY_OBJECT: &str = "{}";
 const ARGUMENTS: [&str; 3] = ["args", "arguments", "input"];
 
 /// Returns the arguments of a call. Absent arguments, `null`, an empty text and an empty array mean
-/// no arguments. A text that `parse` does not parse stays a text, about which the model is told.
+/// no arguments. A text for which `parse` returns `None` stays a text. The model gets a tool error
+/// that names the unreadable arguments.
 pub(super) fn of_call(fields: &Map<String, Value>, parse: ParseText<'_>) -> Value {
     let sent = ARGUMENTS.iter().find_map(|name| fields.get(*name).filter(|it| !it.is_null()));
     match sent {
