@@ -112,12 +112,12 @@ impl IntoResponse for Page {
 
 /// The number and the approximate size of the states that a search by values has read.
 #[derive(Debug, Default)]
-pub(crate) struct SearchBudget {
+pub(crate) struct ReadStates {
     states: usize,
     bytes: u64,
 }
 
-impl SearchBudget {
+impl ReadStates {
     /// Adds 1 to the number of read states, and the size of `values` to their bytes.
     ///
     /// # Errors
@@ -176,12 +176,12 @@ mod tests {
 
     #[test]
     fn search_reads_a_limited_number_of_states() {
-        let mut budget = SearchBudget::default();
+        let mut read = ReadStates::default();
         for _ in 0..MAX_SEARCHED_STATES {
-            budget.charge(&json!({})).unwrap();
+            read.charge(&json!({})).unwrap();
         }
-        assert_eq!(budget.charge(&json!({})).unwrap_err().code, code::LIMIT);
-        let mut budget = SearchBudget { bytes: MAX_SEARCHED_BYTES - 10, ..SearchBudget::default() };
-        assert!(budget.charge(&json!("0123456789")).is_err());
+        assert_eq!(read.charge(&json!({})).unwrap_err().code, code::LIMIT);
+        let mut read = ReadStates { bytes: MAX_SEARCHED_BYTES - 10, ..ReadStates::default() };
+        assert!(read.charge(&json!("0123456789")).is_err());
     }
 }

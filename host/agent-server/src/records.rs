@@ -18,7 +18,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::json::approx_bytes;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::{Item, MemoryScope, PutItem};
-use wattle_run::ports::store::SearchBudget;
+use wattle_run::ports::store::{RemainingBudget, SearchBudget};
 
 /// First part of the namespaces of all records of this server.
 const NAMESPACE_ROOT: &str = "agent";
@@ -65,31 +65,6 @@ pub(crate) struct RecordPage<T> {
     pub(crate) records: Vec<(String, T)>,
     /// Position after which the list continues; `None` if nothing follows.
     pub(crate) next: Option<String>,
-}
-
-/// What one page may still examine.
-struct PageBudget {
-    left: SearchBudget,
-    is_untouched: bool,
-}
-
-impl PageBudget {
-    fn new() -> Self {
-        Self { left: SearchBudget::default(), is_untouched: true }
-    }
-
-    /// Deducts a record from the budget. Returns false if the budget is exhausted. The first record
-    /// may have any size, so that every reader makes progress.
-    fn take(&mut self, value: &Value) -> bool {
-        let (SearchBudget { records, bytes }, needed) = (&mut self.left, approx_bytes(value));
-        if !self.is_untouched && (*records == 0 || *bytes < needed) {
-            return false;
-        }
-        *records = records.saturating_sub(1);
-        *bytes = bytes.saturating_sub(needed);
-        self.is_untouched = false;
-        true
-    }
 }
 
 /// The records of one type, under one namespace of the memory.
@@ -237,7 +212,7 @@ impl<'p> Collection<'p> {
         limit: usize,
         is_wanted: impl Fn(&T) -> bool + Send,
     ) -> Result<RecordPage<T>, Failure> {
-        let (mut records, mut budget) = (Vec::new(), PageBudget::new());
+        let (mut records, mut budget) = (Vec::new(), RemainingBudget::new(SearchBudget::default()));
         let mut examined = after.to_owned();
         loop {
             let items = self.batch(&examined).await?;
@@ -246,7 +221,7 @@ impl<'p> Collection<'p> {
             }
             for item in items {
                 let is_full = records.len() == limit;
-                if !budget.take(&item.value) {
+                if !budget.take(approx_bytes(&item.value)) {
                     let next = if is_full {
                         last_key(&records)
                     } else {

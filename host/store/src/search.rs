@@ -9,8 +9,8 @@ use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::metadata::json_contains;
 use wattle_run::ports::store::{
-    SearchBudget, StoreError, ThreadCounts, ThreadCursor, ThreadRecord, ThreadSearch,
-    ThreadSearchPage, ThreadStatus, ThreadSummary,
+    RemainingBudget, SearchBudget, StoreError, ThreadCounts, ThreadCursor, ThreadRecord,
+    ThreadSearch, ThreadSearchPage, ThreadStatus, ThreadSummary,
 };
 
 use crate::page::PageBuilder;
@@ -154,32 +154,6 @@ fn any_text(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
     }
 }
 
-/// The remaining budget of a search.
-#[derive(Debug)]
-struct BudgetLeft {
-    budget: SearchBudget,
-    is_untouched: bool,
-}
-
-impl BudgetLeft {
-    fn new(budget: SearchBudget) -> Self {
-        Self { budget, is_untouched: true }
-    }
-
-    /// Deducts a record with `bytes` bytes of JSON from the budget. Returns false if the budget is
-    /// exhausted. The first record may have any size.
-    fn take(&mut self, bytes: u64) -> bool {
-        let SearchBudget { records, bytes: bytes_left } = &mut self.budget;
-        if !self.is_untouched && (*records == 0 || *bytes_left < bytes) {
-            return false;
-        }
-        *records = records.saturating_sub(1);
-        *bytes_left = bytes_left.saturating_sub(bytes);
-        self.is_untouched = false;
-        true
-    }
-}
-
 /// Examines the threads of a search one after another.
 pub(crate) trait Examiner {
     /// Examines the next thread, whose record has `bytes` bytes of JSON. Returns false if the
@@ -192,7 +166,7 @@ pub(crate) trait Examiner {
 #[derive(Debug)]
 pub(crate) struct FoundPage<T, C> {
     page: PageBuilder<T>,
-    budget: BudgetLeft,
+    budget: RemainingBudget,
     /// Position of the record that was examined last.
     last: Option<C>,
     has_more: bool,
@@ -203,7 +177,7 @@ impl<T, C> FoundPage<T, C> {
     pub(crate) fn new(limit: usize, budget: SearchBudget) -> Self {
         Self {
             page: PageBuilder::new(limit, LIST_BYTES),
-            budget: BudgetLeft::new(budget),
+            budget: RemainingBudget::new(budget),
             last: None,
             has_more: false,
         }
@@ -321,7 +295,7 @@ impl Examiner for SearchPage {
 #[derive(Debug)]
 pub(crate) struct SearchCounts {
     matcher: ThreadMatcher,
-    budget: BudgetLeft,
+    budget: RemainingBudget,
     counts: ThreadCounts,
 }
 
@@ -330,7 +304,7 @@ impl SearchCounts {
     pub(crate) fn new(search: &ThreadSearch) -> Self {
         Self {
             matcher: ThreadMatcher::of_counts(search),
-            budget: BudgetLeft::new(search.budget),
+            budget: RemainingBudget::new(search.budget),
             counts: ThreadCounts::default(),
         }
     }

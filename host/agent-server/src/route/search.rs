@@ -27,7 +27,7 @@ use wattle_run::ports::store::{
 
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
-use crate::page::{self, Page, SearchBudget};
+use crate::page::{self, Page, ReadStates};
 use crate::view::{self, STATELESS_MARKER};
 use crate::wire::extract::Extract;
 use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
@@ -255,12 +255,12 @@ impl ThreadFilter<'_> {
         let Some(values) = self.values.filter(|values| !values.is_empty()) else {
             return Ok(found);
         };
-        let (mut with_values, mut budget) = (Vec::new(), SearchBudget::default());
+        let (mut with_values, mut read) = (Vec::new(), ReadStates::default());
         for thread in found {
             if with_values.len() == most {
                 break;
             }
-            if has_values(engine, caller, &thread.id, values, &mut budget).await? {
+            if has_values(engine, caller, &thread.id, values, &mut read).await? {
                 with_values.push(thread);
             }
         }
@@ -308,7 +308,7 @@ async fn has_values(
     caller: &Caller,
     id: &ThreadId,
     wanted: &Map<String, Value>,
-    budget: &mut SearchBudget,
+    read: &mut ReadStates,
 ) -> Result<bool, ApiError> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
     let latest = engine.ports().store.thread_snapshot(id).await?;
@@ -317,7 +317,7 @@ async fn has_values(
         return Ok(false);
     };
     let state = tuple.checkpoint.state();
-    budget.charge(&state)?;
+    read.charge(&state)?;
     engine.load_code(&head.record).await;
     let values = view::thread_info(engine, &head.record).values(&state);
     Ok(wanted

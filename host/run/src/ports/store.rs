@@ -52,7 +52,8 @@ pub use self::run::{
 };
 pub use self::run_search::{FoundRun, RunCursor, RunSearch, RunSearchPage};
 pub use self::search::{
-    SearchBudget, TenantFilter, ThreadCounts, ThreadCursor, ThreadSearch, ThreadSearchPage,
+    RemainingBudget, SearchBudget, TenantFilter, ThreadCounts, ThreadCursor, ThreadSearch,
+    ThreadSearchPage,
 };
 pub use self::stored_batch::{BatchPage, SealReport, StoredBatch, StoredValue};
 pub use self::thread_record::{

@@ -151,6 +151,35 @@ impl Default for SearchBudget {
     }
 }
 
+/// The part of a [`SearchBudget`] that a search has not used.
+#[derive(Clone, Copy, Debug)]
+pub struct RemainingBudget {
+    budget: SearchBudget,
+    is_untouched: bool,
+}
+
+impl RemainingBudget {
+    /// Creates the budget of a search that has examined nothing.
+    #[must_use]
+    pub fn new(budget: SearchBudget) -> Self {
+        Self { budget, is_untouched: true }
+    }
+
+    /// Deducts a record with `bytes` bytes of JSON. Returns false, and deducts nothing, if the
+    /// record exceeds the budget. The first record may have any size.
+    #[must_use]
+    pub fn take(&mut self, bytes: u64) -> bool {
+        let SearchBudget { records, bytes: bytes_left } = &mut self.budget;
+        if !self.is_untouched && (*records == 0 || *bytes_left < bytes) {
+            return false;
+        }
+        *records = records.saturating_sub(1);
+        *bytes_left = bytes_left.saturating_sub(bytes);
+        self.is_untouched = false;
+        true
+    }
+}
+
 /// The position of a thread in a search. A cursor stays valid while threads change: a thread that
 /// is updated meanwhile moves before the cursor, and no other thread is skipped or repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
