@@ -12,8 +12,8 @@ use crate::assistants;
 use crate::crons::cron_run_id;
 use crate::records::cron::{CronRecord, DueEntry, due_entries};
 use crate::records::webhook::{
-    AbandonedWebhook, DeliveredWebhook, DeliveryAttempt, WebhookRecord, abandoned_records,
-    delivered_records, webhook_records,
+    AbandonedWebhook, DeliveredWebhook, Delivery, DeliveryAttempt, WebhookRecord,
+    abandoned_records, delivered_records, webhook_records,
 };
 use crate::records::{Collection, RecordPage};
 use crate::state::AgentServer;
@@ -26,21 +26,21 @@ impl ClientJobs for AgentServer {
             WebhookStatus::Pending => {
                 let records = webhook_records(self.ports());
                 let found = read_page(&records, page, |webhook: &WebhookRecord| {
-                    tenant.is_none() || webhook.tenant == *tenant
+                    tenant.is_none() || webhook.delivery.tenant == *tenant
                 });
                 Ok(to_page(found.await?, pending_webhook))
             }
             WebhookStatus::Abandoned => {
                 let records = abandoned_records(self.ports());
                 let found = read_page(&records, page, |webhook: &AbandonedWebhook| {
-                    tenant.is_none() || webhook.tenant == *tenant
+                    tenant.is_none() || webhook.delivery.tenant == *tenant
                 });
                 Ok(to_page(found.await?, abandoned_webhook))
             }
             WebhookStatus::Delivered => {
                 let records = delivered_records(self.ports());
                 let found = read_page(&records, page, |webhook: &DeliveredWebhook| {
-                    tenant.is_none() || webhook.tenant == *tenant
+                    tenant.is_none() || webhook.delivery.tenant == *tenant
                 });
                 Ok(to_page(found.await?, delivered_webhook))
             }
@@ -105,58 +105,48 @@ fn to_page<T, U>(found: RecordPage<T>, describe: impl Fn(T) -> U) -> JobPage<U> 
     JobPage { items: records.into_iter().map(|(_, record)| describe(record)).collect(), next }
 }
 
-fn pending_webhook(record: WebhookRecord) -> Webhook {
+/// Describes a delivery without what only some statuses have.
+fn webhook(status: WebhookStatus, delivery: Delivery) -> Webhook {
     Webhook {
-        run: record.run,
-        thread: record.thread,
-        tenant: record.tenant,
-        url: record.url,
-        status: WebhookStatus::Pending,
-        has_ended: record.has_payload,
-        attempts: record.attempts as u64,
-        // Before the end of the run, `next_ms` is the time of the request.
-        next_ms: record.has_payload.then_some(record.next_ms),
+        run: delivery.run,
+        thread: delivery.thread,
+        tenant: delivery.tenant,
+        url: delivery.url,
+        status,
+        has_ended: true,
+        attempts: delivery.attempts as u64,
+        next_ms: None,
         abandoned_ms: None,
         delivered_ms: None,
+        last_error: None,
+        attempt_log: attempts(delivery.attempt_log),
+        host: None,
+    }
+}
+
+fn pending_webhook(record: WebhookRecord) -> Webhook {
+    Webhook {
+        has_ended: record.has_payload,
+        // Before the end of the run, `next_ms` is the time of the request.
+        next_ms: record.has_payload.then_some(record.next_ms),
         last_error: record.last_error,
-        attempt_log: attempts(record.attempt_log),
         host: Some(record.host),
+        ..webhook(WebhookStatus::Pending, record.delivery)
     }
 }
 
 fn abandoned_webhook(record: AbandonedWebhook) -> Webhook {
     Webhook {
-        run: record.run,
-        thread: record.thread,
-        tenant: record.tenant,
-        url: record.url,
-        status: WebhookStatus::Abandoned,
-        has_ended: true,
-        attempts: record.attempts as u64,
-        next_ms: None,
         abandoned_ms: Some(record.abandoned_ms),
-        delivered_ms: None,
         last_error: Some(record.last_error),
-        attempt_log: attempts(record.attempt_log),
-        host: None,
+        ..webhook(WebhookStatus::Abandoned, record.delivery)
     }
 }
 
 fn delivered_webhook(record: DeliveredWebhook) -> Webhook {
     Webhook {
-        run: record.run,
-        thread: record.thread,
-        tenant: record.tenant,
-        url: record.url,
-        status: WebhookStatus::Delivered,
-        has_ended: true,
-        attempts: record.attempts as u64,
-        next_ms: None,
-        abandoned_ms: None,
         delivered_ms: Some(record.delivered_ms),
-        last_error: None,
-        attempt_log: attempts(record.attempt_log),
-        host: None,
+        ..webhook(WebhookStatus::Delivered, record.delivery)
     }
 }
 

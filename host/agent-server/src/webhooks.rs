@@ -32,7 +32,7 @@ pub use crate::wire::webhook::{
 };
 
 use crate::error::ApiError;
-use crate::records::webhook::{WebhookRecord, webhook_records};
+use crate::records::webhook::{Delivery, WebhookRecord, webhook_records};
 use crate::records::{Versioned, retry_on_conflict};
 use crate::resolve::run::RequestedRun;
 
@@ -101,17 +101,19 @@ impl Webhooks {
         let Some(url) = url else { return Ok(None) };
         self.0.settings.check(url)?;
         let webhook = WebhookRecord {
-            run: requested.run.clone(),
-            thread: requested.thread.clone(),
-            tenant: requested.tenant.clone(),
-            url: url.to_owned(),
-            attempts: 0,
+            delivery: Delivery {
+                run: requested.run.clone(),
+                thread: requested.thread.clone(),
+                tenant: requested.tenant.clone(),
+                url: url.to_owned(),
+                attempts: 0,
+                attempt_log: Vec::new(),
+            },
             next_ms: self.0.engine.ports().clock.now_ms(),
             has_payload: false,
             host: self.host().to_owned(),
             request: Uuid::new_v4().to_string(),
             last_error: None,
-            attempt_log: Vec::new(),
         };
         // Register the request before the webhook is stored. Otherwise another task could find the
         // webhook without a run and delete it.
@@ -119,11 +121,13 @@ impl Webhooks {
         let claim = Claim::take(self, &requested.run);
         let records = webhook_records(self.0.engine.ports());
         let stored = retry_on_conflict(|| async {
-            if let Some(inserted) = records.insert(webhook.run.as_str(), webhook.clone()).await? {
+            if let Some(inserted) =
+                records.insert(webhook.delivery.run.as_str(), webhook.clone()).await?
+            {
                 return Ok(Some(Some(inserted)));
             }
             let Some(existing) =
-                records.get_versioned::<WebhookRecord>(webhook.run.as_str()).await?
+                records.get_versioned::<WebhookRecord>(webhook.delivery.run.as_str()).await?
             else {
                 return Ok(None);
             };
@@ -136,7 +140,10 @@ impl Webhooks {
             Ok::<_, Failure>(records.replace(&existing, updated).await?.map(Some))
         });
         let write_conflict = || {
-            let text = format!("the webhook of run `{}` is being changed; try again", webhook.run);
+            let text = format!(
+                "the webhook of run `{}` is being changed; try again",
+                webhook.delivery.run
+            );
             Failure::new(code::UNAVAILABLE, text)
         };
         let stored = stored.await;
@@ -171,7 +178,7 @@ impl Webhooks {
     /// Delivers a webhook in the background until the host shuts down, unless another task delivers
     /// it.
     fn ensure_delivery(&self, webhook: Versioned<WebhookRecord>) {
-        if let Some(claim) = Claim::take(self, &webhook.value.run) {
+        if let Some(claim) = Claim::take(self, &webhook.value.delivery.run) {
             spawn_delivery(webhook, claim);
         }
     }
@@ -288,7 +295,7 @@ impl Drop for Registration {
         }
         // The other task may have looked for the run before the run existed, so the delivery starts
         // again after that task has ended.
-        let claim = Claim::wait(self.webhooks.clone(), webhook.value.run.clone());
+        let claim = Claim::wait(self.webhooks.clone(), webhook.value.delivery.run.clone());
         tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
     }
 }

@@ -15,9 +15,9 @@ use wattle_run::ports::memory::MemoryScope;
 
 use crate::records::{Collection, Versioned};
 
-/// A webhook whose delivery is not complete.
+/// The delivery of a webhook: its run, its URL and its attempts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WebhookRecord {
+pub(crate) struct Delivery {
     pub(crate) run: RunId,
     pub(crate) thread: ThreadId,
     pub(crate) tenant: Option<String>,
@@ -25,6 +25,16 @@ pub(crate) struct WebhookRecord {
     pub(crate) url: String,
     /// Number of failed attempts.
     pub(crate) attempts: usize,
+    /// The newest attempts, oldest first; without those that older versions made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attempt_log: Vec<DeliveryAttempt>,
+}
+
+/// A webhook whose delivery is not complete.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WebhookRecord {
+    #[serde(flatten)]
+    pub(crate) delivery: Delivery,
     /// Earliest time of the next attempt, in milliseconds since 1970.
     pub(crate) next_ms: i64,
     /// Whether the payload is stored.
@@ -39,9 +49,6 @@ pub(crate) struct WebhookRecord {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_error: Option<String>,
-    /// The newest attempts, oldest first; without those that older versions made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attempt_log: Vec<DeliveryAttempt>,
 }
 
 /// One attempt to deliver a webhook.
@@ -84,34 +91,21 @@ impl DeliveryAttempt {
 /// A webhook whose delivery was abandoned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AbandonedWebhook {
-    pub(crate) run: RunId,
-    pub(crate) thread: ThreadId,
-    pub(crate) tenant: Option<String>,
-    pub(crate) url: String,
-    /// Number of attempts.
-    pub(crate) attempts: usize,
+    #[serde(flatten)]
+    pub(crate) delivery: Delivery,
     /// Why the last attempt failed.
     pub(crate) last_error: String,
     /// Time at which the delivery was abandoned, in milliseconds since 1970.
     pub(crate) abandoned_ms: i64,
-    /// The newest attempts, oldest first; without those that older versions made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attempt_log: Vec<DeliveryAttempt>,
 }
 
 /// A webhook that a receiver accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DeliveredWebhook {
-    pub(crate) run: RunId,
-    pub(crate) thread: ThreadId,
-    pub(crate) tenant: Option<String>,
-    pub(crate) url: String,
-    /// Number of failed attempts.
-    pub(crate) attempts: usize,
+    #[serde(flatten)]
+    pub(crate) delivery: Delivery,
     /// Time at which the receiver accepted the webhook, in milliseconds since 1970.
     pub(crate) delivered_ms: i64,
-    /// The newest attempts, oldest first.
-    pub(crate) attempt_log: Vec<DeliveryAttempt>,
 }
 
 /// Returns a key by which lists have the newest record first.
@@ -137,7 +131,7 @@ struct KeptDeliveries {
 impl KeptDeliveries {
     /// Returns true if a webhook is kept.
     fn keeps(&mut self, webhook: &DeliveredWebhook) -> bool {
-        let of_tenant = self.by_tenant.entry(webhook.tenant.clone()).or_default();
+        let of_tenant = self.by_tenant.entry(webhook.delivery.tenant.clone()).or_default();
         if self.count >= DELIVERED || *of_tenant >= DELIVERED_PER_TENANT {
             return false;
         }
@@ -156,20 +150,26 @@ pub(crate) fn shorten_error(why: &str) -> String {
     why.chars().take(ERROR_CHARS).collect()
 }
 
-impl WebhookRecord {
-    /// Returns the newest attempts together with a further one.
-    pub(crate) fn log_with(&self, attempt: DeliveryAttempt) -> Vec<DeliveryAttempt> {
-        let mut log = self.attempt_log.clone();
-        log.push(attempt);
-        let surplus = log.len().saturating_sub(LOGGED_ATTEMPTS);
-        log.drain(..surplus);
-        log
+impl Delivery {
+    /// Returns the delivery after a further attempt. If the attempt failed, the number of failed
+    /// attempts grows by one.
+    pub(crate) fn after(&self, attempt: DeliveryAttempt) -> Self {
+        let mut after = self.clone();
+        if attempt.error.is_some() {
+            after.attempts = after.attempts.saturating_add(1);
+        }
+        after.attempt_log.push(attempt);
+        let surplus = after.attempt_log.len().saturating_sub(LOGGED_ATTEMPTS);
+        after.attempt_log.drain(..surplus);
+        after
     }
+}
 
+impl WebhookRecord {
     /// Returns whether the stored webhook equals `self`. If so, no host has changed, taken over or
     /// deleted the webhook since it was read.
     pub(crate) async fn is_unchanged(&self, ports: &Ports) -> Result<bool, Failure> {
-        Ok(webhook_records(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
+        Ok(webhook_records(ports).get(self.delivery.run.as_str()).await?.as_ref() == Some(self))
     }
 
     /// Deletes the webhook and then its payload. Returns `false` without deleting anything if the
@@ -188,8 +188,8 @@ impl WebhookRecord {
     /// Deletes the webhook first and then its payload, so that the payload of a stored webhook is
     /// also stored. The exception is a webhook that is stored again between the two deletions.
     pub(crate) async fn delete(&self, ports: &Ports) -> Result<(), Failure> {
-        webhook_records(ports).delete(self.run.as_str()).await?;
-        payload_records(ports).delete(self.run.as_str()).await
+        webhook_records(ports).delete(self.delivery.run.as_str()).await?;
+        payload_records(ports).delete(self.delivery.run.as_str()).await
     }
 
     /// Stores the payload. The payload is durable when this method returns.
@@ -198,12 +198,12 @@ impl WebhookRecord {
         ports: &Ports,
         payload: &Payload,
     ) -> Result<(), Failure> {
-        payload_records(ports).put(self.run.as_str(), payload, None).await
+        payload_records(ports).put(self.delivery.run.as_str(), payload, None).await
     }
 
     /// Reads the stored payload.
     pub(crate) async fn payload(&self, ports: &Ports) -> Result<Option<Payload>, Failure> {
-        payload_records(ports).get(self.run.as_str()).await
+        payload_records(ports).get(self.delivery.run.as_str()).await
     }
 }
 
@@ -241,19 +241,11 @@ pub(crate) async fn save_delivery_error(
     why: &str,
 ) -> Result<(), Failure> {
     let ttl_ms = Some(ENDED_TTL_MS);
-    delivery_error_records(ports).put(webhook.run.as_str(), &why, ttl_ms).await?;
-    let WebhookRecord { run, thread, tenant, url, attempts, .. } = webhook.clone();
-    let abandoned = AbandonedWebhook {
-        run,
-        thread,
-        tenant,
-        url,
-        attempts: attempts.saturating_add(1),
-        last_error: shorten_error(why),
-        abandoned_ms: ports.clock.now_ms(),
-        attempt_log: webhook.log_with(attempt),
-    };
-    let key = newest_first_key(abandoned.abandoned_ms, &abandoned.run);
+    let delivery = webhook.delivery.after(attempt);
+    delivery_error_records(ports).put(delivery.run.as_str(), &why, ttl_ms).await?;
+    let abandoned_ms = ports.clock.now_ms();
+    let key = newest_first_key(abandoned_ms, &delivery.run);
+    let abandoned = AbandonedWebhook { delivery, last_error: shorten_error(why), abandoned_ms };
     abandoned_records(ports).put(&key, &abandoned, ttl_ms).await
 }
 
@@ -263,12 +255,10 @@ pub(crate) async fn save_delivered(
     webhook: &WebhookRecord,
     attempt: DeliveryAttempt,
 ) -> Result<(), Failure> {
-    let attempt_log = webhook.log_with(attempt);
-    let WebhookRecord { run, thread, tenant, url, attempts, .. } = webhook.clone();
+    let delivery = webhook.delivery.after(attempt);
     let delivered_ms = ports.clock.now_ms();
-    let key = newest_first_key(delivered_ms, &run);
-    let delivered =
-        DeliveredWebhook { run, thread, tenant, url, attempts, delivered_ms, attempt_log };
+    let key = newest_first_key(delivered_ms, &delivery.run);
+    let delivered = DeliveredWebhook { delivery, delivered_ms };
     delivered_records(ports).put(&key, &delivered, Some(ENDED_TTL_MS)).await
 }
 
@@ -304,44 +294,81 @@ fn payload_records(ports: &Ports) -> Collection<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
     use super::*;
 
-    fn record() -> WebhookRecord {
-        // A record of a version without a log of attempts.
-        serde_json::from_value(serde_json::json!({
-            "run": "r", "thread": "t", "tenant": null, "url": "https://hooks.example/",
-            "attempts": 0, "next_ms": 0, "is_told": true, "host": "h",
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn the_log_of_a_webhook_has_the_newest_attempts() {
-        let mut record = record();
-        assert!(record.attempt_log.is_empty());
-        for at_ms in 0..20 {
-            let why = "x".repeat(2 * ATTEMPT_ERROR_CHARS);
-            let failed = Err((Some(500), why.as_str()));
-            record.attempt_log =
-                record.log_with(DeliveryAttempt::new(at_ms, Duration::from_millis(3), failed));
-        }
-        let times: Vec<i64> = record.attempt_log.iter().map(|attempt| attempt.at_ms).collect();
-        assert_eq!(times, (10..20).collect::<Vec<_>>());
-        let error = record.attempt_log[0].error.as_deref();
-        assert_eq!(error.map(str::len), Some(ATTEMPT_ERROR_CHARS));
-    }
-
-    #[test]
-    fn a_bounded_number_of_deliveries_is_kept_for_each_tenant_and_together() {
-        let of = |tenant: Option<&str>| DeliveredWebhook {
+    fn delivery(tenant: Option<&str>) -> Delivery {
+        Delivery {
             run: RunId::new("r").unwrap(),
             thread: ThreadId::new("t").unwrap(),
             tenant: tenant.map(str::to_owned),
             url: "https://hooks.example/".to_owned(),
             attempts: 0,
-            delivered_ms: 0,
             attempt_log: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn records_of_older_versions_are_read_and_written_unchanged() {
+        let delivery = json!({
+            "run": "r", "thread": "t", "tenant": null, "url": "https://hooks.example/",
+            "attempts": 2,
+        });
+        let logged = json!([
+            { "at_ms": 1, "duration_ms": 2, "status": 500, "error": "no" },
+            { "at_ms": 3, "duration_ms": 2, "status": 204 },
+        ]);
+        fn unchanged<T: Serialize + DeserializeOwned>(delivery: &Value, fields: Value) {
+            let mut stored = delivery.clone();
+            let (Value::Object(stored_fields), Value::Object(fields)) = (&mut stored, fields)
+            else {
+                panic!("records are objects");
+            };
+            stored_fields.extend(fields);
+            let read: T = serde_json::from_value(stored.clone()).unwrap();
+            assert_eq!(serde_json::to_value(read).unwrap(), stored);
+        }
+        unchanged::<WebhookRecord>(
+            &delivery,
+            json!({ "next_ms": 7, "is_told": true, "host": "h" }),
+        );
+        unchanged::<WebhookRecord>(
+            &delivery,
+            json!({
+                "next_ms": 7, "is_told": false, "host": "h", "request": "q", "last_error": "no",
+                "attempt_log": logged,
+            }),
+        );
+        unchanged::<AbandonedWebhook>(&delivery, json!({ "last_error": "no", "abandoned_ms": 8 }));
+        unchanged::<DeliveredWebhook>(
+            &delivery,
+            json!({ "delivered_ms": 9, "attempt_log": logged }),
+        );
+    }
+
+    #[test]
+    fn the_log_of_a_webhook_has_the_newest_attempts() {
+        let mut delivery = delivery(None);
+        for at_ms in 0..20 {
+            let why = "x".repeat(2 * ATTEMPT_ERROR_CHARS);
+            let failed = Err((Some(500), why.as_str()));
+            delivery =
+                delivery.after(DeliveryAttempt::new(at_ms, Duration::from_millis(3), failed));
+        }
+        let times: Vec<i64> = delivery.attempt_log.iter().map(|attempt| attempt.at_ms).collect();
+        assert_eq!(times, (10..20).collect::<Vec<_>>());
+        let error = delivery.attempt_log[0].error.as_deref();
+        assert_eq!(error.map(str::len), Some(ATTEMPT_ERROR_CHARS));
+        let delivered = delivery.after(DeliveryAttempt::new(20, Duration::ZERO, Ok(204)));
+        assert_eq!((delivery.attempts, delivered.attempts), (20, 20), "failed attempts");
+    }
+
+    #[test]
+    fn a_bounded_number_of_deliveries_is_kept_for_each_tenant_and_together() {
+        let of =
+            |tenant: Option<&str>| DeliveredWebhook { delivery: delivery(tenant), delivered_ms: 0 };
         let mut kept = KeptDeliveries::default();
         let of_one = (0..1_000).filter(|_| kept.keeps(&of(Some("noisy")))).count();
         assert_eq!(of_one, DELIVERED_PER_TENANT);

@@ -68,7 +68,7 @@ pub(super) async fn run_delivery(webhooks: &Webhooks, mut webhook: Versioned<Web
             Ok(DeliveryStep::Done) => return,
             Ok(DeliveryStep::RetryAfter(delay)) => tokio::time::sleep(delay).await,
             Err(failure) => {
-                let run = &webhook.value.run;
+                let run = &webhook.value.delivery.run;
                 tracing::warn!(%run, %failure, "failed to read or write a webhook");
                 tokio::time::sleep(STORE_RETRY_DELAY).await;
             }
@@ -91,7 +91,7 @@ async fn deliver_once(
             return reload(engine, webhook).await;
         }
         let Some(payload) = payload else {
-            webhooks.0.tasks.wait_until_started(&webhook.value.run).await;
+            webhooks.0.tasks.wait_until_started(&webhook.value.delivery.run).await;
             // The webhook is not deleted if a request that was about to start the run has changed
             // it.
             if WebhookRecord::delete_unchanged(webhook, ports).await? {
@@ -104,7 +104,7 @@ async fn deliver_once(
         let Some(ready) = webhook_records(ports).replace(webhook, ready).await? else {
             // If the run was deleted meanwhile, only this task can delete the payload.
             if webhook_records(ports)
-                .get::<WebhookRecord>(webhook.value.run.as_str())
+                .get::<WebhookRecord>(webhook.value.delivery.run.as_str())
                 .await?
                 .is_none()
             {
@@ -133,7 +133,7 @@ async fn deliver_once(
     let attempt = DeliveryAttempt::new(at_ms, started.elapsed(), result);
     match sent {
         Ok(_) => {
-            tracing::info!(run = %webhook.value.run, "webhook delivered");
+            tracing::info!(run = %webhook.value.delivery.run, "webhook delivered");
             webhook.value.delete(ports).await?;
             log_delivered(webhooks, &webhook.value, attempt).await;
             Ok(DeliveryStep::Done)
@@ -155,7 +155,7 @@ async fn log_delivered(webhooks: &Webhooks, webhook: &WebhookRecord, attempt: De
         logged = logged.and(webhook::prune_delivered(ports).await);
     }
     if let Err(failure) = logged {
-        tracing::warn!(run = %webhook.run, %failure, "failed to store a webhook delivery");
+        tracing::warn!(run = %webhook.delivery.run, %failure, "failed to store a webhook delivery");
     }
 }
 
@@ -166,7 +166,7 @@ async fn reload(
     webhook: &mut Versioned<WebhookRecord>,
 ) -> Result<DeliveryStep, Failure> {
     let stored = webhook_records(engine.ports())
-        .get_versioned::<WebhookRecord>(webhook.value.run.as_str())
+        .get_versioned::<WebhookRecord>(webhook.value.delivery.run.as_str())
         .await?;
     let stored = stored.filter(|stored| stored.value.host == webhook.value.host);
     Ok(stored.map_or(DeliveryStep::Done, |stored| {
@@ -182,17 +182,17 @@ async fn schedule_retry(
     why: &str,
 ) -> Result<DeliveryStep, Failure> {
     let engine = &webhooks.0.engine;
-    let Some(delay) = webhooks.0.settings.retry_delays.get(webhook.value.attempts).copied() else {
+    let failed = webhook.value.delivery.attempts;
+    let Some(delay) = webhooks.0.settings.retry_delays.get(failed).copied() else {
         return abandon(engine, &webhook.value, attempt, why).await;
     };
-    let (run, attempts) = (&webhook.value.run, webhook.value.attempts + 1);
+    let delivery = webhook.value.delivery.after(attempt);
+    let (run, attempts) = (&delivery.run, delivery.attempts);
     tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
     let delay_ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
     let next_ms = engine.ports().clock.now_ms().saturating_add(delay_ms);
     let last_error = Some(webhook::shorten_error(why));
-    let attempt_log = webhook.value.log_with(attempt);
-    let later =
-        WebhookRecord { attempts, next_ms, last_error, attempt_log, ..webhook.value.clone() };
+    let later = WebhookRecord { delivery, next_ms, last_error, ..webhook.value.clone() };
     let Some(later) = webhook_records(engine.ports()).replace(webhook, later).await? else {
         return Ok(DeliveryStep::Done);
     };
@@ -207,7 +207,7 @@ async fn abandon(
     attempt: DeliveryAttempt,
     why: &str,
 ) -> Result<DeliveryStep, Failure> {
-    tracing::warn!(run = %webhook.run, why, "webhook delivery abandoned");
+    tracing::warn!(run = %webhook.delivery.run, why, "webhook delivery abandoned");
     let ports = engine.ports();
     webhook::save_delivery_error(ports, webhook, attempt, why).await?;
     webhook.delete(ports).await?;
@@ -221,7 +221,8 @@ async fn send(
     payload: &Payload,
 ) -> Result<u16, DeliveryError> {
     // The rules may have changed since the run was requested.
-    let target = webhooks.0.settings.parse_url(&webhook.url).map_err(DeliveryError::permanent)?;
+    let target =
+        webhooks.0.settings.parse_url(&webhook.delivery.url).map_err(DeliveryError::permanent)?;
     let net = NetLimits { redirects: 0, ..NetLimits::default() };
     let limits = Limits { net, ..Limits::default() };
     let grants = Grants { http: vec![rule(&target)], limits, ..Grants::default() };
@@ -253,7 +254,7 @@ fn request(
     payload: &Payload,
 ) -> HttpRequest {
     let now_ms = webhooks.0.engine.ports().clock.now_ms();
-    let (id, timestamp_s) = (webhook.run.as_str(), now_ms.div_euclid(1_000));
+    let (id, timestamp_s) = (webhook.delivery.run.as_str(), now_ms.div_euclid(1_000));
     let body = payload.body(now_ms);
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
@@ -296,5 +297,5 @@ fn caller(webhook: &WebhookRecord) -> Caller {
     let app = AppName::new(CALLER_NAME).expect("the name is valid");
     let owner = CallerId::of_app(&app);
     let plugin = PluginName::new(CALLER_NAME).expect("the name is valid");
-    Caller { app, plugin, tenant: webhook.tenant.clone(), owner }
+    Caller { app, plugin, tenant: webhook.delivery.tenant.clone(), owner }
 }

@@ -35,7 +35,7 @@ pub(super) async fn wait_for_payload(
     webhook: &WebhookRecord,
 ) -> Result<Option<Payload>, ApiError> {
     let (engine, stopping) = (webhooks.engine(), webhooks.stopping());
-    let run = RunRef { thread: webhook.thread.clone(), run: webhook.run.clone() };
+    let run = RunRef { thread: webhook.delivery.thread.clone(), run: webhook.delivery.run.clone() };
     let end = match wait_for_start(engine, stopping, &run).await? {
         StartOutcome::Started(_) => wait_for_end(engine, &run).await?,
         StartOutcome::Failed(failure) => {
