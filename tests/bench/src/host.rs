@@ -92,18 +92,8 @@ pub(crate) async fn run(
     durability: Durability,
 ) -> Result<(RunRef, Value)> {
     let request = StartRun {
-        run: None,
-        app: AppName::new(NAME)?,
-        graph: None,
-        input: input.clone(),
-        thread: None,
-        context: Value::Null,
-        metadata: BTreeMap::new(),
-        tenant: None,
         options: RunOptions { durability, ..RunOptions::default() },
-        ttl: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new(NAME)?, input.clone())
     };
     let run = engine.start(request).await?;
     let ended = engine.wait(&run).await?;

@@ -254,18 +254,9 @@ impl World {
     /// Never.
     pub fn request(&self, thread: Option<&ThreadId>, input: Value) -> StartRun {
         StartRun {
-            run: None,
-            app: AppName::new("test").expect("a valid name"),
             graph: self.main_graph(),
-            input,
             thread: thread.cloned(),
-            context: Value::Null,
-            metadata: BTreeMap::new(),
-            tenant: None,
-            options: RunOptions::default(),
-            ttl: None,
-            principal: None,
-            reject_if_interrupted: false,
+            ..StartRun::new(AppName::new("test").expect("a valid name"), input)
         }
     }
 

@@ -1,31 +1,19 @@
 //! Threads and runs that clients use through both this API and the native API.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId};
 use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::{RunService as _, StartRun};
-use wattle_run::ports::store::RunOptions;
 
 use crate::host::{Host, request};
 
 fn start(run: &str) -> StartRun {
     StartRun {
-        app: AppName::new("test").unwrap(),
         graph: Some("slow".parse().unwrap()),
-        input: json!({ "word": "a" }),
-        thread: None,
         run: Some(RunId::new(run).unwrap()),
-        context: Value::Null,
-        metadata: BTreeMap::new(),
-        tenant: None,
-        options: RunOptions::default(),
-        ttl: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new("test").unwrap(), json!({ "word": "a" }))
     }
 }
 

@@ -24,7 +24,6 @@ use wattle_run::ports::sandbox::{
     GuestError, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall,
     StreamFormat, ToolHints, ToolInfo, WebBody, WebRequest, WebResponse, WebRoute,
 };
-use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::{Plugin, Sandbox};
 
 /// Input name for which `greet` emits an event about its run.
@@ -278,20 +277,7 @@ fn guest_error(error: CallError) -> GuestError {
 }
 
 fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
-    StartRun {
-        run: None,
-        app: gate.caller().app.clone(),
-        graph: None,
-        input,
-        thread,
-        context: Value::Null,
-        metadata: Default::default(),
-        tenant: None,
-        options: RunOptions::default(),
-        ttl: None,
-        principal: None,
-        reject_if_interrupted: false,
-    }
+    StartRun { thread, ..StartRun::new(gate.caller().app.clone(), input) }
 }
 
 /// The query parameter `grace_ms` contains the time for which the run may have no client.

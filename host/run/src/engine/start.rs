@@ -65,18 +65,14 @@ impl Engine {
         match &spec.kind {
             RunKind::Start { input } => {
                 let start = StartRun {
-                    app,
                     graph: spec.graph.clone(),
-                    input: input.clone(),
                     thread: Some(thread.clone()),
-                    run: None,
                     context: spec.context.clone(),
                     metadata: spec.metadata.clone(),
                     tenant,
                     options,
                     ttl: spec.ttl,
-                    principal: None,
-                    reject_if_interrupted: false,
+                    ..StartRun::new(app, input.clone())
                 };
                 Box::pin(self.start_run(start, run_request)).await
             }

@@ -80,6 +80,28 @@ pub struct StartRun {
     pub reject_if_interrupted: bool,
 }
 
+impl StartRun {
+    /// Creates a request for a run of the only graph of an app, on a new thread without a tenant,
+    /// with the settings of the graph.
+    #[must_use]
+    pub fn new(app: AppName, input: Value) -> Self {
+        Self {
+            app,
+            graph: None,
+            input,
+            thread: None,
+            run: None,
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            tenant: None,
+            options: RunOptions::default(),
+            ttl: None,
+            principal: None,
+            reject_if_interrupted: false,
+        }
+    }
+}
+
 /// Request to create a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateRun {

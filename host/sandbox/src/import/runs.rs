@@ -134,18 +134,16 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
     let context = json::parse_option(context, START, "context", allowed)?;
     let StartExtra { reject_if_interrupted } = json::parse_extra(&request.extra, START)?;
     Ok(StartRun {
-        run: None,
-        app: caller.app.clone(),
         graph,
-        input: json::parse(&request.input, START, "input", limit::RUN_JSON_BYTES)?,
         thread: request.thread_id.as_deref().map(into_thread).transpose()?,
         context: context.unwrap_or_default(),
         metadata: into_metadata(START, metadata)?,
         tenant: caller.tenant.clone(),
-        options: RunOptions::default(),
-        ttl: None,
-        principal: None,
         reject_if_interrupted,
+        ..StartRun::new(
+            caller.app.clone(),
+            json::parse(&request.input, START, "input", limit::RUN_JSON_BYTES)?,
+        )
     })
 }
 

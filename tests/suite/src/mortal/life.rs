@@ -1,7 +1,6 @@
 //! One life of the process: it recovers the orphaned run, answers the pending interrupt and returns
 //! the result.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,18 +98,9 @@ fn engine(store: Arc<dyn Store>, services: &str) -> Engine {
 
 fn start(thread: &ThreadId) -> Result<StartRun> {
     Ok(StartRun {
-        run: None,
-        app: AppName::new("test")?,
         graph: Some(GraphName::new("main")?),
-        input: json!({}),
         thread: Some(thread.clone()),
-        context: Value::Null,
-        metadata: BTreeMap::new(),
-        tenant: None,
-        options: RunOptions::default(),
-        ttl: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new("test")?, json!({}))
     })
 }
 

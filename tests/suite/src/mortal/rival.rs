@@ -4,7 +4,6 @@
 //! standard input was closed, it exits as soon as it executes no run. Every payment names the host
 //! that made it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::runs::{RunService as _, StartRun};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::sandbox::NodeCall;
-use wattle_run::ports::store::{LeaseHolder, RunOptions, ThreadQuery};
+use wattle_run::ports::store::{LeaseHolder, ThreadQuery};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports};
 use wattle_store::{InMemoryBlobs, PostgresConfig, PostgresStore, VolatileMemory};
@@ -141,17 +140,8 @@ async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, CallError> {
 
 fn start(thread: &ThreadId) -> Result<StartRun> {
     Ok(StartRun {
-        run: None,
-        app: AppName::new("test")?,
         graph: Some(GraphName::new("main")?),
-        input: json!({}),
         thread: Some(thread.clone()),
-        context: Value::Null,
-        metadata: BTreeMap::new(),
-        tenant: None,
-        options: RunOptions::default(),
-        ttl: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new("test")?, json!({}))
     })
 }

@@ -366,18 +366,8 @@ fn deep(twist: &'static str) -> NativePlugin {
         })
         .node("call", |_, gate| async move {
             let start = StartRun {
-                app: "test".parse().unwrap(),
                 graph: Some("inner".parse().unwrap()),
-                input: json!({ "out": "given" }),
-                thread: None,
-                context: Value::Null,
-                metadata: Default::default(),
-                tenant: None,
-                options: RunOptions::default(),
-                ttl: None,
-                run: None,
-                principal: None,
-                reject_if_interrupted: false,
+                ..StartRun::new("test".parse().unwrap(), json!({ "out": "given" }))
             };
             let run = gate.start_run(start).await?;
             Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))
@@ -497,18 +487,9 @@ plugin = "p"
         NativePlugin::new("p", "1")
             .node("call", |_, gate| async move {
                 let start = StartRun {
-                    run: None,
-                    app: "test".parse().unwrap(),
                     graph: Some("helper".parse().unwrap()),
-                    input: json!({}),
-                    thread: None,
                     context: json!({ "user": "eve" }),
-                    metadata: Default::default(),
-                    tenant: None,
-                    options: RunOptions::default(),
-                    ttl: None,
-                    principal: None,
-                    reject_if_interrupted: false,
+                    ..StartRun::new("test".parse().unwrap(), json!({}))
                 };
                 let run = gate.start_run(start).await?;
                 Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))

@@ -38,20 +38,7 @@ fn world() -> World {
 }
 
 fn request(ttl: ThreadTtl) -> StartRun {
-    StartRun {
-        run: None,
-        app: "test".parse().unwrap(),
-        graph: None,
-        input: json!({}),
-        thread: None,
-        context: serde_json::Value::Null,
-        metadata: Default::default(),
-        tenant: None,
-        options: RunOptions::default(),
-        ttl: Some(ttl),
-        principal: None,
-        reject_if_interrupted: false,
-    }
+    StartRun { ttl: Some(ttl), ..StartRun::new("test".parse().unwrap(), json!({})) }
 }
 
 async fn checkpoints(world: &World, thread: &wattle_graph::id::ThreadId) -> usize {

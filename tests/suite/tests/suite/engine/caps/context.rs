@@ -40,18 +40,9 @@ fn plugin() -> NativePlugin {
         .node("call", |call, gate| async move {
             let bytes = call.input.get("bytes").as_u64().unwrap_or_default();
             let request = StartRun {
-                run: None,
-                app: gate.caller().app.clone(),
                 graph: Some(GraphName::new("inner").unwrap()),
-                input: json!({}),
-                thread: None,
                 context: context(bytes),
-                metadata: Default::default(),
-                tenant: None,
-                options: Default::default(),
-                ttl: None,
-                principal: None,
-                reject_if_interrupted: false,
+                ..StartRun::new(gate.caller().app.clone(), json!({}))
             };
             let told = match gate.start_run(request).await {
                 Ok(run) => gate.wait_run(&run).await?.state["out"]["user"].clone(),

@@ -37,18 +37,8 @@ to = "two"
 
 fn start(graph: &str, input: Value) -> StartRun {
     StartRun {
-        run: None,
-        app: AppName::new("test").unwrap(),
         graph: Some(GraphName::new(graph).unwrap()),
-        input,
-        thread: None,
-        context: Value::Null,
-        metadata: Default::default(),
-        tenant: None,
-        options: Default::default(),
-        ttl: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new("test").unwrap(), input)
     }
 }
 

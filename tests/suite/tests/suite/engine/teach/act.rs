@@ -270,18 +270,8 @@ fn place() -> (Vec<String>, String) {
 /// Starts a subgraph from a node and waits for its state.
 async fn run(gate: &Gate, graph: &str, input: Value) -> Result<Value, CallError> {
     let request = StartRun {
-        run: None,
-        app: AppName::new("test").expect("a valid name"),
         graph: Some(GraphName::new(graph).expect("a valid name")),
-        input,
-        thread: None,
-        context: Value::Null,
-        metadata: Default::default(),
-        tenant: None,
-        options: Default::default(),
-        ttl: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new("test").expect("a valid name"), input)
     };
     let started = gate.start_run(request).await?;
     let ended = gate.wait_run(&started).await?;

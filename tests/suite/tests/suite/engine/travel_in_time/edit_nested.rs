@@ -240,18 +240,8 @@ to = "two"
 
 fn inner() -> StartRun {
     StartRun {
-        app: AppName::new("test").unwrap(),
         graph: Some(GraphName::new("inner").unwrap()),
-        input: json!({}),
-        thread: None,
-        context: Value::Null,
-        metadata: Default::default(),
-        tenant: None,
-        options: Default::default(),
-        ttl: None,
-        run: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new("test").unwrap(), json!({}))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_graph::tool::ToolRequest;
 use wattle_run::gate::Gate;
@@ -39,18 +39,8 @@ to = "two"
 
 async fn helped(gate: &Gate) -> Result<EndedRun, CallError> {
     let start = StartRun {
-        app: AppName::new("test").unwrap(),
         graph: Some(GraphName::new("helper").unwrap()),
-        input: json!({}),
-        thread: None,
-        context: Value::Null,
-        metadata: Default::default(),
-        tenant: None,
-        options: Default::default(),
-        ttl: None,
-        run: None,
-        principal: None,
-        reject_if_interrupted: false,
+        ..StartRun::new(AppName::new("test").unwrap(), json!({}))
     };
     let run = gate.start_run(start).await?;
     // The request contains the id of the run. A fork must make an equal request.
