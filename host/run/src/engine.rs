@@ -27,6 +27,7 @@ pub mod migrate;
 mod owner;
 mod queue;
 pub mod recover;
+mod recovered_usage;
 mod recovery_state;
 mod remote_run;
 mod request;

@@ -244,9 +244,6 @@ pub const WALK_RUN_RECORDS: usize = 32;
 /// block the recovery of others.
 pub const RECOVERY_MS: u64 = 60_000;
 
-/// Maximum events of a run in which its recovery counts tokens. A longer run has no cost.
-pub const RECOVERED_USAGE_EVENTS: u64 = 10_000;
-
 /// Maximum bytes of a request that the journal holds in full. A longer request is stored as its
 /// first bytes and its digest.
 pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;

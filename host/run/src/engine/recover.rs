@@ -16,20 +16,16 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
-use wattle_graph::event::{EventKind, RunReason, RunStatus};
+use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
 pub use super::recovery_state::{Recovery, SetAside};
-use super::{Engine, EngineInner, new_run_id, thread_not_found};
+use super::{Engine, EngineInner, new_run_id, recovered_usage, thread_not_found};
 use crate::hostcall::runs::RunRef;
 use crate::limit;
-use crate::meter::model_usage::ModelUsage;
 use crate::ports::Ports;
-use crate::ports::store::{
-    LEASE_MS, OrphanedThread, RunRecord, StoreError, ThreadHead, ThreadStatus,
-};
-use crate::tail::range::EventRange;
+use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
@@ -387,7 +383,7 @@ impl Engine {
     async fn recover_thread(&self, cut: &OrphanedThread) -> Result<bool, Failure> {
         let run = cut.run.clone().unwrap_or_else(new_run_id);
         let mut slot = self.claim_without_recovery(&cut.thread, run.clone()).await?;
-        let store = &self.0.ports.store;
+        let store = self.0.ports.store.as_ref();
         let Some(head) = self.unexpired_thread(&cut.thread).await? else { return Ok(false) };
         if head.record.status != ThreadStatus::Running || head.record.run != cut.run {
             return Ok(false);
@@ -397,32 +393,9 @@ impl Engine {
             return Ok(false);
         }
         let mut run = known.unwrap_or_else(|| self.new_run(&mut slot, &head, None));
-        run.usage = self.usage_in_log(&head, &run).await?;
+        run.usage = recovered_usage::count(store, &head, &run).await;
         self.continue_run(slot, head, run, RunReason::Recovery).await?;
         Ok(true)
-    }
-
-    /// Counts the tokens of the calls that an orphaned run has made. The log of a long run is not
-    /// read.
-    async fn usage_in_log(
-        &self,
-        head: &ThreadHead,
-        run: &RunRecord,
-    ) -> Result<ModelUsage, Failure> {
-        let before_run = run.first_seq.saturating_sub(1);
-        if head.last_seq.saturating_sub(before_run) > limit::RECOVERED_USAGE_EVENTS {
-            return Ok(ModelUsage::partial());
-        }
-        let (store, mut usage) = (self.0.ports.store.as_ref(), ModelUsage::default());
-        let mut events = EventRange::new(store, &head.record.id, before_run, head.last_seq);
-        while let Some(page) = events.next().await? {
-            for event in page.iter().filter(|event| event.run == run.id) {
-                if let EventKind::Called(called) = &event.kind {
-                    usage.count(called);
-                }
-            }
-        }
-        Ok(usage)
     }
 
     /// Rejects work on a thread whose orphaned run has to be recovered first.

@@ -17,6 +17,7 @@ use wattle_run::catalog::{Catalog, LoadingItem, is_still_loading};
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, RunService};
+use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
     Batch, LeaseEpoch, LeaseHolder, OrphanedThread, RunOptions, RunRecord, StoreError, Ticket,
 };
@@ -41,7 +42,7 @@ fn plugin(version: &str) -> NativePlugin {
     })
 }
 
-/// A store whose gate holds the scan for orphaned runs.
+/// A store with gates for the scan for orphaned runs and for reads, by the names of the methods.
 struct SlowLook {
     below: Arc<dyn Store>,
     gates: Gates,
@@ -62,12 +63,13 @@ impl Layer for SlowLook {
         holder: &LeaseHolder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<OrphanedThread>, StoreError> {
-        let passed = self.gates.pass("orphaned_threads").await;
-        passed.map_err(|failure| StoreError::Backend {
-            operation: "list orphaned runs",
-            message: failure.message,
-        })?;
+        self.reading("orphaned_threads").await?;
         self.below.orphaned_threads(holder, after).await
+    }
+
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        let passed = self.gates.pass(read).await;
+        passed.map_err(|failure| StoreError::Backend { operation: read, message: failure.message })
     }
 }
 
@@ -125,6 +127,20 @@ async fn a_failed_recovery_scan_is_repeated() {
     world.engine.start_recovery();
     assert_eq!(world.engine.wait_recovered().await.recovered, 1);
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
+}
+
+/// Only the cost of the run needs its earlier events.
+#[tokio::test]
+async fn a_run_whose_tokens_cannot_be_counted_is_recovered_without_a_cost() {
+    let (world, store, cut) = crashed(1).await;
+    store.gates.fail("events");
+    world.engine.start_recovery();
+    let recovery = world.engine.wait_recovered().await;
+    assert_eq!((recovery.recovered, recovery.set_aside), (1, 0), "{recovery:?}");
+    assert!(store.gates.are_passed());
+    assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
+    let run = store.run(&cut[0].run).await.unwrap().unwrap();
+    assert_eq!(run.usage, ModelUsage::partial());
 }
 
 /// After a start, an app can take minutes to load.
