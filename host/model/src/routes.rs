@@ -8,6 +8,7 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 use wattle_graph::suggest;
+use wattle_run::lookups::on_behalf_of;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 use wattle_run::schemas::SchemaCache;
@@ -138,7 +139,8 @@ impl Routes {
     ) -> Result<Completion, Failure> {
         let route = self.find_route(caller, &request.route)?;
         let pictures = LoadedImages::load(request, blobs).await?;
-        route.complete(caller.owner, request, &pictures, sink, &self.schemas).await
+        let completion = route.complete(caller.owner, request, &pictures, sink, &self.schemas);
+        on_behalf_of(caller.owner, completion).await
     }
 
     /// Returns the names of the operator's routes.
@@ -209,7 +211,8 @@ impl Model for Routes {
         blobs: &dyn BlobStore,
     ) -> Result<Vec<GeneratedImage>, Failure> {
         let route = self.find_route(caller, &request.route)?;
-        route.generate_images(caller.owner, request).await?.store(blobs).await
+        let images = on_behalf_of(caller.owner, route.generate_images(caller.owner, request));
+        images.await?.store(blobs).await
     }
 
     async fn set_route(&self, caller: &Caller, route: &str, config: Value) -> Result<(), Failure> {

@@ -18,6 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::json_text;
+use wattle_run::lookups::Lookups;
 use wattle_run::ports::Caller;
 
 use crate::config::ModelConfig;
@@ -86,11 +87,11 @@ impl TenantRoutes {
         config: &ModelConfig,
         providers: &Providers,
     ) -> Result<Self, ConfigError> {
-        let resolver = Arc::new(GuardedResolver { reachable: settings.reachable });
+        let (reachable, lookups) = (settings.reachable, Lookups::shared());
+        let resolver = Arc::new(GuardedResolver { reachable, lookups });
         let http = provider::http_client(Some(resolver))
             .map_err(|reason| ConfigError::Client { reason })?;
-        let builder =
-            RouteBuilder { config, providers, http: &http, reachable: settings.reachable };
+        let builder = RouteBuilder { config, providers, http: &http, reachable };
         let mut entries = Entries::new();
         for kept in settings.file.as_deref().map(file::read).transpose()?.unwrap_or_default() {
             let route = builder.build(&kept.route, &kept.config);

@@ -2,11 +2,11 @@
 
 use reqwest::Client;
 use reqwest::redirect::Policy;
+use wattle_run::lookups::Lookups;
 
 use crate::config::NetConfig;
 use crate::error::NetError;
 use crate::header::MAX_RESPONSE_HEADERS;
-use crate::lookups::Lookups;
 use crate::rate_limit::HostRateLimiter;
 use crate::resolver::{GuardedResolver, SystemResolver};
 use crate::secret::Secrets;
@@ -32,7 +32,7 @@ impl Clients {
     ///
     /// Returns [`NetError::Client`] if a client cannot be created.
     pub(crate) fn new(config: &NetConfig, secrets: Secrets) -> Result<Self, NetError> {
-        let lookups = Lookups::new();
+        let lookups = Lookups::shared();
         Ok(Self {
             public: client(config, false, &lookups)?,
             private: client(config, true, &lookups)?,

@@ -7,7 +7,7 @@
 //! * `exchange`: one request with its redirects, and the checks of every hop.
 //! * `rule`: which rule allows a hop; `request_url`: parses URLs.
 //! * `address_class`: classes of network addresses; `resolver`: resolves names to allowed addresses
-//!   only; `lookups`: bounds the lookups of names.
+//!   only.
 //! * [`secret`]: replaces placeholders, redacts secrets in responses, and fetches and renews
 //!   managed tokens.
 //! * `header`, `body`: headers and bodies of requests and responses.
@@ -30,7 +30,6 @@ pub mod config;
 pub mod error;
 mod exchange;
 mod header;
-mod lookups;
 pub mod outbound;
 mod rate_limit;
 mod request_url;

@@ -8,13 +8,13 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
+use wattle_run::lookups::on_behalf_of;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
 use crate::clients::Clients;
 use crate::config::NetConfig;
 use crate::error::NetError;
 use crate::exchange::Exchange;
-use crate::lookups::on_behalf_of;
 use crate::secret::Secrets;
 
 /// Outbound HTTP with its connection pools. Callers share one instance behind an `Arc`.

@@ -7,9 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use wattle_run::lookups::{self, Lookups};
 
 use crate::address_class::is_address_allowed;
-use crate::lookups::{Lookups, current_owner};
 
 /// A resolver that returns only allowed addresses.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct GuardedResolver<L = SystemResolver> {
 
 /// A resolver without the address check.
 pub(crate) trait Lookup: Clone + Send + Sync + 'static {
-    /// Returns the addresses of a name. Their ports are ignored.
+    /// Returns the addresses of a name. The HTTP client sets their ports.
     fn lookup(&self, name: &str) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
 }
 
@@ -34,8 +34,7 @@ pub(crate) struct SystemResolver;
 
 impl Lookup for SystemResolver {
     async fn lookup(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
-        // The HTTP client sets the port.
-        Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+        lookups::system_lookup(name).await
     }
 }
 
@@ -50,7 +49,7 @@ pub(crate) struct BlockedAddress {
 impl<L: Lookup> Resolve for GuardedResolver<L> {
     fn resolve(&self, name: Name) -> Resolving {
         let (private, lookup) = (self.allow_private, self.lookup.clone());
-        let (lookups, owner) = (self.lookups.clone(), current_owner());
+        let (lookups, owner) = (self.lookups.clone(), lookups::current_owner());
         let name = name.as_str().to_owned();
         Box::pin(async move {
             let wanted = name.clone();
@@ -110,7 +109,7 @@ mod tests {
 
     /// Returns a client that opens a connection for each request.
     fn client(lookup: &Rebound, allow_private: bool) -> Client {
-        let (lookups, lookup) = (Lookups::new(), lookup.clone());
+        let (lookups, lookup) = (Lookups::default(), lookup.clone());
         let guarded = GuardedResolver { allow_private, lookups, lookup };
         let client = Client::builder().no_proxy().dns_resolver(guarded);
         client.pool_max_idle_per_host(0).build().unwrap()

@@ -13,6 +13,7 @@
 //!   app.
 //! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
 //!   limited resource between callers. [`caller_id`]: the identity of a caller.
+//! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
 //! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
@@ -51,6 +52,7 @@ pub mod hostcall;
 pub mod json;
 pub mod limit;
 pub mod log;
+pub mod lookups;
 pub mod metadata;
 pub mod meter;
 pub mod page;

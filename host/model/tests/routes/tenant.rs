@@ -2,13 +2,16 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
-use wattle_graph::llm::Completion;
+use wattle_graph::llm::{Completion, Delta};
 use wattle_kit::standin::{Config, Fault, FaultRule, Handle, Pattern, Server, redact};
 use wattle_model::{ModelConfig, Routes, TenantRoutesConfig};
-use wattle_run::ports::model::{DiscardDeltas, RouteInfo};
+use wattle_run::caller_id::CallerId;
+use wattle_run::lookups::current_owner;
+use wattle_run::ports::model::{DeltaSink, DiscardDeltas, RouteInfo};
 use wattle_run::ports::{Caller, Model};
 
 use crate::support::{Blobs, KEY, ask, caller, table};
@@ -180,6 +183,26 @@ async fn tenant_url_cannot_reach_private_addresses() {
         assert_eq!(failure.code, "unavailable");
         assert!(server.requests().is_empty());
     }
+}
+
+/// Records the caller for whom names are looked up while a completion arrives.
+#[derive(Default)]
+struct LookupOwner(Mutex<Option<CallerId>>);
+
+impl DeltaSink for LookupOwner {
+    fn push(&self, _: Delta) {
+        *self.0.lock().unwrap() = Some(current_owner());
+    }
+}
+
+#[tokio::test]
+async fn lookups_count_for_the_caller_of_a_completion() {
+    let server = standin().await;
+    let routes = open(&server, None, everywhere);
+    let one = Caller { owner: CallerId::of_key("one"), ..caller() };
+    let sink = LookupOwner::default();
+    routes.complete(&one, &ask("hi"), &Blobs::default(), &sink).await.unwrap();
+    assert_eq!(*sink.0.lock().unwrap(), Some(one.owner));
 }
 
 /// Returns a name that `/etc/hosts` may resolve to this machine.

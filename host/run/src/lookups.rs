@@ -1,18 +1,20 @@
 //! Bounds the lookups of names, and shares them between callers.
 //!
 //! The resolver of the system blocks a thread of the pool on which the store reads and writes, for
-//! as long as the name servers are silent, and cannot be stopped. Guests choose the names, and
-//! their name servers with them. So few lookups run at once, and each counts for the caller of the
-//! request until its thread is free, also after a timeout.
+//! as long as the name servers are silent, and cannot be stopped. Guests and tenants choose names,
+//! and their name servers with them. So few lookups run at once, and each counts for the caller of
+//! the request until its thread is free, also after a timeout.
 
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use wattle_run::caller_id::CallerId;
-use wattle_run::fair_share::Pool;
+
+use crate::caller_id::CallerId;
+use crate::fair_share::Pool;
 
 /// Maximum lookups at once. The pool has 512 threads.
 const MAX_LOOKUPS: usize = 64;
@@ -20,32 +22,53 @@ const MAX_LOOKUPS: usize = 64;
 /// Timeout of a lookup, with the wait for a place. Name servers that respond do so within a second.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The places of this process. Its adapters use one pool of threads.
+static SHARED: LazyLock<Lookups> = LazyLock::new(Lookups::default);
+
 tokio::task_local! {
     /// The caller for whose request the current task looks names up. A resolver gets only the name.
     static OWNER: CallerId;
 }
 
 /// Runs a future whose lookups count for a caller.
-pub(crate) async fn on_behalf_of<F: Future>(owner: CallerId, work: F) -> F::Output {
-    OWNER.scope(owner, work).await
+pub fn on_behalf_of<F: Future>(owner: CallerId, work: F) -> impl Future<Output = F::Output> {
+    OWNER.scope(owner, work)
 }
 
 /// Returns the caller for whom the current task looks names up, see [`on_behalf_of`].
-pub(crate) fn current_owner() -> CallerId {
+pub fn current_owner() -> CallerId {
     OWNER.try_with(|owner| *owner).unwrap_or_default()
 }
 
-/// The places for lookups of a host. Clones share the places.
+/// Looks a name up with the resolver of the system. The ports of the addresses are 0.
+///
+/// # Errors
+///
+/// The error of the resolver.
+pub async fn system_lookup(name: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+}
+
+/// The places for lookups. Clones share the places.
 #[derive(Clone, Debug)]
-pub(crate) struct Lookups {
+pub struct Lookups {
     places: Pool<CallerId>,
     /// Notified when a lookup has ended.
     freed: Arc<Notify>,
 }
 
-impl Lookups {
-    pub(crate) fn new() -> Self {
+impl Default for Lookups {
+    /// Creates places that no other lookups share.
+    fn default() -> Self {
         Self { places: Pool::new(MAX_LOOKUPS), freed: Arc::default() }
+    }
+}
+
+impl Lookups {
+    /// Returns the places that all lookups of this process share.
+    #[must_use]
+    pub fn shared() -> Self {
+        SHARED.clone()
     }
 
     /// Runs the lookup of a name once the caller gets a place. After a timeout, and if the future
@@ -54,7 +77,7 @@ impl Lookups {
     /// # Errors
     ///
     /// Returns the error of the lookup, or [`io::ErrorKind::TimedOut`].
-    pub(crate) async fn run<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
         owner: CallerId,
         name: &str,
@@ -91,15 +114,15 @@ mod tests {
 
     use tokio::task::{JoinSet, yield_now};
     use tokio::time::{Instant, sleep};
-    use wattle_run::fair_share::share_of;
 
     use super::*;
+    use crate::fair_share::share_of;
 
     const NAME: &str = "example.com";
 
     #[tokio::test(start_paused = true)]
     async fn silent_name_servers_of_one_caller_leave_places_for_others() {
-        let (lookups, began) = (Lookups::new(), Instant::now());
+        let (lookups, began) = (Lookups::default(), Instant::now());
         let [one, other] = ["one", "other"].map(CallerId::of_key);
         let mut silent = JoinSet::new();
         for _ in 0..MAX_LOOKUPS {
@@ -122,7 +145,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn lookup_waits_for_a_place_of_its_caller() {
-        let (lookups, began) = (Lookups::new(), Instant::now());
+        let (lookups, began) = (Lookups::default(), Instant::now());
         let mut all = JoinSet::new();
         for _ in 0..2 * share_of(MAX_LOOKUPS, 0) {
             let lookups = lookups.clone();
