@@ -15,7 +15,9 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::caller_id::CallerId;
 use wattle_run::hostcall::http::HttpResponse;
+use wattle_run::lookups::on_behalf_of;
 use wattle_run::ports::Clock;
 
 use crate::body;
@@ -155,7 +157,9 @@ impl ManagedToken {
         if let Some(kept) = kept.as_ref().filter(|kept| self.clock.now_ms() < kept.renew_at_ms) {
             return Ok(kept.value.clone());
         }
-        let fetched = self.fetch(clients).await?;
+        // The token is for all callers, so no caller has the lookups of a fetch. Otherwise, a fetch
+        // would wait for other lookups of its caller, and other callers would wait for the lock.
+        let fetched = on_behalf_of(CallerId::default(), self.fetch(clients)).await?;
         Ok(kept.insert(fetched).value.clone())
     }
 

@@ -1,15 +1,20 @@
 //! Managed tokens: fetched once, renewed before they expire or when rejected, and never shown.
 
 use std::collections::BTreeMap;
+use std::future::pending;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use serde_json::json;
+use tokio::task::{JoinSet, yield_now};
 use wattle_graph::failure::Failure;
 use wattle_net::{NetConfig, OutboundHttp, Secrets, TokenSource};
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::ports::{Clock, Net};
+use wattle_run::lookups::Lookups;
+use wattle_run::ports::{Caller, Clock, Net};
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
@@ -45,11 +50,16 @@ struct TokenService {
 
 impl TokenService {
     async fn new() -> Self {
+        Self::at("127.0.0.1").await
+    }
+
+    /// Starts a service that issues its tokens at this name or address of the loopback interface.
+    async fn at(host: &str) -> Self {
         let server = MockServer::start().await;
         let clock = SettableClock::default();
         let source = format!(
             r#"
-url = "{}/token"
+url = "http://{host}:{}/token"
 body = '{{"app_id":"cli","app_secret":"{{{{secret:SECRET}}}}"}}'
 field = "tenant_access_token"
 expires_field = "expire"
@@ -57,7 +67,7 @@ message_field = "msg"
 refresh_before = "30m"
 invalid = {{ field = "code", values = [{INVALID}] }}
 "#,
-            server.uri()
+            server.address().port()
         );
         let source: TokenSource = toml::from_str(&source).unwrap();
         let secrets = [("SECRET".to_owned(), "app secret".into()), ("KEY".to_owned(), KEY.into())];
@@ -111,9 +121,13 @@ invalid = {{ field = "code", values = [{INVALID}] }}
     }
 
     async fn send_by(&self, rule: &HttpRule) -> Result<HttpResponse, Failure> {
+        self.send_of(&caller(), rule).await
+    }
+
+    async fn send_of(&self, caller: &Caller, rule: &HttpRule) -> Result<HttpResponse, Failure> {
         let blob = OneBlob(bytes::Bytes::new());
         let grants = grants(std::slice::from_ref(rule));
-        self.net.send(&caller(), &grants, &self.request(), &blob).await
+        self.net.send(caller, &grants, &self.request(), &blob).await
     }
 
     /// Returns the `authorization` headers of the requests that the service received, and the
@@ -140,6 +154,22 @@ async fn token_is_fetched_once_and_redacted() {
     let fetch = &scene.server.received_requests().await.unwrap()[0];
     assert_eq!(fetch.body, br#"{"app_id":"cli","app_secret":"app secret"}"#);
     assert_eq!(fetch.headers["content-type"], "application/json");
+}
+
+/// A caller with silent name servers must not delay the tokens of other callers.
+#[tokio::test]
+async fn token_fetch_does_not_wait_for_the_lookups_of_its_caller() {
+    let scene = TokenService::at("localhost").await;
+    scene.hands_out().await;
+    scene.refuses(&[]).await;
+    let one = Caller { owner: CallerId::of_key("one"), ..caller() };
+    let mut silent = JoinSet::new();
+    for _ in 0..100 {
+        let lookup = pending::<io::Result<()>>();
+        silent.spawn(async move { Lookups::shared().run(one.owner, "silent", lookup).await });
+    }
+    yield_now().await;
+    assert_eq!(scene.send_of(&one, &scene.rule()).await.unwrap().status, 200);
 }
 
 #[tokio::test]
