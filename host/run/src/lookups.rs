@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::caller_id::CallerId;
-use crate::fair_share::Pool;
+use crate::fair_share::{Lease, Pool};
 
 /// Maximum lookups at once. The pool has 512 threads.
 const MAX_LOOKUPS: usize = 64;
 
-/// Timeout of a lookup, with the wait for a place. Name servers that respond do so within a second.
+/// Maximum wait for a lookup and for its place. Name servers that respond do so within a second.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The places of this process. Its adapters use one pool of threads.
@@ -57,6 +57,22 @@ pub struct Lookups {
     freed: Arc<Notify>,
 }
 
+/// The place of a lookup. The fields are dropped in their order, so the place is free when the
+/// callers that wait for one are notified.
+struct Place {
+    _lease: Lease<CallerId>,
+    _freed: NotifyOnDrop,
+}
+
+/// Notifies the callers that wait for a place, also after a lookup that panics.
+struct NotifyOnDrop(Arc<Notify>);
+
+impl Drop for NotifyOnDrop {
+    fn drop(&mut self) {
+        self.0.notify_waiters();
+    }
+}
+
 impl Default for Lookups {
     /// Creates places that no other lookups share.
     fn default() -> Self {
@@ -87,22 +103,24 @@ impl Lookups {
             loop {
                 // Registered before the attempt, so that no notification is missed.
                 let freed = self.freed.notified();
-                let Ok(place) = self.places.lease(owner, 1, usize::MAX) else {
+                let Ok(lease) = self.places.lease(owner, 1, usize::MAX) else {
                     freed.await;
                     continue;
                 };
-                let waiting = self.freed.clone();
+                let place = Place { _lease: lease, _freed: NotifyOnDrop(self.freed.clone()) };
                 let running = tokio::spawn(async move {
                     let found = lookup.await;
                     drop(place);
-                    waiting.notify_waiters();
                     found
                 });
                 return running.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             }
         };
         timeout(LOOKUP_TIMEOUT, found).await.unwrap_or_else(|_| {
-            let message = format!("the lookup of `{name}` took longer than {LOOKUP_TIMEOUT:?}");
+            let message = format!(
+                "`{name}` was not resolved within {} s, including the wait for other lookups",
+                LOOKUP_TIMEOUT.as_secs()
+            );
             Err(io::Error::new(io::ErrorKind::TimedOut, message))
         })
     }
@@ -112,7 +130,8 @@ impl Lookups {
 mod tests {
     use std::future::{pending, ready};
 
-    use tokio::task::{JoinSet, yield_now};
+    use tokio::sync::oneshot;
+    use tokio::task::{JoinHandle, JoinSet, yield_now};
     use tokio::time::{Instant, sleep};
 
     use super::*;
@@ -138,7 +157,10 @@ mod tests {
         assert_eq!(began.elapsed(), LOOKUP_TIMEOUT);
         // The threads of the lookups are not free yet.
         let late = lookups.run(one, NAME, ready(Ok(()))).await.unwrap_err();
-        assert_eq!(late.to_string(), "the lookup of `example.com` took longer than 10s");
+        assert_eq!(
+            late.to_string(),
+            "`example.com` was not resolved within 10 s, including the wait for other lookups"
+        );
         assert_eq!(began.elapsed(), 2 * LOOKUP_TIMEOUT);
         lookups.run(other, NAME, ready(Ok(()))).await.unwrap();
     }
@@ -159,6 +181,32 @@ mod tests {
             ended.unwrap().unwrap();
         }
         assert_eq!(began.elapsed().as_secs(), 2);
+    }
+
+    /// Starts a lookup that ends after a message on its channel, and panics if the channel is
+    /// closed.
+    fn start(lookups: &Lookups) -> (oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
+        let (lookups, (sender, receiver)) = (lookups.clone(), oneshot::channel::<()>());
+        let lookup = async move {
+            receiver.await.unwrap();
+            Ok(())
+        };
+        let run = async move { lookups.run(CallerId::default(), NAME, lookup).await };
+        (sender, tokio::spawn(run))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn place_of_a_lookup_that_panics_is_free() {
+        let (lookups, began) = (Lookups::default(), Instant::now());
+        let mut running: Vec<_> = (0..share_of(MAX_LOOKUPS, 0)).map(|_| start(&lookups)).collect();
+        let (sender, waiting) = start(&lookups);
+        sender.send(()).unwrap();
+        yield_now().await;
+        let (sender, panicking) = running.pop().unwrap();
+        drop(sender);
+        waiting.await.unwrap().unwrap();
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(panicking.await.unwrap().is_err());
     }
 
     #[tokio::test]
