@@ -5,6 +5,7 @@
 //! placeholder in the URL of a redirect is not replaced, so that a server cannot obtain a secret
 //! with it.
 
+use std::collections::BTreeSet;
 use std::error::Error as _;
 
 use reqwest::header::{CONTENT_LENGTH, LOCATION};
@@ -44,6 +45,8 @@ struct Hop {
     is_guest_url: bool,
     headers: Headers,
     body: RequestBody,
+    /// The names of the managed tokens in the body. A long body is scanned once for all hops.
+    body_tokens: BTreeSet<String>,
 }
 
 impl<'a> Exchange<'a> {
@@ -81,10 +84,15 @@ impl<'a> Exchange<'a> {
             is_guest_url: true,
             headers: Headers::parse(request)?,
             body: RequestBody::Empty,
+            body_tokens: BTreeSet::new(),
         };
         // The check precedes the load of the body, so that a denied request does not read a blob.
         rule::authorize(self.caller, self.grants, hop.method.as_str(), &hop.url)?;
         hop.body = RequestBody::load(&request.body, self.limits.request_bytes, blobs).await?;
+        let (text, secrets) = (hop.body.text().unwrap_or_default(), self.clients.secrets());
+        let (owner, is_long) = (self.caller.owner, is_long_parse(text.len()));
+        let scan = || secrets.token_names_in(text);
+        hop.body_tokens = block_in_place_in_turn(owner, is_long, scan).await;
         Ok(hop)
     }
 
@@ -150,8 +158,11 @@ impl<'a> Exchange<'a> {
     ) -> Result<(), Failure> {
         let clients = self.clients;
         let query = hop.url.query().filter(|_| hop.is_guest_url);
-        let texts = query.into_iter().chain(hop.headers.raw_values()).chain(hop.body.text());
-        for name in texts.flat_map(secret::placeholder_names) {
+        let texts = query.into_iter().chain(hop.headers.raw_values());
+        let names = texts.flat_map(secret::placeholder_names);
+        let names: BTreeSet<&str> =
+            names.chain(hop.body_tokens.iter().map(String::as_str)).collect();
+        for name in names {
             let Some(token) = clients.secrets().token(name) else { continue };
             // The check precedes the fetch, so that a denied request does not fetch a token.
             allowed(name)?;
@@ -238,6 +249,7 @@ impl Hop {
         if becomes_get {
             self.method = Method::GET;
             self.body = RequestBody::Empty;
+            self.body_tokens.clear();
             self.headers.drop_body_headers();
         }
         if url.origin() != self.url.origin() {

@@ -3,7 +3,7 @@
 
 mod token;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -95,6 +95,13 @@ impl Secrets {
     /// Returns the managed token of a name.
     pub(crate) fn token(&self, name: &str) -> Option<&ManagedToken> {
         self.tokens.get(name)
+    }
+
+    /// Returns the names of the managed tokens whose placeholders occur in a text.
+    pub(crate) fn token_names_in(&self, text: &str) -> BTreeSet<String> {
+        // A name that occurs often is copied once.
+        let names = placeholder_names(text).filter(|name| self.tokens.contains_key(*name));
+        names.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned).collect()
     }
 
     fn get(&self, name: &str) -> Result<&SecretString, Failure> {

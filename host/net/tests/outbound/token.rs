@@ -15,7 +15,7 @@ use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::lookups::Lookups;
 use wattle_run::ports::{Caller, Clock, Net};
-use wiremock::matchers::{method, path};
+use wiremock::matchers::{any, method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use crate::support::{KEY, OneBlob, caller, get, grants, rule_for};
@@ -223,6 +223,27 @@ async fn no_token_is_fetched_without_a_grant() {
     let failure = scene.send_by(&rule_for(&scene.server)).await.unwrap_err();
     assert_eq!(failure.code, "denied");
     assert!(scene.server.received_requests().await.unwrap().is_empty());
+}
+
+/// The target of the redirect needs no rule for a token that it does not receive.
+#[tokio::test]
+async fn tokens_of_a_body_are_not_needed_after_it_is_dropped() {
+    let (scene, target) = (TokenService::new().await, MockServer::start().await);
+    scene.hands_out().await;
+    let location = format!("{}/end", target.uri());
+    let moved = ResponseTemplate::new(303).insert_header("location", location.as_str());
+    Mock::given(path("/records")).respond_with(moved).mount(&scene.server).await;
+    Mock::given(any()).respond_with(ResponseTemplate::new(200)).mount(&target).await;
+    let mut request = scene.request();
+    request.headers.clear();
+    request.body = HttpBody::Text("{{secret:TOKEN}}, {{secret:TOKEN}}".into());
+    let grants = grants(&[scene.rule(), rule_for(&target)]);
+    let blob = OneBlob(bytes::Bytes::new());
+    let answer = scene.net.send(&caller(), &grants, &request, &blob).await.unwrap();
+    assert_eq!(answer.status, 200);
+    let received = scene.server.received_requests().await.unwrap();
+    assert_eq!(received.len(), 2, "one request for a token and one with it");
+    assert_eq!(received[1].body, b"t-fetched-1, t-fetched-1");
 }
 
 #[tokio::test]
