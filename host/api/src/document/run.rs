@@ -174,8 +174,8 @@ pub struct RunDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
     /// Cost of the tokens of the run's model calls, in the currency of the operator's prices; only
-    /// in descriptions and lists of runs. Absent before the end of the run, and if none of its
-    /// models has a price.
+    /// in descriptions and lists of runs. Absent before the end of the run, if none of its models
+    /// has a price, and if not all of its calls were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }

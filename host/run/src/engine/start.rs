@@ -338,6 +338,8 @@ impl Engine {
         record.updated_ms = self.0.ports.clock.now_ms();
         record.expires_ms = None;
         let log = self.run_log(&run, &head, &slot);
+        // The log counts the usage. The record has it only after the end of the run.
+        run.usage = ModelUsage::default();
         log.reserve_checkpoint_ids(unpersisted_events::highest_checkpoint_id(&tuple)).await;
         // The log of a fork already has `run_started`, before the events that were carried over.
         if reason != RunReason::Fork {

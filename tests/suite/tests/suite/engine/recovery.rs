@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
+use wattle_graph::event::RunStatus;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, Namespace, RunId, ThreadId};
 use wattle_kit::gates::Gates;
@@ -141,6 +142,19 @@ async fn a_run_whose_tokens_cannot_be_counted_is_recovered_without_a_cost() {
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
     let run = store.run(&cut[0].run).await.unwrap().unwrap();
     assert_eq!(run.usage, ModelUsage::partial());
+}
+
+/// Clients would read the cost of a part of the run.
+#[tokio::test]
+async fn the_record_of_a_recovered_run_has_no_usage_before_its_end() {
+    let (world, store, cut) = crashed(1).await;
+    store.gates.fail("events");
+    world.net.hang_next(1);
+    world.engine.start_recovery();
+    world.engine.wait_recovered().await;
+    world.net.hung().await;
+    let run = store.run(&cut[0].run).await.unwrap().unwrap();
+    assert_eq!((run.status, run.usage), (RunStatus::Running, ModelUsage::default()));
 }
 
 /// After a start, an app can take minutes to load.
