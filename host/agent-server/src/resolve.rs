@@ -141,7 +141,7 @@ async fn resolve_kind(
             None => None,
         };
         let stale = stale_answers(request);
-        let target = CommandTarget { graph, thread, checkpoint, stale };
+        let target = CommandTarget { graph, thread, checkpoint, stale, reader };
         return resolve_command(engine, unknown_keys, command, target, ignored).await;
     }
     match (input, checkpoint) {
@@ -220,6 +220,8 @@ struct CommandTarget<'a> {
     checkpoint: Option<CheckpointId>,
     /// What happens to answers whose interrupts are not pending.
     stale: StaleAnswers,
+    /// Reads the messages of the command, after those of the input.
+    reader: MessageReader,
 }
 
 /// Resolves the `command` of a request.
@@ -230,9 +232,8 @@ async fn resolve_command(
     target: CommandTarget<'_>,
     ignored: &mut IgnoredKeys,
 ) -> Result<RunKind, ApiError> {
-    let CommandTarget { graph, thread, checkpoint, stale } = target;
+    let CommandTarget { graph, thread, checkpoint, stale, reader } = target;
     let channels = graphs::message_channels(&graph.app, &graph.graph_version);
-    let reader = MessageReader::default();
     let mut updates = reader.read(|context| command.read_update(&channels, context))?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
     for one in reader.read(|context| command.read_goto(&channels, context))? {
