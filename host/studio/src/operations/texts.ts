@@ -87,7 +87,7 @@ export const WEBHOOKS = {
   none: {
     pending: "No webhook waits for its delivery.",
     abandoned: "No webhook was abandoned in the last 30 days.",
-    delivered: "No webhook was delivered in the last 30 days.",
+    delivered: "No delivered webhook of the last 30 days is kept.",
   },
   url: "URL",
   attempts: "Failed attempts",
