@@ -57,6 +57,10 @@ const FORMATS: [(&str, &str); 10] = [
     ("T2dnUw", "audio/ogg"),
 ];
 
+/// Starts of escapes in JSON that stand for a character of Base64 or a line break, or that hide the
+/// start of data behind a letter.
+const ESCAPES: [&str; 5] = ["\\/", "\\u00", "\\n", "\\r", "\\t"];
+
 /// Maximum number of images of a result that become blobs. A message of 16 MiB could have a hundred
 /// thousand tiny ones.
 const MAX_IMAGES: usize = 64;
@@ -187,25 +191,27 @@ pub(crate) fn replace_in_text(text: String, images: &mut Images) -> String {
     if let Some(note) = data_url_note(&text, images) {
         return note;
     }
-    let mut in_text = Images::default();
-    let replaced = replaced_in_text(&text, &mut in_text);
-    // JSON may escape characters of Base64, such as `+` and `/`.
     let is_json = text.trim_start().starts_with(['{', '[', '"']);
     if is_json
-        && (replaced.is_some() || may_describe_data(&text))
+        && may_hide_data(&text)
         && let Ok(mut document) = JsonBudget::default().parse::<Value>(&text)
         && replace_in_document(&mut document, images)
     {
         return document.to_string();
     }
+    let mut in_text = Images::default();
+    let replaced = replaced_in_text(&text, &mut in_text);
     let known: Vec<BlobRef> = images.0.iter().map(|(blob, _)| *blob).collect();
     images.0.extend(in_text.0.into_iter().filter(|(blob, _)| !known.contains(blob)));
     replaced.unwrap_or(text)
 }
 
-fn may_describe_data(text: &str) -> bool {
-    let describes = |name: &&str| text.contains(*name);
-    MEDIA_TYPES.iter().chain(&[URL_HEAD_END, "Buffer", "\\/", "\\u00"]).any(describes)
+/// Returns true if the document of a JSON text may have data that is not found in the text: data
+/// beside its media type, and data with characters that JSON escapes. Any other text is not parsed,
+/// because printing a document changes long numbers and repeated keys.
+fn may_hide_data(text: &str) -> bool {
+    let has = |part: &&str| text.contains(*part);
+    MEDIA_TYPES.iter().chain(&[URL_HEAD_END, "Buffer"]).chain(&ESCAPES).any(has)
 }
 
 /// Replaces data URLs and bare data in a text. Returns `None` if there are none.
@@ -351,6 +357,28 @@ mod tests {
         ] {
             assert_eq!(in_text(&text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn json_texts_are_printed_anew_only_if_they_hide_data() {
+        let note = note();
+        let (start, end) = PIXEL.split_at(76);
+        for (text, expected) in [
+            (
+                format!("{{ \"n\": 1000000000000000000001, \"shot\": \"{PIXEL}\" }}"),
+                format!("{{ \"n\": 1000000000000000000001, \"shot\": \"{note}\" }}"),
+            ),
+            (
+                format!("{{ \"a\": 1, \"a\": \"{PIXEL}\" }}"),
+                format!("{{ \"a\": 1, \"a\": \"{note}\" }}"),
+            ),
+            (format!("{{ \"shot\": \"{start}\\n{end}\" }}"), format!("{{\"shot\":\"{note}\"}}")),
+            (format!("[ \"Here:\\r\\n{PIXEL}\" ]"), format!("[\"Here:\\r\\n{note}\"]")),
+        ] {
+            assert_eq!(in_text(&text), expected, "{text}");
+        }
+        let lines = "{ \"n\": 1000000000000000000001, \"text\": \"one\\ntwo\" }";
+        assert_eq!(in_text(lines), lines);
     }
 
     #[test]
