@@ -89,7 +89,7 @@ impl Images {
         let blob = BlobRef(Digest::of(&bytes));
         let note = format!("[{media_type} {} bytes, {blob}]", bytes.len());
         if self.0.iter().all(|(known, _)| *known != blob) {
-            if self.0.len() == MAX_IMAGES {
+            if self.0.len() >= MAX_IMAGES {
                 return omitted(media_type, bytes.len());
             }
             let url = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));
@@ -199,11 +199,7 @@ pub(crate) fn replace_in_text(text: String, images: &mut Images) -> String {
     {
         return document.to_string();
     }
-    let mut in_text = Images::default();
-    let replaced = replaced_in_text(&text, &mut in_text);
-    let known: Vec<BlobRef> = images.0.iter().map(|(blob, _)| *blob).collect();
-    images.0.extend(in_text.0.into_iter().filter(|(blob, _)| !known.contains(blob)));
-    replaced.unwrap_or(text)
+    replaced_in_text(&text, images).unwrap_or(text)
 }
 
 /// Returns true if the document of a JSON text may have data that is not found in the text: data
@@ -329,6 +325,22 @@ mod tests {
         }
         assert_eq!(note(MAX_IMAGES), "[image/png 51 bytes left out]");
         assert!(note(0).contains("blob:"), "the first image is known");
+        assert_eq!(images.into_images().count(), MAX_IMAGES);
+    }
+
+    #[test]
+    fn the_texts_and_the_document_of_a_result_share_the_limit() {
+        let image = |number: usize| format!("{}{number:04}", &PIXEL[..64]);
+        let text = |first: usize| (first..first + 40).map(image).collect::<Vec<_>>().join(" ");
+        let mut images = Images::default();
+        for (first, kept) in [(0, 40), (40, MAX_IMAGES - 40), (0, 40)] {
+            let replaced = replace_in_text(text(first), &mut images);
+            assert_eq!(replaced.matches("blob:").count(), kept, "{first}");
+        }
+        let mut document = json!({ "new": image(80), "known": image(0) });
+        assert!(replace_in_document(&mut document, &mut images));
+        assert_eq!(document["new"], "[image/png 51 bytes left out]");
+        assert!(document["known"].as_str().unwrap().contains("blob:"));
         assert_eq!(images.into_images().count(), MAX_IMAGES);
     }
 
