@@ -51,7 +51,8 @@ pub(super) fn normalize_form(normalizer: &Normalizer, request: &mut Map<String, 
         form.insert("required".into(), required.into());
     }
     let mut form = Value::Object(form);
-    drop_unparsable_fields::<ElicitationSchema>(&mut form, &["type", "properties"]);
+    // The names of the required fields can be parsed, see above.
+    drop_unparsable_fields::<ElicitationSchema>(&mut form, &["type", "properties", "required"]);
     *place = form;
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use crate::sanitizer::one_line;
 
 /// Maximum fields that are examined. Further fields are dropped: no part of the protocol has as
-/// many.
-const MAX_FIELDS: usize = 500;
+/// many. Each field is examined with a [`miniature`], which may have as many values as the part.
+const MAX_FIELDS: usize = 50;
 
 /// Maximum names of dropped fields that are returned.
 const MAX_NAMES: usize = 10;
@@ -16,7 +16,8 @@ const MAX_NAMES: usize = 10;
 const MINIATURE_SIZE: usize = 20;
 
 /// Removes the fields that prevent a value from being parsed as `T`, and returns the names of the
-/// first of them. Returns `None` if a required field prevents it.
+/// first of them. Returns `None` if a required field prevents it. Fields that are not examined are
+/// removed with them.
 pub(super) fn drop_unparsable_fields<T: DeserializeOwned>(
     value: &mut Value,
     required: &[&str],
@@ -29,21 +30,19 @@ pub(super) fn drop_unparsable_fields<T: DeserializeOwned>(
         let kept = fields.iter().filter(|(name, _)| required.contains(&name.as_str()));
         kept.map(|(name, value)| (name.clone(), required_value(value))).collect()
     };
-    let complete = Value::Object(bare(Value::clone));
-    T::deserialize(&complete).ok()?;
+    T::deserialize(&Value::Object(bare(Value::clone))).ok()?;
     // Each field is parsed together with the required fields. Their values may be as large as the
-    // message, so they are shortened if the result can be parsed.
+    // message, so they are shortened. If the shortened values cannot be parsed, no field can be
+    // examined.
     let mut trial = Value::Object(bare(miniature));
-    if T::deserialize(&trial).is_err() {
-        trial = complete;
-    }
+    let max_fields = if T::deserialize(&trial).is_ok() { MAX_FIELDS } else { 0 };
     let (mut examined, mut dropped) = (0, Vec::new());
     fields.retain(|name, value| {
         if required.contains(&name.as_str()) {
             return true;
         }
         examined += 1;
-        let is_read = examined <= MAX_FIELDS && is_parsed_with::<T>(&mut trial, name, value);
+        let is_read = examined <= max_fields && is_parsed_with::<T>(&mut trial, name, value);
         if !is_read && dropped.len() < MAX_NAMES {
             dropped.push(one_line(name));
         }
@@ -77,7 +76,7 @@ fn miniature(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{ContentBlock, Tool};
+    use rmcp::model::{ContentBlock, ElicitationSchema, Tool};
     use serde_json::json;
 
     use super::*;
@@ -93,6 +92,25 @@ mod tests {
         assert!((1..=MAX_NAMES).contains(&dropped.unwrap().len()));
         assert_eq!(block["text"].as_str().unwrap().len(), 4 << 20);
         assert!(block.as_object().unwrap().len() <= MAX_FIELDS + 2);
+    }
+
+    #[test]
+    fn fields_beside_a_value_without_a_miniature_are_dropped() {
+        let mut question = json!({});
+        for number in 0..MINIATURE_SIZE {
+            question[format!("x{number}")] = json!(number);
+        }
+        question["type"] = json!("boolean");
+        let bare = json!({ "type": "object", "properties": { "a": question } });
+        let mut form = bare.clone();
+        for number in 0..2 * MAX_NAMES {
+            form[format!("x{number}")] = json!(number);
+        }
+        form["title"] = json!(7);
+        let required = ["type", "properties"];
+        let dropped = drop_unparsable_fields::<ElicitationSchema>(&mut form, &required).unwrap();
+        assert_eq!((dropped.len(), dropped[0].as_str()), (MAX_NAMES, "x0"));
+        assert_eq!(form, bare);
     }
 
     #[test]
