@@ -31,8 +31,9 @@ use crate::unreadable::{MessageLimit, UnreadableMessage};
 /// The reason in the `notifications/cancelled` message.
 const CANCEL_REASON: &str = "the caller no longer waits for the result";
 
-/// Maximum bytes of the tools that a session over HTTP lists. `rmcp` keeps the schema of each name
-/// that a session has listed, and a server may change the names with every list.
+/// Bytes of listed tools after which a session of the stateless protocol is replaced. `rmcp` keeps
+/// the schema of each name that such a session has listed, and a server may change the names with
+/// every list. One list may have as many bytes: further pages are not read.
 pub(crate) const MAX_LISTED_BYTES: u64 = 16 << 20;
 
 /// The answer to an elicitation, and the condition under which the answer may be sent.
@@ -69,7 +70,7 @@ struct CallsShared {
     connection_lost: CancellationToken,
     /// The message that the host could not read and that ended the session.
     unreadable_message: OnceLock<UnreadableMessage>,
-    /// Bytes of the tools that the session has listed over HTTP.
+    /// Bytes of memory of the tools that the session has listed over HTTP.
     listed_bytes: AtomicU64,
 }
 
@@ -187,9 +188,14 @@ impl Calls {
         self.0.listed_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Returns the bytes of the tools that the session has listed over HTTP.
+    pub(crate) fn listed_bytes(&self) -> u64 {
+        self.0.listed_bytes.load(Ordering::Relaxed)
+    }
+
     /// Returns true if the session has listed more than [`MAX_LISTED_BYTES`].
     pub(crate) fn has_listed_too_much(&self) -> bool {
-        self.0.listed_bytes.load(Ordering::Relaxed) > MAX_LISTED_BYTES
+        self.listed_bytes() > MAX_LISTED_BYTES
     }
 
     /// Registers a call. Returns its entry and the receiver of its elicitations.

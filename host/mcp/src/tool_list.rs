@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use rmcp::ServiceError;
 use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
-use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use wattle_graph::json_text;
@@ -12,6 +12,7 @@ use wattle_run::blocking::{are_large_values, block_in_place_in_turn, is_long_par
 use wattle_run::json;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
+use crate::calls::MAX_LISTED_BYTES;
 use crate::normalize::Normalizer;
 use crate::sanitizer::{one_line, strip_control_chars};
 
@@ -78,14 +79,19 @@ impl ToolList {
     }
 }
 
-/// Reads all pages of the tool list. If the request for a later page fails, returns the tools of
-/// the earlier pages, and the error as the second value. The later pages share one timeout.
-pub(crate) async fn fetch(
+/// Reads all pages of the tool list with `read_page`, until `is_full` returns true after a page. If
+/// the request for a later page fails, returns the tools of the earlier pages, and the error as the
+/// second value. The later pages share one timeout.
+pub(crate) async fn fetch<F>(
     normalizer: &Normalizer,
-    peer: &Peer<RoleClient>,
+    read_page: impl Fn(PaginatedRequestParams) -> F,
     generation: u64,
     time: Duration,
-) -> Result<(ToolList, Result<(), ServiceError>), ServiceError> {
+    is_full: impl Fn() -> bool,
+) -> Result<(ToolList, Result<(), ServiceError>), ServiceError>
+where
+    F: Future<Output = Result<ListToolsResult, ServiceError>>,
+{
     let mut tools = Vec::new();
     let mut ttl = DEFAULT_TTL;
     let mut cursor = None;
@@ -95,7 +101,7 @@ pub(crate) async fn fetch(
     let mut rest = Ok(());
     let mut deadline = None;
     for _ in 0..MAX_PAGES {
-        let page = peer.list_tools(Some(page_after(cursor)));
+        let page = read_page(page_after(cursor));
         let page = match deadline {
             None => page.await,
             Some(deadline) => timeout_at(deadline, page)
@@ -127,14 +133,14 @@ pub(crate) async fn fetch(
             cursor = None;
             break;
         }
-        if !has_room {
+        if !has_room || is_full() {
             break;
         }
     }
     if cursor.is_some() || !has_room {
         normalizer.note(&format!(
-            "the tool list is truncated: it has more than {MAX_TOOLS} tools, {MAX_PAGES} pages or \
-             {MAX_LIST_BYTES} bytes"
+            "the tool list is truncated: it has more than {MAX_TOOLS} tools, {MAX_PAGES} pages, \
+             {MAX_LIST_BYTES} bytes or {MAX_LISTED_BYTES} bytes of memory"
         ));
     }
     let fresh_until = Instant::now() + ttl.clamp(MIN_TTL, MAX_TTL);
@@ -167,15 +173,24 @@ fn push_tools(
     tools: &mut Vec<ToolInfo>,
     bytes: &mut u64,
 ) -> bool {
-    for tool in &page.tools {
-        let Some(tool) = tool_info(normalizer, tool) else { continue };
-        *bytes += approx_bytes(&tool);
-        if tools.len() == MAX_TOOLS || *bytes > MAX_LIST_BYTES {
+    for listed in &page.tools {
+        let info = tool_info(normalizer, listed);
+        *bytes += info.as_ref().map_or_else(|| left_out_bytes(listed), approx_bytes);
+        if *bytes > MAX_LIST_BYTES || (info.is_some() && tools.len() == MAX_TOOLS) {
             return false;
         }
-        tools.push(tool);
+        tools.extend(info);
     }
     true
+}
+
+/// Returns what a tool that is left out counts for. A large tool counts like the largest one that
+/// is kept, so that it leaves room for the other tools.
+fn left_out_bytes(tool: &Tool) -> u64 {
+    let fields = tool.input_schema.iter();
+    let schema: u64 =
+        fields.map(|(name, value)| name.len() as u64 + json::approx_bytes(value)).sum();
+    (tool.name.len() as u64 + schema).min(MAX_SCHEMA_BYTES as u64)
 }
 
 /// Returns the approximate size of a tool in a list.
@@ -239,6 +254,9 @@ fn clean_description(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::future::ready;
+
     use serde_json::json;
 
     use super::*;
@@ -282,6 +300,47 @@ mod tests {
         let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
         assert!(!push_tools(&Normalizer::new("graph"), &page, &mut tools, &mut bytes));
         assert_eq!(tools.len(), MAX_TOOLS);
+    }
+
+    #[test]
+    fn tools_that_are_left_out_count() {
+        let large = json!({ "description": "x".repeat(MAX_SCHEMA_BYTES) });
+        let large = json!({ "name": "large", "inputSchema": large });
+        let small = json!({ "name": "small", "inputSchema": {} });
+        let most = MAX_LIST_BYTES as usize / MAX_SCHEMA_BYTES;
+        for (count, kept) in [(most - 1, 1), (most + 1, 0)] {
+            let mut listed = vec![large.clone(); count];
+            listed.push(small.clone());
+            let page = serde_json::from_value(json!({ "tools": listed })).unwrap();
+            let (mut tools, mut bytes) = (vec![], 0);
+            let has_room = push_tools(&Normalizer::new("graph"), &page, &mut tools, &mut bytes);
+            assert_eq!((has_room, tools.len()), (kept == 1, kept), "{count}");
+        }
+    }
+
+    /// Returns a page with one tool, and the cursor of the next page.
+    fn page(number: usize) -> ListToolsResult {
+        let tool = json!({ "name": format!("t{number}"), "inputSchema": {} });
+        let page = json!({ "tools": [tool], "nextCursor": number.to_string() });
+        serde_json::from_value(page).unwrap()
+    }
+
+    #[tokio::test]
+    async fn no_page_is_read_after_the_session_is_full() {
+        let (normalizer, read) = (Normalizer::new("graph"), Cell::new(0));
+        let read_page = |_: PaginatedRequestParams| {
+            read.set(read.get() + 1);
+            ready(Ok::<_, ServiceError>(page(read.get())))
+        };
+        let time = Duration::from_mins(1);
+        let fetched = fetch(&normalizer, read_page, 0, time, || read.get() == 3).await;
+        let (list, rest) = fetched.unwrap();
+        assert_eq!((list.tools.len(), read.get(), rest.is_ok()), (3, 3, true));
+        let notes = normalizer.notes();
+        assert!(
+            notes.len() == 1 && notes[0].starts_with("the tool list is truncated"),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -8,7 +8,9 @@ use wattle_run::ports::sandbox::ToolInfo;
 
 use super::Server;
 use super::tool_cache::{ListTimeout, ToolCache};
+use crate::calls::MAX_LISTED_BYTES;
 use crate::connect::Session;
+use crate::running_call::is_stateless;
 use crate::tool_list::ToolList;
 use crate::{failure, tool_list};
 
@@ -114,7 +116,14 @@ impl Server {
         let session = self.session().await?;
         let changes = self.generation.current();
         let (normalizer, subject) = (self.connector.normalizer(), "the list of its tools");
-        let read = tool_list::fetch(normalizer, session.peer(), changes, self.timeout / 2).await;
+        let (peer, calls) = (session.peer(), session.service().calls());
+        let read_page = move |page| peer.list_tools(Some(page));
+        // `rmcp` keeps the schemas of all pages in a session of the stateless protocol.
+        let listed_before = calls.listed_bytes();
+        let is_full =
+            || is_stateless(&session) && calls.listed_bytes() - listed_before > MAX_LISTED_BYTES;
+        let time = self.timeout / 2;
+        let read = tool_list::fetch(normalizer, read_page, changes, time, is_full).await;
         let (listing, rest) = self.map_request_error(&session, subject, read).await?;
         // The session stays open, because it returned the earlier pages.
         if let Err(error) = rest {

@@ -158,6 +158,22 @@ async fn large_tool_lists_are_truncated() {
     assert_eq!(hostile.asked.load(Ordering::SeqCst), 3);
 }
 
+/// The text of a schema with many numbers is short.
+#[tokio::test]
+async fn tool_list_that_takes_much_memory_is_truncated() {
+    static PAGES: AtomicUsize = AtomicUsize::new(0);
+    let patch = |result: &mut Value| {
+        let number = PAGES.fetch_add(1, Ordering::SeqCst);
+        let schema = json!({ "type": "object", "enum": vec![0; 60_000] });
+        result["tools"] = json!([{ "name": format!("t{number}"), "inputSchema": schema }]);
+        result["nextCursor"] = json!(number.to_string());
+    };
+    let hostile = hostile("tools/list", Misdeed::Patch(patch), SOON).await;
+    let tools = list(&hostile.servers).await.unwrap();
+    let pages = hostile.asked.load(Ordering::SeqCst);
+    assert_eq!((tools.len(), pages), (4, 4));
+}
+
 /// The first changes are believed; after them the list is requested every five seconds.
 #[tokio::test]
 async fn tool_list_that_changes_with_every_request_is_cached() {

@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use wattle_run::json::approx_bytes;
+use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES, weight};
 
 use crate::calls::{Calls, MAX_LISTED_BYTES};
 use crate::connect::MAX_MESSAGE_BYTES;
@@ -41,8 +41,8 @@ pub(in crate::connect) struct BoundedClient {
     inner: NormalizingClient,
     /// Counts the bytes of the tools that the session has listed.
     calls: Calls,
-    /// Bytes of the tools on streams that the host has opened with GET requests. A server sends
-    /// lists there only after it has lost a connection.
+    /// Bytes of memory of the tools on streams that the host has opened with GET requests. A server
+    /// sends lists there only after it has lost a connection.
     pushed_bytes: Arc<AtomicU64>,
     /// The rate of these streams together, since a server may end a stream and send on in the next
     /// one.
@@ -180,7 +180,8 @@ impl StreamableHttpClient for BoundedClient {
     }
 }
 
-/// Passes the bytes of each event with tools to `count`. Ends the stream if the result is false.
+/// Passes the memory of each event with tools to `count`, in bytes. Ends the stream if the result is
+/// false.
 fn with_counted_tools(
     events: Events,
     mut count: impl FnMut(u64) -> bool + Send + 'static,
@@ -188,19 +189,29 @@ fn with_counted_tools(
     let passes = move |read: &Result<Sse, SseError>| {
         let data = read.as_ref().ok().and_then(|event| event.data.as_deref());
         let tools = data.filter(|data| data.contains(SCHEMA_KEY));
-        ready(tools.is_none_or(|tools| count(tools.len() as u64)))
+        ready(tools.is_none_or(|tools| count(max_weight(tools))))
     };
     events.take_while(passes).boxed()
 }
 
-/// Returns the approximate size of the tools of a message in bytes; 0 if it is not a tool list.
+/// Returns at least the [`weight`] of a JSON text, which is not parsed for this.
+fn max_weight(text: &str) -> u64 {
+    let count = |signs: &[u8]| text.bytes().filter(|byte| signs.contains(byte)).count() as u64;
+    // Each value but the outermost one follows one of these signs, and each name is followed by a
+    // colon.
+    text.len() as u64 + VALUE_BYTES * (1 + count(b"[,:")) + NAME_BYTES * count(b":")
+}
+
+/// Returns the memory that `rmcp` keeps of the tools of a message, in bytes; 0 if the message is not
+/// a tool list.
 fn tool_bytes(message: &ServerJsonRpcMessage) -> u64 {
     let ServerJsonRpcMessage::Response(response) = message else { return 0 };
     let ServerResult::ListToolsResult(list) = &response.result else { return 0 };
+    let named = |name: &str| NAME_BYTES + name.len() as u64;
     let of_tool = |tool: &Tool| {
         let fields = tool.input_schema.iter();
-        let schema = fields.map(|(name, value)| name.len() as u64 + approx_bytes(value));
-        tool.name.len() as u64 + schema.sum::<u64>()
+        let schema: u64 = fields.map(|(name, value)| named(name) + weight(value)).sum();
+        named(&tool.name) + VALUE_BYTES + schema
     };
     list.tools.iter().map(of_tool).sum()
 }
@@ -238,9 +249,26 @@ mod tests {
     #[test]
     fn tools_of_lists_are_counted() {
         let bytes = tool_bytes(&serde_json::from_value(list(1_000)).unwrap());
-        assert!((1_000..1_100).contains(&bytes), "{bytes}");
+        assert!((1_000..1_500).contains(&bytes), "{bytes}");
+        let tool = json!({ "name": "book", "inputSchema": { "enum": vec![0; 1_000] } });
+        let numbers = json!({ "jsonrpc": "2.0", "id": 7, "result": { "tools": [tool] } });
+        let bytes = tool_bytes(&serde_json::from_value(numbers).unwrap());
+        assert!(bytes > 1_000 * VALUE_BYTES, "{bytes}");
         let result = json!({ "jsonrpc": "2.0", "id": 7, "result": { "content": [] } });
         assert_eq!(tool_bytes(&serde_json::from_value(result).unwrap()), 0);
+    }
+
+    #[test]
+    fn text_has_at_least_its_weight() {
+        for value in [
+            json!(null),
+            json!([]),
+            json!({ "a": {}, "b": [[], 1, "c"] }),
+            json!(vec![0; 100]),
+            list(100),
+        ] {
+            assert!(max_weight(&value.to_string()) >= weight(&value), "{value}");
+        }
     }
 
     #[tokio::test]
