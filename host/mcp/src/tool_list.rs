@@ -57,8 +57,8 @@ pub(crate) struct ToolList {
     pub(crate) fresh_until: Instant,
     /// True if all pages were read.
     pub(crate) is_complete: bool,
-    /// True if a later page timed out.
-    pub(crate) has_timed_out: bool,
+    /// The time after which a later page timed out.
+    pub(crate) timed_out_after: Option<Duration>,
 }
 
 impl ToolList {
@@ -81,11 +81,12 @@ impl ToolList {
 
 /// Reads all pages of the tool list with `read_page`, until `is_full` returns true after a page. If
 /// the request for a later page fails, returns the tools of the earlier pages, and the error as the
-/// second value. The later pages share one timeout.
+/// second value. Later pages time out `time` after `began`.
 pub(crate) async fn fetch<F>(
     normalizer: &Normalizer,
     read_page: impl Fn(PaginatedRequestParams) -> F,
     generation: u64,
+    began: Instant,
     time: Duration,
     is_full: impl Fn() -> bool,
 ) -> Result<(ToolList, Result<(), ServiceError>), ServiceError>
@@ -98,17 +99,18 @@ where
     let mut bytes = 0;
     let mut has_room = true;
     let mut cursors = HashSet::new();
-    let mut rest = Ok(());
-    let mut deadline = None;
+    let (mut rest, mut timed_out_after) = (Ok(()), None);
     for _ in 0..MAX_PAGES {
         let page = read_page(page_after(cursor));
-        let page = match deadline {
-            None => page.await,
-            Some(deadline) => timeout_at(deadline, page)
-                .await
-                .unwrap_or_else(|_elapsed| Err(ServiceError::Timeout { timeout: time })),
+        let page = if cursors.is_empty() {
+            page.await
+        } else {
+            timeout_at(began + time, page).await.unwrap_or_else(|_elapsed| {
+                timed_out_after = Some(Duration::from_millis(began.elapsed().as_millis() as u64));
+                // Always the same time, so that the note about the missing pages is logged once.
+                Err(ServiceError::Timeout { timeout: time })
+            })
         };
-        deadline.get_or_insert_with(|| Instant::now() + time);
         let page = match page {
             Ok(page) => page,
             Err(error) if cursors.is_empty() => return Err(error),
@@ -144,11 +146,8 @@ where
         ));
     }
     let fresh_until = Instant::now() + ttl.clamp(MIN_TTL, MAX_TTL);
-    let has_timed_out = matches!(rest, Err(ServiceError::Timeout { .. }));
-    Ok((
-        ToolList { tools, generation, fresh_until, is_complete: rest.is_ok(), has_timed_out },
-        rest,
-    ))
+    let is_complete = rest.is_ok();
+    Ok((ToolList { tools, generation, fresh_until, is_complete, timed_out_after }, rest))
 }
 
 /// Returns the tools of a page within the limits.
@@ -255,9 +254,10 @@ fn clean_description(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::future::ready;
+    use std::future::{pending, ready};
 
     use serde_json::json;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -332,8 +332,8 @@ mod tests {
             read.set(read.get() + 1);
             ready(Ok::<_, ServiceError>(page(read.get())))
         };
-        let time = Duration::from_mins(1);
-        let fetched = fetch(&normalizer, read_page, 0, time, || read.get() == 3).await;
+        let (began, time, is_full) = (Instant::now(), Duration::from_mins(1), || read.get() == 3);
+        let fetched = fetch(&normalizer, read_page, 0, began, time, is_full).await;
         let (list, rest) = fetched.unwrap();
         assert_eq!((list.tools.len(), read.get(), rest.is_ok()), (3, 3, true));
         let notes = normalizer.notes();
@@ -341,6 +341,28 @@ mod tests {
             notes.len() == 1 && notes[0].starts_with("the tool list is truncated"),
             "{notes:?}"
         );
+    }
+
+    /// The first page takes more than the time of later pages.
+    #[tokio::test(start_paused = true)]
+    async fn slow_first_page_is_kept_if_the_next_one_does_not_come() {
+        let (began, read) = (Instant::now(), Cell::new(0));
+        let read_page = |_: PaginatedRequestParams| {
+            read.set(read.get() + 1);
+            let number = read.get();
+            async move {
+                sleep(Duration::from_secs(4)).await;
+                if number > 1 {
+                    pending::<()>().await;
+                }
+                Ok::<_, ServiceError>(page(number))
+            }
+        };
+        let (normalizer, time) = (Normalizer::new("graph"), Duration::from_secs(3));
+        let fetched = fetch(&normalizer, read_page, 0, began, time, || false).await;
+        let (list, rest) = fetched.unwrap();
+        assert_eq!((list.tools.len(), list.is_complete, rest.is_err()), (1, false, true));
+        assert_eq!(list.timed_out_after, Some(Duration::from_secs(4)));
     }
 
     #[test]
@@ -363,7 +385,7 @@ mod tests {
             generation: 0,
             fresh_until: Instant::now(),
             is_complete: false,
-            has_timed_out: false,
+            timed_out_after: None,
         };
         let named = |name: &str, description: &str| {
             let tool = json!({ "name": name, "description": description, "inputSchema": {} });

@@ -76,7 +76,7 @@ impl Server {
         match fetched {
             Ok(mut listing) => {
                 kept.timeout =
-                    listing.has_timed_out.then(|| self.list_timeout(self.timed_out(self.timeout)));
+                    listing.timed_out_after.map(|time| self.list_timeout(self.timed_out(time)));
                 if let Some(earlier) = kept.list.take().filter(|_| !listing.is_complete) {
                     listing.fill_in(earlier);
                 }
@@ -112,7 +112,10 @@ impl Server {
         self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_reserved))
     }
 
+    /// Requests all pages of the list. The caller sets the timeout. Later pages time out earlier, so
+    /// that the tools of the earlier pages are returned in time, however slow the first page is.
     pub(super) async fn fetch_tools(&self) -> Result<ToolList, Failure> {
+        let (began, time) = (Instant::now(), self.timeout / 4 * 3);
         let session = self.session().await?;
         let changes = self.generation.current();
         let (normalizer, subject) = (self.connector.normalizer(), "the list of its tools");
@@ -122,8 +125,7 @@ impl Server {
         let listed_before = calls.listed_bytes();
         let is_full =
             || is_stateless(&session) && calls.listed_bytes() - listed_before > MAX_LISTED_BYTES;
-        let time = self.timeout / 2;
-        let read = tool_list::fetch(normalizer, read_page, changes, time, is_full).await;
+        let read = tool_list::fetch(normalizer, read_page, changes, began, time, is_full).await;
         let (listing, rest) = self.map_request_error(&session, subject, read).await?;
         // The session stays open, because it returned the earlier pages.
         if let Err(error) = rest {
