@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, ClientRequest,
-    ElicitResult, RequestId, ServerResult,
+    ElicitResult, ListToolsResult, PaginatedRequestParams, RequestId, ServerResult,
 };
 use rmcp::service::{InboundStreamOrigin, PeerRequestOptions, RequestHandle};
 use rmcp::{ErrorData, Peer, RoleClient, ServiceError};
@@ -26,7 +26,7 @@ use wattle_run::meter::WorkOwner;
 
 use crate::permit::SendPermit;
 use crate::tool_result;
-use crate::unreadable::{MessageLimit, UnreadableMessage};
+use crate::unreadable::{MessageLimit, ResponseTo, UnreadableMessage};
 
 /// The reason in the `notifications/cancelled` message.
 const CANCEL_REASON: &str = "the caller no longer waits for the result";
@@ -86,6 +86,8 @@ struct CallsState {
     last_number: u64,
     /// Whether a call was cancelled before its end.
     has_cancelled: bool,
+    /// Requests for a page of the tool list without a response, also those that were given up.
+    open_lists: usize,
     /// Whether the session is reserved for a held call.
     is_reserved: bool,
 }
@@ -94,6 +96,16 @@ impl CallsState {
     fn next_number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
+    }
+
+    /// Returns the request to which a message of the server responds. The server may still respond
+    /// to cancelled calls and to lists that were given up.
+    fn response_to(&self) -> ResponseTo {
+        match (self.calls.len(), self.has_cancelled, self.open_lists) {
+            (0, false, _) => ResponseTo::OtherRequest,
+            (1, false, 0) => ResponseTo::OnlyCall,
+            _ => ResponseTo::Unknown,
+        }
     }
 }
 
@@ -173,14 +185,26 @@ impl Calls {
 
     /// Ends the session because of a message that exceeds a limit.
     pub(crate) fn end_session(&self, limit: MessageLimit) {
-        let is_of_only_call = self.lock().calls.len() == 1;
-        self.0.unreadable_message.set(UnreadableMessage { limit, is_of_only_call }).ok();
+        let response_to = self.lock().response_to();
+        self.0.unreadable_message.set(UnreadableMessage { limit, response_to }).ok();
         self.0.connection_lost.cancel();
     }
 
     /// Returns the message that the host could not read, if it ended the session.
     pub(crate) fn unreadable_message(&self) -> Option<UnreadableMessage> {
         self.0.unreadable_message.get().copied()
+    }
+
+    /// Requests a page of the tool list. If the future is dropped, the list stays open.
+    pub(crate) async fn list_tools(
+        &self,
+        peer: &Peer<RoleClient>,
+        page: PaginatedRequestParams,
+    ) -> Result<ListToolsResult, ServiceError> {
+        self.lock().open_lists += 1;
+        let listed = peer.list_tools(Some(page)).await;
+        self.lock().open_lists -= 1;
+        listed
     }
 
     /// Counts the bytes of listed tools.
@@ -509,6 +533,28 @@ mod tests {
         let calls = Calls::default();
         drop(calls.register());
         assert!(calls.are_idle());
+    }
+
+    #[test]
+    fn unreadable_message_belongs_to_the_only_request_that_may_have_it() {
+        let calls = Calls::default();
+        let response_to = || calls.lock().response_to();
+        assert_eq!(response_to(), ResponseTo::OtherRequest);
+        let (first, _asks) = sent(&calls, 1);
+        assert_eq!(response_to(), ResponseTo::OnlyCall);
+        calls.lock().open_lists += 1;
+        assert_eq!(response_to(), ResponseTo::Unknown, "it may be the list");
+        calls.lock().open_lists -= 1;
+        let (second, _asks) = sent(&calls, 2);
+        assert_eq!(response_to(), ResponseTo::Unknown, "it may be the result of either call");
+        end(first);
+        assert_eq!(response_to(), ResponseTo::OnlyCall);
+        end(second);
+        let (cancelled, _asks) = sent(&calls, 3);
+        drop(cancelled);
+        assert_eq!(response_to(), ResponseTo::Unknown, "it may be the result of a cancelled call");
+        let (_third, _asks) = sent(&calls, 4);
+        assert_eq!(response_to(), ResponseTo::Unknown, "it may be the result of a cancelled call");
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ use crate::held_calls::{CallOwner, HeldCalls, HeldSlot};
 use crate::permit::SendPermit;
 use crate::running_call::{CallEvent, CallSlot, HeldCall, RunningCall, is_stateless, is_usable};
 use crate::server::tool_cache::ToolCache;
-use crate::unreadable::UnreadableMessage;
+use crate::unreadable::{ResponseTo, UnreadableMessage};
 use crate::{elicitation, failure, tool_result};
 
 /// Text with which servers report that the stateless protocol forbids an elicitation through the
@@ -331,15 +331,16 @@ impl Server {
             if matches!(error, ServiceError::UnexpectedResponse) {
                 return Err(unknown_input(server, tool));
             }
-            // The message that could not be read may be the result of another call.
-            let is_unclear =
-                unreadable_response(session, error).is_some_and(|message| !message.is_of_only_call);
+            // The message that could not be read may be the response to another request.
+            let is_unclear = unreadable_response(session, error)
+                .is_some_and(|message| message.response_to != ResponseTo::OnlyCall);
             if failure::is_session_lost(error) || is_unclear {
                 self.discard_session(session, error).await;
                 return Err(failure::in_doubt(sanitizer, &subject));
             }
         }
-        let outcome = match self.map_request_error(session, &subject, ended).await? {
+        let request = ResponseTo::OnlyCall;
+        let outcome = match self.map_request_error(session, &subject, request, ended).await? {
             CallToolResponse::Complete(result) => {
                 let (owner, is_long) = (sanitizer.work_owner(), tool_result::is_long(&result));
                 let convert = || tool_result::to_tool_output(server, result, self.output_bytes);
@@ -425,11 +426,13 @@ impl Server {
         Ok(Arc::new(session))
     }
 
-    /// Converts an error to a failure, and discards the session if it is broken.
+    /// Converts an error to a failure, and discards the session if it is broken. If a message that
+    /// could not be read is the response to `request`, the failure names its limit.
     async fn map_request_error<T>(
         &self,
         session: &Arc<Session>,
         subject: &str,
+        request: ResponseTo,
         result: Result<T, ServiceError>,
     ) -> Result<T, Failure> {
         match result {
@@ -438,10 +441,10 @@ impl Server {
                 self.discard_session(session, &error).await;
                 let sanitizer = self.connector.sanitizer();
                 Err(match unreadable_response(session, &error) {
-                    Some(message) => {
+                    Some(message) if message.response_to == request => {
                         failure::unreadable_response(sanitizer, subject, message.limit)
                     }
-                    None => failure::request_failure(sanitizer, subject, &error),
+                    _ => failure::request_failure(sanitizer, subject, &error),
                 })
             }
         }

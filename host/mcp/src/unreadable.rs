@@ -17,6 +17,16 @@ pub(crate) enum MessageLimit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnreadableMessage {
     pub(crate) limit: MessageLimit,
-    /// True if one call was in progress, whose result the message probably is.
-    pub(crate) is_of_only_call: bool,
+    pub(crate) response_to: ResponseTo,
+}
+
+/// The request to which a message responds whose id the host has not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseTo {
+    /// The only call. No list was in progress, and the server has answered all earlier requests.
+    OnlyCall,
+    /// A request that is not a call. The server has answered all calls.
+    OtherRequest,
+    /// One of several requests.
+    Unknown,
 }

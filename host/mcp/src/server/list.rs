@@ -12,6 +12,7 @@ use crate::calls::MAX_LISTED_BYTES;
 use crate::connect::Session;
 use crate::running_call::is_stateless;
 use crate::tool_list::ToolList;
+use crate::unreadable::ResponseTo;
 use crate::{failure, tool_list};
 
 /// The timeout divided by this number is the delay before the tool list is requested again from a
@@ -120,13 +121,14 @@ impl Server {
         let changes = self.generation.current();
         let (normalizer, subject) = (self.connector.normalizer(), "the list of its tools");
         let (peer, calls) = (session.peer(), session.service().calls());
-        let read_page = move |page| peer.list_tools(Some(page));
+        let read_page = move |page| calls.list_tools(peer, page);
         // `rmcp` keeps the schemas of all pages in a session of the stateless protocol.
         let listed_before = calls.listed_bytes();
         let is_full =
             || is_stateless(&session) && calls.listed_bytes() - listed_before > MAX_LISTED_BYTES;
         let read = tool_list::fetch(normalizer, read_page, changes, began, time, is_full).await;
-        let (listing, rest) = self.map_request_error(&session, subject, read).await?;
+        let request = ResponseTo::OtherRequest;
+        let (listing, rest) = self.map_request_error(&session, subject, request, read).await?;
         // The session stays open, because it returned the earlier pages.
         if let Err(error) = rest {
             let failure = failure::request_failure(self.connector.sanitizer(), subject, &error);

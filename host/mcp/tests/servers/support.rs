@@ -28,7 +28,7 @@ pub(crate) const SOON: Duration = Duration::from_mins(1);
 pub(crate) const NAME: &str = "probe";
 
 /// Start of the transcript of a stdio server that does not know the stateless protocol.
-const GREETING: &str = r#"
+const HANDSHAKE: &str = r#"
 >>>* server/discover
 <<<
 
@@ -40,7 +40,10 @@ const GREETING: &str = r#"
 >>>* notifications/initialized
 <<<
 
->>>* tools/list
+"#;
+
+/// The tools in the transcript of a stdio server.
+const TOOLS: &str = r#">>>* tools/list
 <<<
 
 {"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"book","inputSchema":{"type":"object"}}]}}
@@ -163,10 +166,15 @@ pub(crate) fn program() -> PathBuf {
     program
 }
 
-/// Returns a stdio server that replays a transcript.
+/// Returns a stdio server that replays a transcript and has the tool `book`.
 pub(crate) fn played(folder: &Path, transcript: &str) -> McpServers {
+    played_with_lists(folder, &(TOOLS.to_owned() + transcript))
+}
+
+/// Returns a stdio server that replays a transcript with its tool lists.
+pub(crate) fn played_with_lists(folder: &Path, transcript: &str) -> McpServers {
     let file = folder.join("transcript.txt");
-    std::fs::write(&file, GREETING.to_owned() + transcript).unwrap();
+    std::fs::write(&file, HANDSHAKE.to_owned() + transcript).unwrap();
     let arguments = ["--replay", file.to_str().unwrap()];
     servers(as_program(program().to_str().unwrap(), &arguments, folder))
 }

@@ -108,6 +108,7 @@ mod tests {
     use wattle_kit::log::Log;
 
     use super::*;
+    use crate::unreadable::ResponseTo;
 
     /// Short lines that take two seconds at the sustained rate, after the burst.
     const LINES: usize = 50_000;
@@ -165,14 +166,15 @@ mod tests {
             let text = format!(
                 "{{\"id\":1,\"result\":{{\"text\":{result}}}}}\n{{\"id\":2,\"result\":{{}}}}\n"
             );
-            for count in [1, 2] {
+            let expected = [ResponseTo::OtherRequest, ResponseTo::OnlyCall, ResponseTo::Unknown];
+            for (count, response_to) in expected.into_iter().enumerate() {
                 let (calls, (to, mut messages)) = (Calls::default(), mpsc::channel(1));
                 let _calls: Vec<_> = (0..count).map(|_| calls.register()).collect();
                 let normalizer = Normalizer::new("graph");
                 forward_messages(text.as_bytes(), to, normalizer, calls.clone()).await;
                 assert!(messages.recv().await.is_none() && calls.connection_lost().is_cancelled());
                 let message = calls.unreadable_message().unwrap();
-                assert_eq!((message.limit, message.is_of_only_call), (limit, count == 1));
+                assert_eq!((message.limit, message.response_to), (limit, response_to));
             }
         }
     }
