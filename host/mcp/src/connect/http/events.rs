@@ -18,8 +18,9 @@ use crate::pace::SharedPace;
 
 /// Normalizes the messages of an event and puts each message into a separate event. The data of an
 /// event that is not a message is removed, so that `rmcp` reads nothing that is not normalized. A
-/// message that exceeds a limit is replaced by the error of its request, or is removed if the event
-/// belongs to no request.
+/// message that exceeds a limit is replaced by the error of its request. If the event belongs to no
+/// request, its data is removed. The id of the event remains, so that the server does not send the
+/// event again when the stream is resumed.
 pub(super) fn normalize_event(
     normalizer: &Normalizer,
     mut event: Sse,
@@ -31,7 +32,7 @@ pub(super) fn normalize_event(
         Err(JsonError::Syntax(_)) => return vec![Ok(event)],
         Err(JsonError::Limit(exceeded)) => {
             normalizer.note(&format!("a message cannot be read: {exceeded}"));
-            let Some(id) = request.cloned() else { return Vec::new() };
+            let Some(id) = request.cloned() else { return vec![Ok(event)] };
             let error = ServerJsonRpcMessage::error(exceeding_response(exceeded), Some(id));
             return vec![Ok(with_message(event, &json!(error)))];
         }
@@ -109,22 +110,23 @@ mod tests {
         Sse { id: Some("7".to_owned()), data: Some(data.to_owned()), ..Sse::default() }
     }
 
-    fn normalized(data: &str, request: Option<&RequestId>) -> Vec<Value> {
-        let events = normalize_event(&Normalizer::new("graph"), event(data), request).into_iter();
-        let data = |event: Result<Sse, SseError>| event.unwrap().data.unwrap();
-        events.map(|event| serde_json::from_str(&data(event)).unwrap()).collect()
+    fn normalized(event: Sse, request: Option<&RequestId>) -> Vec<Sse> {
+        let events = normalize_event(&Normalizer::new("graph"), event, request).into_iter();
+        events.map(Result::unwrap).collect()
     }
 
     #[test]
     fn message_that_exceeds_a_limit_becomes_the_error_of_its_request() {
         let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
         let deep = format!("{{\"id\":1,\"result\":{{\"structuredContent\":{deep}}}}}");
-        let answered = normalized(&deep, Some(&RequestId::Number(1)));
+        let answered = normalized(event(&deep), Some(&RequestId::Number(1)));
         assert_eq!(answered.len(), 1);
-        assert_eq!((&answered[0]["id"], answered[0].get("result")), (&json!(1), None));
-        let message = answered[0]["error"]["message"].as_str().unwrap();
+        let error: Value = serde_json::from_str(answered[0].data.as_deref().unwrap()).unwrap();
+        assert_eq!((&error["id"], error.get("result")), (&json!(1), None));
+        let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains("116 levels"), "{message}");
-        assert_eq!(normalized(&deep, None), Vec::<Value>::new());
+        let pushed = normalized(Sse { retry: Some(5), ..event(&deep) }, None);
+        assert_eq!(pushed, [Sse { data: None, retry: Some(5), ..event("") }]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -144,9 +146,7 @@ mod tests {
     fn events_that_are_not_messages_have_no_data() {
         let empty = Sse { data: None, ..event("") };
         for other in [event("ready"), event(""), event("[1]"), event("7"), empty.clone()] {
-            let events = normalize_event(&Normalizer::new("graph"), other, None);
-            let events: Vec<Sse> = events.into_iter().map(Result::unwrap).collect();
-            assert_eq!(events, std::slice::from_ref(&empty));
+            assert_eq!(normalized(other, None), std::slice::from_ref(&empty));
         }
     }
 }
