@@ -137,8 +137,8 @@ impl Connector {
         let (normalizer, calls) = (self.normalizer.clone(), client.calls().clone());
         let abandoned = CancellationToken::new();
         let guard = abandoned.clone().drop_guard();
-        let transport = http.transport(server, normalizer.clone(), calls, abandoned)?;
-        let transport = BoundedRequests::new(transport, normalizer);
+        let transport = http.transport(server, normalizer.clone(), calls.clone(), abandoned)?;
+        let transport = BoundedRequests::new(transport, normalizer, calls);
         let opened = client.serve_with_lifecycle(transport, mode).await;
         if opened.is_ok() {
             guard.disarm();
@@ -188,9 +188,9 @@ impl Connector {
         command: &StdioConfig,
         client: &Client,
     ) -> Result<BoundedRequests<StdioTransport>, Failure> {
-        let normalizer = self.normalizer.clone();
-        let program = stdio::spawn(server, command, normalizer.clone(), client.calls())?;
-        Ok(BoundedRequests::new(program, normalizer))
+        let (normalizer, calls) = (self.normalizer.clone(), client.calls());
+        let program = stdio::spawn(server, command, normalizer.clone(), calls)?;
+        Ok(BoundedRequests::new(program, normalizer, calls.clone()))
     }
 }
 

@@ -11,6 +11,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::Semaphore;
 
+use crate::calls::Calls;
 use crate::normalize::Normalizer;
 
 /// Maximum responses that wait to be sent. A server has fewer requests open than it has calls.
@@ -26,11 +27,14 @@ pub(super) struct BoundedRequests<T> {
     /// One permit for each response that may wait.
     slots: Arc<Semaphore>,
     normalizer: Normalizer,
+    /// Has the permits of the responses.
+    calls: Calls,
 }
 
 impl<T> BoundedRequests<T> {
-    pub(super) fn new(transport: T, normalizer: Normalizer) -> Self {
-        Self { transport, slots: Arc::new(Semaphore::new(MAX_UNSENT_RESPONSES)), normalizer }
+    pub(super) fn new(transport: T, normalizer: Normalizer, calls: Calls) -> Self {
+        let slots = Arc::new(Semaphore::new(MAX_UNSENT_RESPONSES));
+        Self { transport, slots, normalizer, calls }
     }
 }
 
@@ -45,6 +49,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for BoundedRequests<T> {
         let slot = is_response.then(|| self.slots.clone().try_acquire_owned());
         let sent: BoxFuture<'static, Result<(), Self::Error>> = if let Some(Err(_)) = &slot {
             self.normalizer.note("a request gets no response: the server reads none");
+            // The transport takes the permit only of a message that it gets.
+            drop(self.calls.take_permit(&message));
             ready(Ok(())).boxed()
         } else {
             self.transport.send(message).boxed()
@@ -80,6 +86,7 @@ fn has_long_id(message: &RxJsonRpcMessage<RoleClient>) -> bool {
 mod tests {
     use std::collections::VecDeque;
     use std::future::pending;
+    use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use rmcp::ErrorData;
@@ -87,6 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::permit::SendPermit;
 
     /// A transport to a server that reads nothing, with the messages of the server.
     #[derive(Default)]
@@ -115,8 +123,12 @@ mod tests {
         }
     }
 
-    fn refusal() -> ClientJsonRpcMessage {
-        ClientJsonRpcMessage::error(ErrorData::internal_error("no", None), None)
+    fn refusal(id: Option<RequestId>) -> ClientJsonRpcMessage {
+        ClientJsonRpcMessage::error(ErrorData::internal_error("no", None), id)
+    }
+
+    fn bounded(server: Unread, calls: &Calls) -> BoundedRequests<Unread> {
+        BoundedRequests::new(server, Normalizer::new("graph"), calls.clone())
     }
 
     #[tokio::test]
@@ -124,15 +136,22 @@ mod tests {
         let server = Unread::default();
         let sent = server.sent.clone();
         let count = || sent.load(Ordering::SeqCst);
-        let mut bounded = BoundedRequests::new(server, Normalizer::new("graph"));
+        let calls = Calls::default();
+        let mut bounded = bounded(server, &calls);
         let mut waiting = Vec::new();
         for _ in 0..MAX_UNSENT_RESPONSES {
-            waiting.push(bounded.send(refusal()).boxed());
+            waiting.push(bounded.send(refusal(None)).boxed());
         }
-        bounded.send(refusal()).await.unwrap();
+        let id = RequestId::Number(7);
+        let permit = SendPermit::default();
+        permit.revoke();
+        calls.set_answer_permit(id.clone(), permit);
+        bounded.send(refusal(Some(id.clone()))).await.unwrap();
         assert_eq!(count(), MAX_UNSENT_RESPONSES);
+        let next = calls.take_permit(&refusal(Some(id)));
+        assert!(next.send(pin!(async {})).await.is_ok(), "the permit of the response is taken");
         waiting.pop();
-        waiting.push(bounded.send(refusal()).boxed());
+        waiting.push(bounded.send(refusal(None)).boxed());
         assert_eq!(count(), MAX_UNSENT_RESPONSES + 1);
     }
 
@@ -144,7 +163,7 @@ mod tests {
         };
         let messages = [request(&"x".repeat(MAX_ID_BYTES + 1)), request("a")].into();
         let server = Unread { messages, ..Unread::default() };
-        let mut bounded = BoundedRequests::new(server, Normalizer::new("graph"));
+        let mut bounded = bounded(server, &Calls::default());
         let Some(JsonRpcMessage::Request(read)) = bounded.receive().await else { panic!("none") };
         assert_eq!(read.id, RequestId::String("a".into()));
         assert!(bounded.receive().await.is_none());
