@@ -199,10 +199,7 @@ impl ClientHandler for Client {
             LoggingLevel::Info | LoggingLevel::Notice => Level::INFO,
             _ => Level::WARN,
         };
-        match &said.data {
-            serde_json::Value::String(text) => self.sanitizer.log(level, text),
-            other => self.sanitizer.log(level, &other.to_string()),
-        }
+        self.sanitizer.log_document(level, &said.data);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use secrecy::ExposeSecret as _;
+use serde_json::Value;
 use tracing::Level;
 use wattle_run::credentials::{self, Credentials};
 use wattle_run::meter::WorkOwner;
@@ -12,6 +13,9 @@ use crate::log_budget::LogBudget;
 
 /// Longest text of a server that becomes part of a message.
 const MAX_TEXT_CHARS: usize = 300;
+
+/// Bytes of a JSON text that have more than [`MAX_TEXT_CHARS`] characters.
+const MAX_JSON_BYTES: usize = (MAX_TEXT_CHARS + 2) * 4;
 
 /// The name of a server and the secrets that are redacted when messages quote the server. Clones
 /// are cheap.
@@ -62,7 +66,12 @@ impl Sanitizer {
     /// empty texts, and texts above the rate at which a server may add lines.
     pub(crate) fn log(&self, level: Level, text: &str) {
         // A line that is not logged does not count.
-        if level == Level::DEBUG && !tracing::enabled!(Level::DEBUG) {
+        let is_logged = match level {
+            Level::DEBUG => tracing::enabled!(Level::DEBUG),
+            Level::INFO => tracing::enabled!(Level::INFO),
+            _ => tracing::enabled!(Level::WARN),
+        };
+        if !is_logged {
             return;
         }
         let (server, text) = (self.server_name(), self.quote(text));
@@ -78,6 +87,14 @@ impl Sanitizer {
             Level::DEBUG => tracing::debug!(server, "{text}"),
             Level::INFO => tracing::info!(server, "{text}"),
             _ => tracing::warn!(server, "{text}"),
+        }
+    }
+
+    /// Logs a document of the server: a string as it is, and any other document as JSON.
+    pub(crate) fn log_document(&self, level: Level, document: &Value) {
+        match document {
+            Value::String(text) => self.log(level, text),
+            other => self.log(level, &json_start(other)),
         }
     }
 
@@ -111,6 +128,16 @@ pub(crate) fn strip_control_chars(text: &str) -> String {
     text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
 }
 
+/// Returns the JSON of a document up to [`MAX_JSON_BYTES`], after which it is not serialized.
+fn json_start(document: &Value) -> String {
+    let mut json = [0_u8; MAX_JSON_BYTES];
+    let mut room = json.as_mut_slice();
+    // Fails if there is not enough room, after the room is filled.
+    serde_json::to_writer(&mut room, document).ok();
+    let bytes = MAX_JSON_BYTES - room.len();
+    String::from_utf8_lossy(&json[..bytes]).into_owned()
+}
+
 /// Converts untrusted text to one line without control characters, and bounds its length.
 pub(crate) fn one_line(text: &str) -> String {
     let start = text.trim_start();
@@ -126,7 +153,9 @@ pub(crate) fn one_line(text: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use serde_json::json;
     use tokio::time::advance;
+    use tracing::subscriber::{NoSubscriber, set_default};
     use wattle_kit::log::Log;
 
     use super::*;
@@ -145,6 +174,30 @@ mod tests {
         let left_out =
             r#"WARN message=2000 lines of an MCP server are left out of the log server="graph""#;
         assert_eq!(lines[1_000..], [left_out, r#"WARN message=said again server="graph""#]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_that_are_not_logged_do_not_count() {
+        let sanitizer = Sanitizer::from("graph");
+        let silent = set_default(NoSubscriber::new());
+        for level in [Level::DEBUG, Level::INFO, Level::WARN] {
+            for _ in 0..1_000 {
+                sanitizer.log(level, "said");
+            }
+        }
+        drop(silent);
+        let (log, _guard) = Log::start();
+        sanitizer.log(Level::INFO, "said again");
+        assert_eq!(log.lines(), [r#"INFO message=said again server="graph""#]);
+    }
+
+    #[test]
+    fn documents_are_serialized_in_part() {
+        let small = json!({ "room": [1, "a"] });
+        assert_eq!(json_start(&small), small.to_string());
+        let large = json!({ "room": "\u{1f600}".repeat(1_000) });
+        assert!(json_start(&large).len() < 2 * MAX_JSON_BYTES);
+        assert_eq!(one_line(&json_start(&large)), one_line(&large.to_string()));
     }
 
     #[test]
