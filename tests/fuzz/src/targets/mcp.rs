@@ -6,8 +6,12 @@ use wattle_graph::tool::ToolOutput;
 use wattle_mcp::parse;
 use wattle_run::ports::sandbox::ToolInfo;
 
-/// Maximum size of a tool result, in bytes.
+/// Maximum size of the texts of a tool result, in bytes, without the notes that the host appends.
 const OUTPUT_BYTES: usize = 2_000;
+
+/// Maximum size of these notes, in bytes: that a text is cut, and what to set so that the server can
+/// ask people.
+const NOTE_BYTES: usize = 200;
 
 /// Maximum number of tools of a server.
 const TOOLS: usize = 1_000;
@@ -29,8 +33,8 @@ pub fn run(bytes: &[u8]) {
     check_content(&output, OUTPUT_BYTES, bytes.len());
 }
 
-/// Checks that a result has only texts and images. `output_bytes` limits the texts. The images come
-/// from a message of `message_bytes`.
+/// Checks that a result has only texts and images. `output_bytes` limits the texts without notes. The
+/// images come from messages of `message_bytes` together.
 pub(super) fn check_content(output: &ToolOutput, output_bytes: usize, message_bytes: usize) {
     let (mut text_bytes, mut images, mut image_bytes) = (0, 0, 0);
     for part in &output.content {
@@ -43,7 +47,7 @@ pub(super) fn check_content(output: &ToolOutput, output_bytes: usize, message_by
             part => panic!("only texts and images are allowed: {part:?}"),
         }
     }
-    assert!(text_bytes <= output_bytes, "{text_bytes} bytes of text");
+    assert!(text_bytes <= output_bytes + NOTE_BYTES, "{text_bytes} bytes of text");
     assert!(images <= IMAGES, "{images} images");
     assert!(
         image_bytes <= message_bytes + images * URL_HEAD_BYTES,

@@ -66,9 +66,8 @@ const TOOL: &str = "book";
 /// without the response, takes this long.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Maximum size of a result in bytes, without the advice that the host appends.
+/// Maximum size of a result in bytes, without the notes that the host appends.
 const OUTPUT_BYTES: usize = 2_000;
-const ADVICE_BYTES: usize = 200;
 
 /// Maximum size of a request of the host in bytes.
 const REQUEST_BYTES: usize = 1 << 20;
@@ -169,7 +168,7 @@ impl World {
         let call = ServerCall { request: &request, thread: None, lease: &lease, rounds: &[] };
         match timeout(TIMEOUT, self.servers.call(&self.caller, NAME, call)).await {
             Ok(Ok(ServerCallResult::Returned(output))) => {
-                check_content(&output, OUTPUT_BYTES + ADVICE_BYTES, MESSAGE_BYTES);
+                check_content(&output, OUTPUT_BYTES, MESSAGE_BYTES);
             }
             Ok(Err(failure)) => assert!(!failure.message.is_empty()),
             Ok(Ok(ServerCallResult::Elicits(_))) | Err(_) => {}
