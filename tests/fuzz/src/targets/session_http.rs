@@ -72,9 +72,6 @@ const OUTPUT_BYTES: usize = 2_000;
 /// Maximum size of a request of the host in bytes.
 const REQUEST_BYTES: usize = 1 << 20;
 
-/// Maximum size of a message of a server in bytes.
-const MESSAGE_BYTES: usize = 16 << 20;
-
 /// Opens a session, lists the tools and calls one.
 pub fn run(bytes: &[u8]) {
     let world = World::get();
@@ -83,7 +80,7 @@ pub fn run(bytes: &[u8]) {
         let report = world.servers.check(NAME).await.expect("the server is configured");
         check_report(&report);
         if report.failure.is_none() {
-            world.call().await;
+            world.call(bytes.len()).await;
         }
         world.servers.close().await;
     });
@@ -154,9 +151,9 @@ impl World {
         Self { servers, caller }
     }
 
-    /// Calls the tool, and checks the result. A server may ask for the same call again and again,
-    /// so the timeout is for all attempts.
-    async fn call(&self) {
+    /// Calls the tool, and checks the result, which comes from an input of `input_bytes`. A server
+    /// may ask for the same call again and again, so the timeout is for all attempts.
+    async fn call(&self, input_bytes: usize) {
         let request = ToolRequest {
             tool: TOOL.to_owned(),
             call_id: "call-1".to_owned(),
@@ -168,7 +165,7 @@ impl World {
         let call = ServerCall { request: &request, thread: None, lease: &lease, rounds: &[] };
         match timeout(TIMEOUT, self.servers.call(&self.caller, NAME, call)).await {
             Ok(Ok(ServerCallResult::Returned(output))) => {
-                check_content(&output, OUTPUT_BYTES, MESSAGE_BYTES);
+                check_content(&output, OUTPUT_BYTES, input_bytes);
             }
             Ok(Err(failure)) => assert!(!failure.message.is_empty()),
             Ok(Ok(ServerCallResult::Elicits(_))) | Err(_) => {}
