@@ -22,8 +22,9 @@ const RETRY_DELAY_DIVISOR: u32 = 3;
 impl Server {
     /// Returns the tools, from the cache while it is fresh. If the server is unavailable, the
     /// cached tools are returned, so that a call of a tool fails with the reason and not as an
-    /// unknown tool. Only the first caller waits for a server that times out. Later callers get the
-    /// failure at once while a background task requests the list again.
+    /// unknown tool. Callers that arrive during the first request wait for its end. If it times
+    /// out, they and later callers get the failure without a further wait, while a background task
+    /// requests the list again.
     pub(crate) async fn list(self: &Arc<Self>) -> Result<Vec<ToolInfo>, Failure> {
         let mut kept = self.tool_cache.lock().await;
         if let Some(tools) = self.cached_tools(&mut kept) {

@@ -46,8 +46,8 @@ pub(super) fn next_hop(
     Err(format!("it redirects with status {status} to `{origin}{path}`; check `url`"))
 }
 
-/// Returns a target that differs from `url` in its scheme with the scheme of `url`. A server behind
-/// a proxy that terminates TLS often names itself with `http`.
+/// Returns a target with `http` on the host and port of a `url` with `https` as `https`. A server
+/// behind a proxy that terminates TLS often names itself with `http`.
 fn with_tls_of(url: &Url, mut target: Url) -> Url {
     let is_downgrade = (url.scheme(), target.scheme()) == ("https", "http");
     let is_same_port = [url.port(), url.port_or_known_default()].contains(&target.port());
