@@ -71,7 +71,7 @@ use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
 use crate::load::scan::Snapshot;
 use crate::load::turns::{LoadPermits, Turn};
-pub use crate::load::unused::{unrequested_grants, unused_tables};
+pub use crate::load::unused::{Unused, find_unused};
 use crate::load::versions::Versions;
 
 /// A loader of apps and plugins. Cheap to clone.

@@ -19,7 +19,7 @@ use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::{open_routes, open_sandbox};
-use crate::load::{self, UnusedTable};
+use crate::load::{Unused, UnusedTable, find_unused};
 use crate::output::Output;
 
 /// Maximum number of memory mappings of a live guest; see `MAPPINGS_PER_GUEST` of the sandbox.
@@ -95,7 +95,7 @@ pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, 
 }
 
 async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
-    unused_tables(config, report);
+    unused_parts(config, report);
     let usable = data_folder(config, report);
     if usable {
         store(config, env, report).await;
@@ -112,11 +112,12 @@ async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
 
 /// Warns about tables of apps and plugins that the host does not find, and about grants that nothing
 /// requests.
-fn unused_tables(config: &Config, report: &mut Report) {
-    for UnusedTable { table, what, hint } in load::unused_tables(config) {
+fn unused_parts(config: &Config, report: &mut Report) {
+    let Unused { tables, grants } = find_unused(config);
+    for UnusedTable { table, what, hint } in tables {
         report.warn("configuration", format!("`{table}` applies to no {what} that is here"), hint);
     }
-    for grant in load::unrequested_grants(config) {
+    for grant in grants {
         report.warn("configuration", grant.to_string(), grant.hint);
     }
 }

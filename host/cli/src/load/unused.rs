@@ -1,42 +1,33 @@
 //! Reports tables of the configuration that apply to nothing, such as misspelled ones, and grants
 //! that nothing requests.
 
-use super::found_names::{FoundNames, UnrequestedGrant, UnusedTable};
+use super::found_names::{UnrequestedGrant, UnusedTable};
+use super::grants::GrantTables;
 use super::load_state::LoadState;
-use super::manifest::Manifest;
-use super::scan::{DiscoveredFiles, Snapshot, name_of_plugin, scan};
-use super::{Change, LoaderInner, grant_tables};
+use super::scan::{Snapshot, snapshot};
+use super::{Change, LoaderInner};
 use crate::config::Config;
 
-/// Returns the tables of the configuration that apply to no app and no plugin on disk.
-pub fn unused_tables(config: &Config) -> Vec<UnusedTable> {
-    let found = names_on_disk(config);
-    found.map(|it| it.unused_tables(config, &grant_tables(config))).unwrap_or_default()
+/// What in a configuration has no effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unused {
+    /// Tables that apply to no app and no plugin.
+    pub tables: Vec<UnusedTable>,
+    /// Granted permissions that no app requests.
+    pub grants: Vec<UnrequestedGrant>,
 }
 
-/// Returns the granted permissions of the configuration that no app on disk requests. Components
-/// are not loaded, so tables of standalone plugins that may have a request of their own are left
-/// out.
-pub fn unrequested_grants(config: &Config) -> Vec<UnrequestedGrant> {
-    let found = names_on_disk(config);
-    found.map(|it| it.unrequested_grants(&grant_tables(config))).unwrap_or_default()
-}
-
-/// Returns the names of all apps and plugins on disk; `None` if some of them are unknown.
-fn names_on_disk(config: &Config) -> Option<FoundNames> {
-    let DiscoveredFiles { apps, plugins, unusable, .. } = scan(config);
-    if !unusable.is_empty() {
-        return None;
+/// Compares the configuration with the apps and plugins on disk. Components are not loaded, so
+/// grants of standalone plugins that may have a request of their own are left out. Returns nothing
+/// if some names are unknown.
+pub fn find_unused(config: &Config) -> Unused {
+    let found = snapshot(config);
+    let Some(names) = found.all_names() else { return Unused::default() };
+    let tables = GrantTables::new(config, config.grants.clone(), found.names());
+    Unused {
+        tables: names.unused_tables(config, &tables),
+        grants: names.unrequested_grants(&tables),
     }
-    let standalone = plugins.iter().filter_map(|path| name_of_plugin(path)).collect();
-    let mut found = FoundNames { standalone, ..FoundNames::default() };
-    for folder in &apps {
-        // The names in an invalid manifest are unknown.
-        let Manifest { app, components, needs, .. } = Manifest::read(folder).ok()?;
-        found.needs.insert(app.name.clone(), needs);
-        found.apps.entry(app.name).or_default().extend(components.into_keys());
-    }
-    Some(found)
 }
 
 impl LoaderInner {
@@ -62,5 +53,32 @@ impl LoaderInner {
         let reported = std::mem::replace(&mut state.unused, current);
         let new = changes.into_iter().filter(|(name, _)| !reported.contains(name));
         new.for_each(|(_, change)| send(change));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::config::GrantSpec;
+
+    #[test]
+    fn unused_tables_and_grants_are_found_unless_a_manifest_is_invalid() {
+        let base = tempfile::tempdir().unwrap();
+        let app = base.path().join("plugins/shop");
+        fs::create_dir_all(&app).unwrap();
+        let manifest = "[app]\nname = \"shop\"\nversion = \"1\"\n\
+                        [components]\nshop = \"shop.wasm\"\n";
+        fs::write(app.join("app.toml"), manifest).unwrap();
+        let mut config = Config::in_folder(base.path());
+        let chat: GrantSpec = toml::from_str("llm = [\"chat\"]").unwrap();
+        config.grants = ["shop", "shpo"].map(|key| (key.parse().unwrap(), chat.clone())).into();
+        let Unused { tables, grants } = find_unused(&config);
+        let tables: Vec<&str> = tables.iter().map(|it| it.table.as_str()).collect();
+        let grants: Vec<&str> = grants.iter().map(|it| it.table.as_str()).collect();
+        assert_eq!((tables, grants), (vec!["[grants.shpo]"], vec!["[grants.shop]"]));
+        fs::write(app.join("app.toml"), "[app]\n").unwrap();
+        assert_eq!(find_unused(&config), Unused::default());
     }
 }
