@@ -6,6 +6,7 @@
 pub mod app_folder;
 pub mod app_loader;
 mod app_plugins;
+mod app_request;
 mod archive;
 mod changes;
 mod claims;
@@ -62,8 +63,9 @@ use crate::load::archive::ArchivedVersion;
 pub(crate) use crate::load::changes::RELOAD_TARGET;
 pub use crate::load::changes::{Change, Changes, Severity};
 use crate::load::config_file::ConfigFile;
-pub use crate::load::found_names::{UnrequestedGrant, UnusedTable};
+pub use crate::load::found_names::UnusedTable;
 use crate::load::grant_registry::GrantRegistry;
+pub use crate::load::grants::UnrequestedGrant;
 use crate::load::grants::{GrantDecision, GrantTables};
 pub use crate::load::listing::{apps, grant_tables, standalone_plugins};
 use crate::load::load_state::{ItemKind, Load, LoadState, NotLoaded};
@@ -291,10 +293,11 @@ impl LoaderInner {
     ) -> PendingLoads {
         let mut state = self.state();
         let gone = self.uninstall_missing(&mut state, &found, send);
-        let folders = found.apps.iter().map(|(folder, files)| (folder.clone(), files.name.clone()));
+        let folders =
+            found.apps.iter().map(|(folder, files)| (folder.clone(), files.name().cloned()));
         state.folders = folders.collect();
         state.standalone = found.standalone();
-        let to_read = self.regrant(&mut state, tables, found.names(), send);
+        let to_read = self.regrant(&mut state, tables, &found, send);
         self.report_unused(&mut state, &found, send);
         for (path, (fingerprint, message)) in found.unusable {
             if state.record_fingerprint(&path, fingerprint) {

@@ -10,7 +10,8 @@ use wattle_graph::id::{AppName, PluginName};
 use wattle_run::text::Escaped;
 
 use crate::config::ByteSize;
-use crate::load::found_names::{UnrequestedGrant, UnusedTable};
+use crate::load::found_names::UnusedTable;
+use crate::load::grants::UnrequestedGrant;
 
 /// Target of log messages about changes.
 pub(crate) const RELOAD_TARGET: &str = "wattle::reload";

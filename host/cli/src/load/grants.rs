@@ -18,7 +18,8 @@ use wattle_run::ports::sandbox::PluginInfo;
 
 pub(crate) use self::policy::Policy;
 pub use self::tables::{GrantTables, KnownNames, PluginTable};
-pub(crate) use self::unrequested::unrequested;
+pub use self::unrequested::UnrequestedGrant;
+pub(crate) use self::unrequested::unrequested_grants;
 use crate::config::{GrantSpec, intersect_sql_rules};
 
 /// The grants of a plugin, and what it requests.

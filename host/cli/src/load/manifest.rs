@@ -14,6 +14,7 @@ use wattle_graph::suggest;
 use wattle_run::ports::store::UNBOUND;
 
 use crate::config::{AppConfig, Config, GrantSpec};
+use crate::load::app_request::AppRequest;
 use crate::load::file::{self, FileLocation, MANIFEST_BYTES};
 use crate::load::grants::GrantTables;
 use crate::load::limits::APP_COMPONENTS;
@@ -189,6 +190,15 @@ impl Manifest {
             (name.clone(), location)
         };
         self.components.iter().map(location).collect()
+    }
+
+    /// Returns what the app requests.
+    pub(super) fn request(&self) -> AppRequest {
+        AppRequest {
+            app: self.app.name.clone(),
+            components: self.components.keys().cloned().collect(),
+            needs: self.needs.clone(),
+        }
     }
 
     /// Returns an error for each database that the migrations of the app would change without

@@ -9,8 +9,9 @@ use wattle_run::grant::{ToolGrant, ToolSource};
 
 use super::config_file::{ConfigFile, Reread};
 use super::grant_registry::{GrantRegistry, Regranted};
-use super::grants::{GrantTables, KnownNames};
+use super::grants::GrantTables;
 use super::load_state::LoadState;
+use super::scan::Snapshot;
 use super::{Change, LoaderInner};
 
 impl LoaderInner {
@@ -46,20 +47,22 @@ impl LoaderInner {
         }
     }
 
-    /// Replaces the tables of grants, adds names of apps and plugins, and replaces the grants of
-    /// all apps in use. Returns the folders of the apps that must be read again, because new grants
-    /// can make an app loadable, or can give an app tools of further plugins.
+    /// Replaces the tables of grants, adds the names of apps and plugins that a scan has found, and
+    /// replaces the grants of all apps in use. Returns the folders of the apps that must be read
+    /// again, because new grants can make an app loadable, or can give an app tools of further
+    /// plugins.
     pub(super) fn regrant(
         &self,
         state: &mut LoadState,
         tables: Option<GrantTables>,
-        names: KnownNames,
+        found: &Snapshot,
         send: impl Fn(Change),
     ) -> Vec<PathBuf> {
         let (regranted, has_changed) = {
             let mut grant_registry = self.grant_registry();
             let old = grant_registry.tables();
-            let tables = tables.unwrap_or_else(|| GrantTables::clone(&old)).with_names(names);
+            let tables = tables.unwrap_or_else(|| GrantTables::clone(&old));
+            let tables = tables.with_names(found.names()).with_requests(found.requests());
             let has_changed = !tables.has_same_tables(&old);
             (grant_registry.set_tables(tables), has_changed)
         };

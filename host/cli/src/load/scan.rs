@@ -8,7 +8,8 @@ use std::time::SystemTime;
 
 use wattle_graph::id::{AppName, PluginName};
 
-use crate::config::{Config, GrantSpec};
+use crate::config::Config;
+use crate::load::app_request::AppRequest;
 use crate::load::file::{self, Entry, FileError, FileLocation};
 use crate::load::found_names::FoundNames;
 use crate::load::grants::KnownNames;
@@ -78,11 +79,15 @@ impl Snapshot {
         let standalone = self.standalone().into_values().collect();
         let mut names = FoundNames { standalone, ..FoundNames::default() };
         for files in self.apps.values() {
-            let app = files.name.clone()?;
-            names.needs.insert(app.clone(), files.needs.clone());
-            names.apps.entry(app).or_default().extend(files.components.iter().cloned());
+            let AppRequest { app, components, .. } = files.request.as_ref()?;
+            names.apps.entry(app.clone()).or_default().extend(components.iter().cloned());
         }
         Some(names)
+    }
+
+    /// Returns what the apps request whose manifests are valid.
+    pub(super) fn requests(&self) -> Vec<AppRequest> {
+        self.apps.values().filter_map(|files| files.request.clone()).collect()
     }
 
     /// Returns the names that determine to which plugins the tables of grants apply.
@@ -97,14 +102,17 @@ impl Snapshot {
 #[derive(Debug)]
 pub(super) struct AppFiles {
     pub(super) fingerprint: Fingerprint,
-    /// Name of the app; `None` if its manifest is invalid.
-    pub(super) name: Option<AppName>,
-    /// Names of the components.
-    pub(super) components: Vec<PluginName>,
-    /// What the app requests.
-    needs: GrantSpec,
+    /// What the app requests; `None` if its manifest is invalid.
+    request: Option<AppRequest>,
     /// Name of the component that has the name of the app, if there is one.
-    pub(super) shared_name: Option<PluginName>,
+    shared_name: Option<PluginName>,
+}
+
+impl AppFiles {
+    /// Returns the name of the app; `None` if its manifest is invalid.
+    pub(super) fn name(&self) -> Option<&AppName> {
+        self.request.as_ref().map(|request| &request.app)
+    }
 }
 
 /// Finds apps and plugins, and computes the fingerprints of their files. An app with too many files
@@ -259,14 +267,9 @@ fn scan_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppF
         let page = manifest.page.iter().flat_map(|table| page::page_files(folder, table));
         page.for_each(|file| add(&mut fingerprint, &file));
     }
+    let request = manifest.as_ref().map(Manifest::request);
     let shared_name = manifest.as_ref().and_then(shared_name);
-    let (name, components, needs) = match manifest {
-        Some(Manifest { app, components, needs, .. }) => {
-            (Some(app.name), components.into_keys().collect(), needs)
-        }
-        None => (None, Vec::new(), GrantSpec::default()),
-    };
-    Ok(AppFiles { fingerprint, name, components, needs, shared_name })
+    Ok(AppFiles { fingerprint, request, shared_name })
 }
 
 /// Adds the files of a folder, and its entries to `searched`, and stops when `searched` exceeds

@@ -1,8 +1,8 @@
 //! Reports tables of the configuration that apply to nothing, such as misspelled ones, and grants
 //! that nothing requests.
 
-use super::found_names::{UnrequestedGrant, UnusedTable};
-use super::grants::GrantTables;
+use super::found_names::UnusedTable;
+use super::grants::{GrantTables, UnrequestedGrant, unrequested_grants};
 use super::load_state::LoadState;
 use super::scan::{Snapshot, snapshot};
 use super::{Change, LoaderInner};
@@ -24,10 +24,8 @@ pub fn find_unused(config: &Config) -> Unused {
     let found = snapshot(config);
     let Some(names) = found.all_names() else { return Unused::default() };
     let tables = GrantTables::new(config, config.grants.clone(), found.names());
-    Unused {
-        tables: names.unused_tables(config, &tables),
-        grants: names.unrequested_grants(&tables),
-    }
+    let tables = tables.with_requests(found.requests());
+    Unused { tables: names.unused_tables(config, &tables), grants: unrequested_grants(&tables) }
 }
 
 impl LoaderInner {
@@ -46,7 +44,7 @@ impl LoaderInner {
         let tables = self.grant_registry().tables();
         let unused = state.names.unused_tables(&self.config, &tables).into_iter();
         let unused = unused.map(|it| (it.table.clone(), Change::Unused(it)));
-        let unrequested = state.names.unrequested_grants(&tables).into_iter();
+        let unrequested = unrequested_grants(&tables).into_iter();
         let unrequested = unrequested.map(|it| (it.to_string(), Change::Unrequested(it)));
         let changes: Vec<(String, Change)> = unused.chain(unrequested).collect();
         let current = changes.iter().map(|(name, _)| name.clone()).collect();

@@ -8,6 +8,7 @@ use wattle_run::grant::{FolderAccess, GrantKey};
 
 use crate::config::{Config, GrantSpec};
 use crate::files_folder::FilesFolder;
+use crate::load::app_request::AppRequest;
 use crate::paths::leads_through;
 
 /// Names of apps and plugins, which decide to which plugin `[grants.<plugin>]` applies.
@@ -40,6 +41,8 @@ pub struct GrantTables {
     /// Apps that the operator trusts.
     apps: BTreeSet<AppName>,
     names: KnownNames,
+    /// What apps request, for notes about grants without an effect.
+    requests: Vec<AppRequest>,
 }
 
 /// The table of a plugin of an app.
@@ -60,7 +63,8 @@ pub struct PluginTable<'a> {
 impl GrantTables {
     /// Creates the tables. `tables` are the tables of grants of a configuration.
     pub fn new(config: &Config, tables: BTreeMap<GrantKey, GrantSpec>, names: KnownNames) -> Self {
-        Self { tables, apps: config.apps.keys().cloned().collect(), names }
+        let (apps, requests) = (config.apps.keys().cloned().collect(), Vec::new());
+        Self { tables, apps, names, requests }
     }
 
     /// Returns the same tables with the names of further apps and plugins.
@@ -72,7 +76,13 @@ impl GrantTables {
         tables
     }
 
-    /// Returns the given tables with the names of apps and plugins in this value.
+    /// Returns the same tables with other requests of apps.
+    #[must_use]
+    pub(crate) fn with_requests(&self, requests: Vec<AppRequest>) -> Self {
+        Self { requests, ..self.clone() }
+    }
+
+    /// Returns the given tables with the names and the requests of apps in this value.
     #[must_use]
     pub fn with_tables(&self, tables: BTreeMap<GrantKey, GrantSpec>) -> Self {
         Self { tables, ..self.clone() }
@@ -104,6 +114,23 @@ impl GrantTables {
     pub fn table_of_standalone(&self, plugin: &PluginName) -> Option<&GrantSpec> {
         let is_of_app = self.apps.contains(plugin.as_str()) || self.names.shared.contains(plugin);
         self.tables.get(&GrantKey::of_plugin(plugin)).filter(|_| !is_of_app)
+    }
+
+    /// Returns true if a table is that of a standalone plugin in all apps without a table of their
+    /// own for it.
+    pub(crate) fn is_of_standalone(&self, key: &GrantKey) -> bool {
+        let GrantKey { app, plugin } = key;
+        let is_standalone = app.is_none() && self.names.standalone.contains(plugin);
+        is_standalone && self.table_of_standalone(plugin).is_some()
+    }
+
+    /// Returns the requests of the apps to which a table applies.
+    pub(crate) fn requests_of(&self, key: &GrantKey) -> impl Iterator<Item = &AppRequest> {
+        self.requests.iter().filter(move |request| {
+            let is_own = request.components.contains(&key.plugin);
+            let table = self.table_of(&request.app, &key.plugin, is_own);
+            table.granted.is_some() && table.key == *key
+        })
     }
 
     /// Returns the table of a plugin of an app. `is_own` is true for a component of the app, and

@@ -1,16 +1,62 @@
 //! Granted permissions that have no effect, because nothing requests them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use wattle_graph::id::PluginName;
 use wattle_run::grant::{GrantKey, RequestPlace};
 
 use crate::config::GrantSpec;
-use crate::load::grants::{covers, http_rule_toml, memory, serde_name};
+use crate::load::grants::{GrantTables, covers, http_rule_toml, memory, serde_name};
+
+/// A granted permission that has no effect, because nothing requests it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnrequestedGrant {
+    /// The permission, as a line of TOML.
+    pub line: String,
+    /// The table, as in `wattle.toml`.
+    pub table: String,
+    /// Where to request the permission.
+    pub hint: String,
+}
+
+impl fmt::Display for UnrequestedGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, table, .. } = self;
+        write!(f, "`{line}` under `{table}` has no effect, because nothing requests it")
+    }
+}
+
+/// Returns the granted permissions that have no effect, because the apps to which their table
+/// applies do not request them. Tables of plugins that may have a request in their component are
+/// left out: the load of the component notes what it does not request.
+pub(crate) fn unrequested_grants(tables: &GrantTables) -> Vec<UnrequestedGrant> {
+    let mut found = Vec::new();
+    for (key, granted) in tables.by_key().iter().filter(|(key, _)| !tables.is_of_standalone(key)) {
+        let (mut places, mut requests) = (BTreeSet::new(), Vec::new());
+        for request in tables.requests_of(key) {
+            let Some((place, needs)) = request.for_plugin(&key.plugin) else { continue };
+            places.insert(format!("{place} of app `{}`", request.app));
+            requests.push(needs);
+        }
+        if places.is_empty() {
+            continue;
+        }
+        let places: Vec<String> = places.into_iter().collect();
+        let table = format!("[grants.{key}]");
+        let hint = format!("add it {}, or take it out of `{table}`", places.join(" or "));
+        found.extend(unrequested(granted, &requests).into_iter().map(|line| UnrequestedGrant {
+            line,
+            table: table.clone(),
+            hint: hint.clone(),
+        }));
+    }
+    found
+}
 
 /// Returns the permissions of a table of which no request contains a part, as lines of TOML with
 /// one line for each kind. Permissions that only the operator decides need no request.
-pub(crate) fn unrequested(granted: &GrantSpec, requests: &[&GrantSpec]) -> Vec<String> {
+fn unrequested(granted: &GrantSpec, requests: &[&GrantSpec]) -> Vec<String> {
     let routes = |granted: &BTreeSet<String>, of: fn(&GrantSpec) -> &BTreeSet<String>| {
         let is_requested = |route: &String| requests.iter().any(|it| of(it).contains(route));
         let unused = granted.iter().filter(|route| !is_requested(route));
@@ -70,7 +116,12 @@ pub(super) fn notes(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::config::parse;
+    use crate::load::app_request::AppRequest;
+    use crate::load::grants::KnownNames;
 
     fn spec(text: &str) -> GrantSpec {
         toml::from_str(text).unwrap()
@@ -111,5 +162,58 @@ mod tests {
         );
         assert!(unrequested(&granted, &[&granted]).is_empty());
         assert_eq!(unrequested(&one, &[]).len(), 3);
+    }
+
+    /// Returns the request of an app whose components have the given names.
+    fn app(name: &str, components: &[&str], needs: &str) -> AppRequest {
+        let components = components.iter().map(|it| it.parse().unwrap()).collect();
+        AppRequest { app: name.parse().unwrap(), components, needs: spec(needs) }
+    }
+
+    /// Returns the notes about a configuration on a host with the standalone plugin `std`.
+    fn noted(config: &str, requests: &[AppRequest]) -> Vec<String> {
+        let config = parse(config, Path::new("/")).unwrap();
+        let standalone = ["std".parse().unwrap()].into();
+        let names = KnownNames { standalone, ..KnownNames::default() };
+        let tables = GrantTables::new(&config, config.grants.clone(), names);
+        let found = unrequested_grants(&tables.with_requests(requests.to_vec()));
+        found.iter().map(|it| format!("{it}: {}", it.hint)).collect()
+    }
+
+    const CHAT: &str = "llm = [\"chat\"]\n";
+
+    #[test]
+    fn grants_that_no_app_requests_are_found_with_the_place_of_the_request() {
+        let needs = format!("{CHAT}[plugins.std]\n{CHAT}");
+        let apps = [app("nl2sql", &["nl2sql"], &needs), app("shop", &["desk", "till"], "")];
+        let noted = |config: &str| noted(config, &apps);
+        let reason = "has no effect, because nothing requests it: add it under";
+        assert_eq!(
+            noted("[grants.nl2sql]\nllm = [\"chat\", \"sql\"]\n"),
+            [format!(
+                "`llm = [\"sql\"]` under `[grants.nl2sql]` {reason} `[needs]` in app.toml of app \
+                 `nl2sql`, or take it out of `[grants.nl2sql]`"
+            )]
+        );
+        let found = noted("[grants.\"nl2sql/std\"]\ntools = [\"a/b\"]\nllm = [\"chat\"]\n");
+        assert_eq!(found.len(), 1, "{found:?}");
+        let place = "`[needs.plugins.std]` in app.toml of app `nl2sql`, or take it out";
+        assert!(found[0].contains(&format!("{reason} {place}")), "{found:?}");
+        assert_eq!(noted(&format!("[grants.\"shop/desk\"]\n{CHAT}")).len(), 1);
+        // The component of a standalone plugin may request what its table grants.
+        for table in ["[grants.std]", "[grants.\"shop/std\"]"] {
+            let found = noted(&format!("{table}\nllm = [\"vision\"]\n"));
+            assert!(found.is_empty(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_former_component_of_an_app_is_a_standalone_plugin() {
+        let config = format!("[grants.\"shop/std\"]\n{CHAT}");
+        let own = app("shop", &["std"], "");
+        assert_eq!(noted(&config, &[own]).len(), 1);
+        let now = app("shop", &["desk"], &format!("[plugins.std]\n{CHAT}"));
+        assert!(noted(&config, &[now]).is_empty());
+        assert!(noted(&config, &[]).is_empty(), "the app was removed");
     }
 }
