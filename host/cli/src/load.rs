@@ -469,6 +469,7 @@ impl LoaderInner {
     async fn archive(&self, installed: Unarchived) {
         let config = self.config.clone();
         let Unarchived { app, source } = installed;
+        let request = source.manifest.request();
         let archived = tokio::task::spawn_blocking(move || {
             let Source { manifest, folder, files } = &source;
             let folder = archive::save(&config, &app, manifest, folder, files);
@@ -478,7 +479,7 @@ impl LoaderInner {
             Ok(Some((app, folder))) => {
                 let versions = app.graphs.iter();
                 let versions = versions.map(|(name, graph)| (graph.version, Some(name.clone())));
-                self.versions.insert(&app.name, versions, &folder);
+                self.versions.insert(&app.name, versions, &folder, Some(request));
                 self.sources().remove(&app.digest);
             }
             Ok(None) => {}

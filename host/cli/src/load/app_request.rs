@@ -29,3 +29,12 @@ impl AppRequest {
         Some((RequestPlace::AppForPlugin(plugin.clone()), needs))
     }
 }
+
+/// What the apps of a host request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct AppRequests {
+    /// Requests of the manifests on disk.
+    pub(crate) current: Vec<AppRequest>,
+    /// Requests of the versions that threads may use.
+    pub(crate) in_use: Vec<AppRequest>,
+}

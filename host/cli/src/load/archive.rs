@@ -19,6 +19,7 @@ use wattle_run::export::{CodeFile, CompressedBytes};
 
 use crate::config::{Config, StoreKind};
 use crate::data_folder::VERSIONS_FOLDER;
+use crate::load::app_request::AppRequest;
 use crate::load::file::{
     self, COMPONENT_BYTES, DOCUMENT_BYTES, FileLocation, MANIFEST_BYTES, TotalSize,
 };
@@ -92,6 +93,11 @@ impl ArchivedVersion {
             manifest::FILE,
             graphs.display()
         ))
+    }
+
+    /// Returns what the app requests; `None` if its manifest is invalid.
+    pub(super) fn request(&self) -> Option<AppRequest> {
+        self.manifest().ok().map(|manifest| manifest.request())
     }
 }
 

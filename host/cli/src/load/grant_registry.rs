@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use wattle_graph::id::PluginName;
 use wattle_run::app::{App, PluginGrants, PluginRequests};
 
+use crate::load::app_request::AppRequest;
 use crate::load::grants::{GrantTables, Policy};
 use crate::load::manifest::Manifest;
 
@@ -36,6 +37,12 @@ impl GrantRegistry {
 
     pub(super) fn tables(&self) -> Arc<GrantTables> {
         self.tables.clone()
+    }
+
+    /// Returns what the versions of apps in use request.
+    pub(super) fn requests(&self) -> Vec<AppRequest> {
+        let in_use = self.apps.iter().filter(|granted| granted.app.strong_count() > 0);
+        in_use.map(|granted| granted.manifest.request()).collect()
     }
 
     /// Adds an app whose grants were decided by `tables`. Decides the grants of the app again if

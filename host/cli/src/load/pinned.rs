@@ -14,6 +14,7 @@ use tokio::time::timeout_at;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest};
 
+use super::app_request::AppRequest;
 use super::archive::{self, ArchivedVersion};
 use super::versions::VersionLoad;
 use super::{Loader, LoaderInner};
@@ -44,19 +45,26 @@ impl LoaderInner {
     pub(super) async fn find_archived(&self, pinned: Option<BTreeSet<(AppName, Digest)>>) {
         let config = self.config.clone();
         let find = move || {
-            let Some(pinned) = pinned else { return archive::all(&config) };
-            let (needed, rest) = archive::partition_pinned(&config, &pinned);
-            archive::delete(rest);
-            needed
+            let needed = match pinned {
+                Some(pinned) => {
+                    let (needed, rest) = archive::partition_pinned(&config, &pinned);
+                    archive::delete(rest);
+                    needed
+                }
+                None => archive::all(&config),
+            };
+            let read = needed.into_iter().map(|archived| (archived.request(), archived));
+            read.collect::<Vec<(Option<AppRequest>, ArchivedVersion)>>()
         };
         match tokio::task::spawn_blocking(find).await {
-            Ok(found) => found.iter().for_each(|archived| self.add_archived(archived)),
+            Ok(found) => {
+                for (request, archived) in found {
+                    let (app, folder) = (archived.app(), &archived.folder);
+                    self.versions.insert(app, archived.versions(), folder, request);
+                }
+            }
             Err(error) => tracing::error!(%error, "cannot list the archived versions"),
         }
-    }
-
-    fn add_archived(&self, archived: &ArchivedVersion) {
-        self.versions.insert(archived.app(), archived.versions(), &archived.folder);
     }
 
     /// Loads an archived version for a request.

@@ -7,6 +7,7 @@ use wattle_run::app::App;
 use wattle_run::catalog::LoadProblem;
 use wattle_run::grant::{ToolGrant, ToolSource};
 
+use super::app_request::AppRequests;
 use super::config_file::{ConfigFile, Reread};
 use super::grant_registry::{GrantRegistry, Regranted};
 use super::grants::GrantTables;
@@ -61,8 +62,11 @@ impl LoaderInner {
         let (regranted, has_changed) = {
             let mut grant_registry = self.grant_registry();
             let old = grant_registry.tables();
+            let mut in_use = grant_registry.requests();
+            in_use.extend(self.versions.requests());
+            let requests = AppRequests { current: found.requests(), in_use };
             let tables = tables.unwrap_or_else(|| GrantTables::clone(&old));
-            let tables = tables.with_names(found.names()).with_requests(found.requests());
+            let tables = tables.with_names(found.names()).with_requests(requests);
             let has_changed = !tables.has_same_tables(&old);
             (grant_registry.set_tables(tables), has_changed)
         };

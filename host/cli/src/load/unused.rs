@@ -1,6 +1,8 @@
 //! Reports tables of the configuration that apply to nothing, such as misspelled ones, and grants
 //! that nothing requests.
 
+use super::app_request::AppRequests;
+use super::archive::{self, ArchivedVersion};
 use super::found_names::UnusedTable;
 use super::grants::{GrantTables, UnrequestedGrant, unrequested_grants};
 use super::load_state::LoadState;
@@ -17,14 +19,15 @@ pub struct Unused {
     pub grants: Vec<UnrequestedGrant>,
 }
 
-/// Compares the configuration with the apps and plugins on disk. Components are not loaded, so
-/// grants of standalone plugins that may have a request of their own are left out. Returns nothing
-/// if some names are unknown.
+/// Compares the configuration with the apps and plugins on disk, and with the archived versions of
+/// apps. Components are not loaded, so grants of standalone plugins that may have a request of
+/// their own are left out. Returns nothing if some names are unknown.
 pub fn find_unused(config: &Config) -> Unused {
     let found = snapshot(config);
     let Some(names) = found.all_names() else { return Unused::default() };
     let tables = GrantTables::new(config, config.grants.clone(), found.names());
-    let tables = tables.with_requests(found.requests());
+    let in_use = archive::all(config).iter().filter_map(ArchivedVersion::request).collect();
+    let tables = tables.with_requests(AppRequests { current: found.requests(), in_use });
     Unused { tables: names.unused_tables(config, &tables), grants: unrequested_grants(&tables) }
 }
 

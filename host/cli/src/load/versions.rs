@@ -8,6 +8,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use wattle_graph::id::{AppName, Digest, GraphName};
 
+use super::app_request::AppRequest;
+
 /// The outcome of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VersionLoad {
@@ -49,6 +51,8 @@ pub(super) struct Versions(Mutex<VersionsState>);
 struct VersionsState {
     /// The archived graphs, by app and version.
     archived: BTreeMap<(AppName, Digest), ArchivedGraph>,
+    /// What the archived versions of apps request, by folder.
+    requests: BTreeMap<PathBuf, AppRequest>,
     /// Loads in progress, and failed loads. Failed loads are not repeated.
     loads: BTreeMap<PathBuf, PendingLoad>,
 }
@@ -59,17 +63,26 @@ impl Versions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the archived versions of the graphs of an app, which are in one folder.
+    /// Adds the archived versions of the graphs of an app, which are in one folder, and what the
+    /// app requests.
     pub(super) fn insert(
         &self,
         app: &AppName,
         versions: impl IntoIterator<Item = (Digest, Option<GraphName>)>,
         folder: &Path,
+        request: Option<AppRequest>,
     ) {
         let versions = versions.into_iter().map(|(version, graph)| {
             ((app.clone(), version), ArchivedGraph { folder: folder.to_owned(), graph })
         });
-        self.lock().archived.extend(versions);
+        let mut state = self.lock();
+        state.archived.extend(versions);
+        state.requests.extend(request.map(|request| (folder.to_owned(), request)));
+    }
+
+    /// Returns what the archived versions of apps request.
+    pub(super) fn requests(&self) -> Vec<AppRequest> {
+        self.lock().requests.values().cloned().collect()
     }
 
     /// Returns the folder of an archived version.
@@ -119,7 +132,7 @@ mod tests {
         let [one, two, old] = ["1", "2", "old"].map(|text| Digest::of(text.as_bytes()));
         let (versions, folder) = (Versions::default(), Path::new("versions/asset/1"));
         let graphs = [(one, Some(main.clone())), (two, Some(side.clone())), (old, None)];
-        versions.insert(&asset, graphs, folder);
+        versions.insert(&asset, graphs, folder, None);
         assert_eq!(versions.of_graph(&asset, &main), BTreeSet::from([one]));
         assert_eq!(versions.of_graph(&asset, &side), BTreeSet::from([two]));
         assert!(versions.of_graph(&other, &main).is_empty());

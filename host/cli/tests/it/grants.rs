@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use wattle::config::StoreKind;
 use wattle::load::Change;
+use wattle::server::Server;
 
 use crate::binary::said;
-use crate::fixture::{Fixture, write_app};
+use crate::fixture::{Fixture, answer, config, options, write_app};
 use crate::native_sandbox::KNOWN;
 
 /// Access to the memory for reading, as an entry of `[needs]` and of `[grants]`.
@@ -247,6 +249,55 @@ async fn grants_that_nothing_requests_are_noted_once() {
     let doctor = move || said(&folder, &["doctor"], None);
     let (_, text) = tokio::task::spawn_blocking(doctor).await.unwrap();
     assert!(text.contains(&format!("warn  configuration: {note}")), "{text}");
+}
+
+#[tokio::test]
+async fn requests_of_versions_that_threads_use_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("plugins/greeter");
+    write_app(&folder.path().join("plugins"), "greeter");
+    let manifest = std::fs::read_to_string(app.join("app.toml")).unwrap();
+    let write = |code: &str, routes: &str| {
+        std::fs::write(app.join("greeter.wasm"), format!("native {code}")).unwrap();
+        let text = format!("{manifest}[needs]\nllm = [{routes}]\n");
+        std::fs::write(app.join("app.toml"), text).unwrap();
+    };
+    let is_noted =
+        |changes: &[Change]| changes.iter().any(|it| matches!(it, Change::Unrequested(_)));
+    let doctor = async || {
+        let folder = folder.path().to_owned();
+        let doctor = move || said(&folder, &["doctor"], None).1;
+        tokio::task::spawn_blocking(doctor).await.unwrap().contains("has no effect")
+    };
+    write("old", "\"chat\", \"vision\"");
+    let table = "[grants.greeter]\nllm = [\"chat\", \"vision\"]\n";
+    let mut config = config(folder.path(), table);
+    config.store.kind = StoreKind::Redb;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let server = Server::start(config.clone(), options()).await.unwrap();
+    let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
+    let runs = client.post(format!("{}/api/v1/apps/greeter/runs", server.url()));
+    assert_eq!(answer(runs.json(&start)).await.1["status"], "interrupted");
+    write("new", "\"chat\"");
+    let changes = server.reload().await;
+    assert!(matches!(changes[..], [Change::App { .. }]), "{changes:?}");
+    assert!(!is_noted(&server.reload().await), "the host has the older version");
+    server.shutdown().await;
+    assert!(!doctor().await, "the older version is archived");
+
+    // No thread has loaded the older version yet.
+    let server = Server::start(config.clone(), options()).await.unwrap();
+    assert!(!is_noted(&server.changes), "{:?}", server.changes);
+    let resume = client.post(format!("{}/api/v1/threads/t/resume", server.url()));
+    let resume = resume.json(&json!({ "answers": { "": true }, "wait": true }));
+    assert_eq!(answer(resume).await.1["status"], "completed");
+    let thread = client.delete(format!("{}/api/v1/threads/t", server.url()));
+    assert_eq!(answer(thread).await.0, 204);
+    server.shutdown().await;
+    let server = Server::start(config, options()).await.unwrap();
+    assert!(is_noted(&server.changes), "{:?}", server.changes);
+    server.shutdown().await;
+    assert!(doctor().await);
 }
 
 #[tokio::test]

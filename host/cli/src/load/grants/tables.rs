@@ -8,7 +8,7 @@ use wattle_run::grant::{FolderAccess, GrantKey};
 
 use crate::config::{Config, GrantSpec};
 use crate::files_folder::FilesFolder;
-use crate::load::app_request::AppRequest;
+use crate::load::app_request::{AppRequest, AppRequests};
 use crate::paths::leads_through;
 
 /// Names of apps and plugins, which decide to which plugin `[grants.<plugin>]` applies.
@@ -42,7 +42,7 @@ pub struct GrantTables {
     apps: BTreeSet<AppName>,
     names: KnownNames,
     /// What apps request, for notes about grants without an effect.
-    requests: Vec<AppRequest>,
+    requests: AppRequests,
 }
 
 /// The table of a plugin of an app.
@@ -63,8 +63,8 @@ pub struct PluginTable<'a> {
 impl GrantTables {
     /// Creates the tables. `tables` are the tables of grants of a configuration.
     pub fn new(config: &Config, tables: BTreeMap<GrantKey, GrantSpec>, names: KnownNames) -> Self {
-        let (apps, requests) = (config.apps.keys().cloned().collect(), Vec::new());
-        Self { tables, apps, names, requests }
+        let apps = config.apps.keys().cloned().collect();
+        Self { tables, apps, names, requests: AppRequests::default() }
     }
 
     /// Returns the same tables with the names of further apps and plugins.
@@ -78,7 +78,7 @@ impl GrantTables {
 
     /// Returns the same tables with other requests of apps.
     #[must_use]
-    pub(crate) fn with_requests(&self, requests: Vec<AppRequest>) -> Self {
+    pub(crate) fn with_requests(&self, requests: AppRequests) -> Self {
         Self { requests, ..self.clone() }
     }
 
@@ -124,13 +124,21 @@ impl GrantTables {
         is_standalone && self.table_of_standalone(plugin).is_some()
     }
 
-    /// Returns the requests of the apps to which a table applies.
-    pub(crate) fn requests_of(&self, key: &GrantKey) -> impl Iterator<Item = &AppRequest> {
-        self.requests.iter().filter(move |request| {
-            let is_own = request.components.contains(&key.plugin);
-            let table = self.table_of(&request.app, &key.plugin, is_own);
-            table.granted.is_some() && table.key == *key
-        })
+    /// Returns the requests on disk of the apps to which a table applies.
+    pub(crate) fn current_requests(&self, key: &GrantKey) -> impl Iterator<Item = &AppRequest> {
+        self.requests.current.iter().filter(move |request| self.applies_to(key, request))
+    }
+
+    /// Returns the requests of the versions in use to which a table applies.
+    pub(crate) fn requests_in_use(&self, key: &GrantKey) -> impl Iterator<Item = &AppRequest> {
+        self.requests.in_use.iter().filter(move |request| self.applies_to(key, request))
+    }
+
+    /// Returns true if a table is that of a plugin of an app.
+    fn applies_to(&self, key: &GrantKey, request: &AppRequest) -> bool {
+        let is_own = request.components.contains(&key.plugin);
+        let table = self.table_of(&request.app, &key.plugin, is_own);
+        table.granted.is_some() && table.key == *key
     }
 
     /// Returns the table of a plugin of an app. `is_own` is true for a component of the app, and

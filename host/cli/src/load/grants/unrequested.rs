@@ -28,18 +28,27 @@ impl fmt::Display for UnrequestedGrant {
 }
 
 /// Returns the granted permissions that have no effect, because the apps to which their table
-/// applies do not request them. Tables of plugins that may have a request in their component are
-/// left out: the load of the component notes what it does not request.
+/// applies do not request them, neither on disk nor in a version in use. Tables of plugins that may
+/// have a request in their component are left out: the load of the component notes what it does not
+/// request.
 pub(crate) fn unrequested_grants(tables: &GrantTables) -> Vec<UnrequestedGrant> {
     let mut found = Vec::new();
     for (key, granted) in tables.by_key().iter().filter(|(key, _)| !tables.is_of_standalone(key)) {
         let (mut places, mut requests) = (BTreeSet::new(), Vec::new());
-        for request in tables.requests_of(key) {
+        for request in tables.current_requests(key) {
             let Some((place, needs)) = request.for_plugin(&key.plugin) else { continue };
             places.insert(format!("{place} of app `{}`", request.app));
             requests.push(needs);
         }
-        if places.is_empty() {
+        let mut is_known = true;
+        for request in tables.requests_in_use(key) {
+            match request.for_plugin(&key.plugin) {
+                Some((_, needs)) => requests.push(needs),
+                // The version may use the plugin with the request in the component.
+                None => is_known &= key.app.is_none(),
+            }
+        }
+        if places.is_empty() || !is_known {
             continue;
         }
         let places: Vec<String> = places.into_iter().collect();
@@ -117,10 +126,11 @@ pub(super) fn notes(
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::slice::from_ref;
 
     use super::*;
     use crate::config::parse;
-    use crate::load::app_request::AppRequest;
+    use crate::load::app_request::{AppRequest, AppRequests};
     use crate::load::grants::KnownNames;
 
     fn spec(text: &str) -> GrantSpec {
@@ -171,12 +181,13 @@ mod tests {
     }
 
     /// Returns the notes about a configuration on a host with the standalone plugin `std`.
-    fn noted(config: &str, requests: &[AppRequest]) -> Vec<String> {
+    fn noted(config: &str, current: &[AppRequest], in_use: &[AppRequest]) -> Vec<String> {
         let config = parse(config, Path::new("/")).unwrap();
         let standalone = ["std".parse().unwrap()].into();
         let names = KnownNames { standalone, ..KnownNames::default() };
         let tables = GrantTables::new(&config, config.grants.clone(), names);
-        let found = unrequested_grants(&tables.with_requests(requests.to_vec()));
+        let requests = AppRequests { current: current.to_vec(), in_use: in_use.to_vec() };
+        let found = unrequested_grants(&tables.with_requests(requests));
         found.iter().map(|it| format!("{it}: {}", it.hint)).collect()
     }
 
@@ -186,7 +197,7 @@ mod tests {
     fn grants_that_no_app_requests_are_found_with_the_place_of_the_request() {
         let needs = format!("{CHAT}[plugins.std]\n{CHAT}");
         let apps = [app("nl2sql", &["nl2sql"], &needs), app("shop", &["desk", "till"], "")];
-        let noted = |config: &str| noted(config, &apps);
+        let noted = |config: &str| noted(config, &apps, &[]);
         let reason = "has no effect, because nothing requests it: add it under";
         assert_eq!(
             noted("[grants.nl2sql]\nllm = [\"chat\", \"sql\"]\n"),
@@ -211,9 +222,23 @@ mod tests {
     fn a_former_component_of_an_app_is_a_standalone_plugin() {
         let config = format!("[grants.\"shop/std\"]\n{CHAT}");
         let own = app("shop", &["std"], "");
-        assert_eq!(noted(&config, &[own]).len(), 1);
+        assert_eq!(noted(&config, &[own], &[]).len(), 1);
         let now = app("shop", &["desk"], &format!("[plugins.std]\n{CHAT}"));
-        assert!(noted(&config, &[now]).is_empty());
-        assert!(noted(&config, &[]).is_empty(), "the app was removed");
+        assert!(noted(&config, &[now], &[]).is_empty());
+        assert!(noted(&config, &[], &[]).is_empty(), "the app was removed");
+    }
+
+    #[test]
+    fn a_grant_that_a_version_in_use_requests_has_an_effect() {
+        let (new, old) = (app("shop", &["shop"], ""), app("shop", &["shop"], CHAT));
+        let config = format!("[grants.shop]\n{CHAT}");
+        assert_eq!(noted(&config, from_ref(&new), from_ref(&new)).len(), 1);
+        assert!(noted(&config, &[new], &[old]).is_empty());
+
+        let config = format!("[grants.\"shop/std\"]\n{CHAT}");
+        let [new, old] = ["[plugins.std]", CHAT].map(|needs| app("shop", &["shop"], needs));
+        assert_eq!(noted(&config, from_ref(&new), &[]).len(), 1);
+        // The older version may use the plugin with the request in its component.
+        assert!(noted(&config, &[new], &[old]).is_empty());
     }
 }
