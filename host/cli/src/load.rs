@@ -269,12 +269,6 @@ impl LoaderInner {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decides about a standalone plugin that no app uses, by the tables of grants that apply now.
-    fn decide_standalone(&self, plugin: &PluginInfo) -> GrantDecision {
-        let tables = self.grant_registry().tables();
-        grants::decide_standalone(plugin, tables.table_of_standalone(&plugin.name))
-    }
-
     /// Runs a background task until it ends or the loader is closed.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks();

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::host::open_sandbox;
 use crate::load::file::FileLocation;
 use crate::load::grants::GrantDecision;
-use crate::load::{grants, plugin_file};
+use crate::load::{grant_tables, grants, plugin_file};
 use crate::output::{Output, Table};
 
 pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> {
@@ -58,8 +58,9 @@ async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Er
     let plugin = plugin_file::load(sandbox.as_ref(), &FileLocation::Named(path.to_owned())).await;
     let plugin = plugin.map_err(Error::Failed)?;
     let info = plugin.info();
-    let table = config.grants.get(&GrantKey::of_plugin(&info.name));
-    let GrantDecision { grants, request } = grants::decide_standalone(info, table);
+    let (key, tables) = (GrantKey::of_plugin(&info.name), grant_tables(config));
+    let (table, of_apps) = (config.grants.get(&key), tables.needs_of(&key));
+    let GrantDecision { grants, request } = grants::decide_standalone(info, table, &of_apps);
     for note in &request.notes {
         Output::warning(note);
     }

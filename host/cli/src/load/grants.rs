@@ -154,8 +154,13 @@ pub fn decide(
 }
 
 /// Decides about a standalone plugin that no app uses. It requests the permissions of its own
-/// manifest, and `[grants.<plugin>]` is its table.
-pub fn decide_standalone(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> GrantDecision {
+/// manifest, and `[grants.<plugin>]` is its table. `of_apps` is what apps with this table request
+/// for the plugin: there are no notes about it.
+pub fn decide_standalone(
+    plugin: &PluginInfo,
+    granted: Option<&GrantSpec>,
+    of_apps: &[&GrantSpec],
+) -> GrantDecision {
     let mut notes = Vec::new();
     let needs = requested(plugin, granted).unwrap_or_else(|problem| {
         notes.push(problem);
@@ -164,7 +169,7 @@ pub fn decide_standalone(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> Gr
     let key = GrantKey::of_plugin(&plugin.name);
     let place = plugin.manifest.is_some().then_some(RequestPlace::Component);
     if place.is_some() && notes.is_empty() {
-        notes = unrequested::notes(&plugin.name, &key, granted, &needs);
+        notes = unrequested::notes(&plugin.name, &key, granted, &needs, of_apps);
     }
     let decision = decide(&key, &needs, granted, false).with_sides(place, granted, false);
     decision.for_plugin(plugin).with_notes(notes)

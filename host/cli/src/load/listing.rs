@@ -8,14 +8,18 @@ use wattle_run::ports::Sandbox;
 
 use crate::config::Config;
 use crate::load::app_folder::Plugins;
+use crate::load::app_request::AppRequests;
 use crate::load::grants::GrantTables;
 use crate::load::manifest::Manifest;
 use crate::load::plugin_file::Unloaded;
 use crate::load::{claims, plugin_file, scan};
 
-/// Returns the tables of grants of the configuration, with the names of apps and plugins on disk.
+/// Returns the tables of grants of the configuration, with the names of apps and plugins on disk
+/// and the requests of these apps.
 pub fn grant_tables(config: &Config) -> GrantTables {
-    GrantTables::new(config, config.grants.clone(), scan::names(config))
+    let (names, current) = scan::names(config);
+    let requests = AppRequests { current, in_use: Vec::new() };
+    GrantTables::new(config, config.grants.clone(), names).with_requests(requests)
 }
 
 /// Returns the folders of the apps whose manifests can be read, by the names of the apps.

@@ -5,12 +5,13 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use wattle_run::app::App;
 use wattle_run::catalog::LoadProblem;
-use wattle_run::grant::{ToolGrant, ToolSource};
+use wattle_run::grant::{GrantKey, ToolGrant, ToolSource};
+use wattle_run::ports::sandbox::PluginInfo;
 
 use super::app_request::AppRequests;
 use super::config_file::{ConfigFile, Reread};
 use super::grant_registry::{GrantRegistry, Regranted};
-use super::grants::GrantTables;
+use super::grants::{self, GrantDecision, GrantTables};
 use super::load_state::LoadState;
 use super::scan::Snapshot;
 use super::{Change, LoaderInner};
@@ -19,6 +20,12 @@ impl LoaderInner {
     /// Locks the grants and ignores poisoning: each change leaves the grants consistent.
     pub(super) fn grant_registry(&self) -> MutexGuard<'_, GrantRegistry> {
         self.grant_registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides about a standalone plugin that no app uses, by the tables of grants that apply now.
+    pub(super) fn decide_standalone(&self, plugin: &PluginInfo) -> GrantDecision {
+        let tables = self.grant_registry().tables();
+        decide_by(&tables, plugin)
     }
 
     /// Records that the configuration file was read again, and reports problems and changes that
@@ -108,4 +115,10 @@ impl LoaderInner {
         let grants = app.grants.all();
         grants.values().flat_map(|grants| &grants.tools).any(is_lacking)
     }
+}
+
+/// Decides about a standalone plugin that no app uses.
+fn decide_by(tables: &GrantTables, plugin: &PluginInfo) -> GrantDecision {
+    let of_apps = tables.needs_of(&GrantKey::of_plugin(&plugin.name));
+    grants::decide_standalone(plugin, tables.table_of_standalone(&plugin.name), &of_apps)
 }

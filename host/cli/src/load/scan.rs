@@ -157,14 +157,17 @@ pub(super) fn scan(config: &Config) -> DiscoveredFiles {
     found
 }
 
-/// Returns the names that determine to which plugins the tables of grants apply.
-pub(super) fn names(config: &Config) -> KnownNames {
+/// Returns the names that determine to which plugins the tables of grants apply, and what the apps
+/// request whose manifests are valid.
+pub(super) fn names(config: &Config) -> (KnownNames, Vec<AppRequest>) {
     let DiscoveredFiles { apps, plugins, .. } = scan(config);
     let manifests = apps.iter().filter_map(|folder| Manifest::read(folder).ok());
-    KnownNames {
+    let manifests: Vec<Manifest> = manifests.collect();
+    let names = KnownNames {
         standalone: plugins.iter().filter_map(|path| name_of_plugin(path)).collect(),
-        shared: manifests.filter_map(|manifest| shared_name(&manifest)).collect(),
-    }
+        shared: manifests.iter().filter_map(shared_name).collect(),
+    };
+    (names, manifests.iter().map(Manifest::request).collect())
 }
 
 /// Returns the name of the standalone plugin in a file: the name of the file without its extension.

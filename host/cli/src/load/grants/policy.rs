@@ -40,7 +40,8 @@ impl Policy<'_> {
             }),
         };
         if place == Some(RequestPlace::Component) && notes.is_empty() {
-            notes = unrequested::notes(name, &table.key, table.granted, &needs);
+            let of_apps = self.tables.needs_of(&table.key);
+            notes = unrequested::notes(name, &table.key, table.granted, &needs, &of_apps);
         }
         let is_trusted = by_app.is_some() && table.is_trusted;
         let decided = grants::decide(&table.key, &needs, table.granted, is_trusted).with_sides(

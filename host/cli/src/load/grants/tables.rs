@@ -134,6 +134,13 @@ impl GrantTables {
         self.requests.in_use.iter().filter(move |request| self.applies_to(key, request))
     }
 
+    /// Returns what apps request for the plugin of a table, on disk and in the versions in use.
+    pub(crate) fn needs_of(&self, key: &GrantKey) -> Vec<&GrantSpec> {
+        let requests = self.current_requests(key).chain(self.requests_in_use(key));
+        let needs = requests.filter_map(|request| request.for_plugin(&key.plugin));
+        needs.map(|(_, needs)| needs).collect()
+    }
+
     /// Returns true if a table is that of a plugin of an app.
     fn applies_to(&self, key: &GrantKey, request: &AppRequest) -> bool {
         let is_own = request.components.contains(&key.plugin);

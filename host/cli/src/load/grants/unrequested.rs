@@ -103,15 +103,18 @@ fn unrequested(granted: &GrantSpec, requests: &[&GrantSpec]) -> Vec<String> {
     kinds.map(|(kind, entries)| format!("{kind} = [{}]", entries.join(", "))).collect()
 }
 
-/// Returns notes about granted permissions that the manifest in the component of a standalone
-/// plugin does not request.
+/// Returns notes about granted permissions that neither the manifest in the component of a
+/// standalone plugin requests nor an app to which the table applies. `needs` are those of the
+/// manifest, and `of_apps` are those of the apps.
 pub(super) fn notes(
     plugin: &PluginName,
     key: &GrantKey,
     granted: Option<&GrantSpec>,
     needs: &GrantSpec,
+    of_apps: &[&GrantSpec],
 ) -> Vec<String> {
-    let lines = granted.map(|granted| unrequested(granted, &[needs])).unwrap_or_default();
+    let requests: Vec<&GrantSpec> = of_apps.iter().copied().chain([needs]).collect();
+    let lines = granted.map(|granted| unrequested(granted, &requests)).unwrap_or_default();
     let note = |line: String| {
         let place = RequestPlace::AppForPlugin(plugin.clone());
         format!(
@@ -226,6 +229,28 @@ mod tests {
         let now = app("shop", &["desk"], &format!("[plugins.std]\n{CHAT}"));
         assert!(noted(&config, &[now], &[]).is_empty());
         assert!(noted(&config, &[], &[]).is_empty(), "the app was removed");
+    }
+
+    #[test]
+    fn what_an_app_requests_for_a_plugin_is_not_noted_for_others() {
+        let text = "[grants.std]\nllm = [\"chat\", \"vision\", \"sql\", \"light\"]\n\
+                    [grants.\"desk/std\"]\nllm = [\"sql\"]\n";
+        let config = parse(text, Path::new("/")).unwrap();
+        let for_std = |name: &str, route: &str| {
+            app(name, &[], &format!("[plugins.std]\nllm = [\"{route}\"]\n"))
+        };
+        let (current, in_use) = (for_std("shop", "vision"), for_std("shop", "light"));
+        let current = vec![current, for_std("desk", "sql"), app("bank", &[], "")];
+        let requests = AppRequests { current, in_use: vec![in_use] };
+        let tables = GrantTables::new(&config, config.grants.clone(), KnownNames::default());
+        let tables = tables.with_requests(requests);
+        let plugin: PluginName = "std".parse().unwrap();
+        let key = GrantKey::of_plugin(&plugin);
+        let granted = tables.table_of_standalone(&plugin);
+        let found = notes(&plugin, &key, granted, &spec(CHAT), &tables.needs_of(&key));
+        // The table is not for `desk`, which has one of its own.
+        let [found] = &found[..] else { panic!("{found:?}") };
+        assert!(found.contains("`llm = [\"sql\"]`"), "{found}");
     }
 
     #[test]
