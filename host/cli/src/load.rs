@@ -378,9 +378,10 @@ impl LoaderInner {
                     return self.problem(state, path, message);
                 }
                 state.plugins.insert(path.to_owned(), name.clone());
+                let notes = self.decide_standalone(plugin.info()).request.notes;
                 self.standalone.insert(plugin);
                 self.catalog.clear_problem(path);
-                Change::Plugin { name }
+                Change::Plugin { name, notes }
             }
             Err(message) => self.problem(state, path, message),
         }

@@ -41,7 +41,11 @@ fn announce(server: &RunningServer, output: Output) {
     }
     for change in &server.changes {
         match change {
-            Change::App { notes, .. } => notes.iter().for_each(|note| Output::warning(note)),
+            Change::App { notes, .. } | Change::Plugin { notes, .. } => {
+                for note in notes {
+                    Output::warning(note);
+                }
+            }
             Change::Unused(_) | Change::Unrequested(_) => {
                 change.messages().iter().for_each(|(_, it)| Output::warning(it));
             }

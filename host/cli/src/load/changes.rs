@@ -68,6 +68,16 @@ pub enum Change {
     Plugin {
         /// The plugin.
         name: PluginName,
+        /// Notes for the operator, such as grants that nothing requests.
+        notes: Vec<String>,
+    },
+    /// There are new notes about a plugin, because the operator's tables or the requests of apps
+    /// have changed.
+    PluginNotes {
+        /// The plugin.
+        name: PluginName,
+        /// The new notes for the operator.
+        notes: Vec<String>,
     },
     /// An app or a plugin was removed.
     Removed {
@@ -155,7 +165,10 @@ impl Change {
                 let (path, seconds) = (path.display(), elapsed.as_secs_f64());
                 progress(format!("compiled `{path}` in {seconds:.1} s"))
             }
-            Self::Plugin { name } => note(format!("loaded plugin `{name}`")),
+            Self::Plugin { name, notes } => {
+                with_notes(note(format!("loaded plugin `{name}`")), notes)
+            }
+            Self::PluginNotes { notes, .. } => with_notes(Vec::new(), notes),
             Self::Removed { path } => note(format!("removed `{}`", Escaped(path.display()))),
             Self::Conflict { path, error, keeps_old } => {
                 not_loaded_message(path, error, *keeps_old)

@@ -6,6 +6,7 @@ use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::suggest;
 use wattle_run::grant::GrantKey;
 
+use super::app_request::AppRequest;
 use super::grants::GrantTables;
 use crate::config::Config;
 
@@ -28,6 +29,12 @@ pub(super) struct FoundNames {
 }
 
 impl FoundNames {
+    /// Adds the names in a version of an app.
+    pub(super) fn add_app(&mut self, request: &AppRequest) {
+        let components = self.apps.entry(request.app.clone()).or_default();
+        components.extend(request.components.iter().cloned());
+    }
+
     /// Adds the names of a later scan.
     pub(super) fn extend(&mut self, later: Self) {
         for (app, components) in later.apps {
@@ -97,7 +104,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::parse;
+    use crate::config::{GrantSpec, parse};
     use crate::load::grants::KnownNames;
 
     fn found() -> FoundNames {
@@ -120,6 +127,20 @@ mod tests {
         let config = "[apps.nl2sql]\n[apps.shop]\n[grants.nl2sql]\n[grants.std]\n[grants.desk]\n\
                       [grants.\"shop/desk\"]\n[grants.\"shop/std\"]\n[grants.\"nl2sql/nl2sql\"]\n";
         assert!(unused(config).is_empty(), "{:?}", unused(config));
+    }
+
+    #[test]
+    fn the_table_of_a_former_component_is_used_while_its_version_is() {
+        let config = parse("[apps.bank]\n[grants.\"bank/vault\"]\n", Path::new("/")).unwrap();
+        let tables = GrantTables::new(&config, config.grants.clone(), KnownNames::default());
+        let mut names = found();
+        assert_eq!(names.unused_tables(&config, &tables).len(), 2);
+        names.add_app(&AppRequest {
+            app: "bank".parse().unwrap(),
+            components: ["vault".parse().unwrap()].into(),
+            needs: GrantSpec::default(),
+        });
+        assert!(names.unused_tables(&config, &tables).is_empty());
     }
 
     #[test]

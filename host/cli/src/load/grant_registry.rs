@@ -86,7 +86,7 @@ fn regrant(app: Arc<App>, manifest: &Manifest, tables: &GrantTables) -> Option<R
             notes.extend(decision.messages(name));
         } else if old.get(name).is_some_and(|old| **old != decision.grants) {
             // The table has changed without an effect, which the notes may explain.
-            notes.extend(decision.request.notes.iter().cloned());
+            notes.extend(decision.notes_in_app().iter().cloned());
         }
         new.insert(name.clone(), Arc::new(decision.grants));
         requests.insert(name.clone(), Arc::new(decision.request));

@@ -220,8 +220,21 @@ impl GrantDecision {
         self
     }
 
-    /// Returns all notes for the operator about a plugin. The last ones are about requests that are
-    /// not granted, each with the line to add to the configuration.
+    /// Returns the notes for the operator about a plugin of an app. Without a request of the app,
+    /// the notes about `[grants.<plugin>]` are the same in all apps. They are left out, because they
+    /// are sent once for the plugin.
+    pub(crate) fn notes_in_app(&self) -> &[String] {
+        let Grants { key, sides, .. } = &self.grants;
+        let is_for_all = key.as_ref().is_some_and(|key| key.app.is_none());
+        let is_of_plugin = sides.as_ref().is_some_and(|sides| match &sides.request {
+            Some((place, _)) => *place == RequestPlace::Component,
+            None => true,
+        });
+        if is_for_all && is_of_plugin { &[] } else { &self.request.notes }
+    }
+
+    /// Returns all notes for the operator about a plugin of an app. The last ones are about
+    /// requests that are not granted, each with the line to add to the configuration.
     pub fn messages(&self, plugin: &PluginName) -> Vec<String> {
         let missing = self.request.missing.iter().map(|MissingGrant { line, table, .. }| {
             format!(
@@ -229,7 +242,7 @@ impl GrantDecision {
                  `[grants.{table}]` in wattle.toml"
             )
         });
-        self.request.notes.iter().cloned().chain(missing).collect()
+        self.notes_in_app().iter().cloned().chain(missing).collect()
     }
 
     /// Removes environment and folders from the grants of a plugin that is not a typed component,

@@ -66,7 +66,7 @@ impl LoaderInner {
         found: &Snapshot,
         send: impl Fn(Change),
     ) -> Vec<PathBuf> {
-        let (regranted, has_changed) = {
+        let (old, new, regranted) = {
             let mut grant_registry = self.grant_registry();
             let old = grant_registry.tables();
             let mut in_use = grant_registry.requests();
@@ -74,8 +74,8 @@ impl LoaderInner {
             let requests = AppRequests { current: found.requests(), in_use };
             let tables = tables.unwrap_or_else(|| GrantTables::clone(&old));
             let tables = tables.with_names(found.names()).with_requests(requests);
-            let has_changed = !tables.has_same_tables(&old);
-            (grant_registry.set_tables(tables), has_changed)
+            let regranted = grant_registry.set_tables(tables);
+            (old, grant_registry.tables(), regranted)
         };
         let is_newest = |app: &Arc<App>| {
             self.catalog.app(&app.name).is_some_and(|newest| Arc::ptr_eq(&newest, app))
@@ -91,7 +91,8 @@ impl LoaderInner {
             }
             send(Change::Grants { name: app.name.clone(), plugins, notes });
         }
-        if has_changed {
+        self.note_plugins(&old, &new, send);
+        if !new.has_same_tables(&old) {
             // Apps that are being read are read again, because the old tables decided their grants.
             state.plugin_changes += 1;
             folders.extend(state.failed.iter().cloned());
@@ -100,6 +101,21 @@ impl LoaderInner {
         folders.sort();
         folders.dedup();
         folders
+    }
+
+    /// Sends the notes about standalone plugins that new tables have caused.
+    fn note_plugins(&self, old: &GrantTables, new: &GrantTables, send: impl Fn(Change)) {
+        if old == new {
+            return;
+        }
+        for (name, plugin) in self.standalone.all() {
+            let known = decide_by(old, plugin.info()).request.notes;
+            let mut notes = decide_by(new, plugin.info()).request.notes;
+            notes.retain(|note| !known.contains(note));
+            if !notes.is_empty() {
+                send(Change::PluginNotes { name, notes });
+            }
+        }
     }
 
     /// Returns true if an app is granted tools that neither its plugins nor the configured servers

@@ -242,7 +242,7 @@ impl Round {
     ) {
         let inner = self.inner.clone();
         let change = inner.install_plugin(&load.path, plugin, state);
-        if let Change::Plugin { name } = &change {
+        if let Change::Plugin { name, .. } = &change {
             state.plugin_changes += 1;
             for folder in inner.apps_to_read(state, name) {
                 self.read_again(state, folder);

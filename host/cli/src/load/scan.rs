@@ -79,8 +79,7 @@ impl Snapshot {
         let standalone = self.standalone().into_values().collect();
         let mut names = FoundNames { standalone, ..FoundNames::default() };
         for files in self.apps.values() {
-            let AppRequest { app, components, .. } = files.request.as_ref()?;
-            names.apps.entry(app.clone()).or_default().extend(components.iter().cloned());
+            names.add_app(files.request.as_ref()?);
         }
         Some(names)
     }

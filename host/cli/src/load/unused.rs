@@ -24,10 +24,11 @@ pub struct Unused {
 /// their own are left out. Returns nothing if some names are unknown.
 pub fn find_unused(config: &Config) -> Unused {
     let found = snapshot(config);
-    let Some(names) = found.all_names() else { return Unused::default() };
+    let Some(mut names) = found.all_names() else { return Unused::default() };
     let tables = GrantTables::new(config, config.grants.clone(), found.names());
     let in_use = archive::all(config).iter().filter_map(ArchivedVersion::request).collect();
     let tables = tables.with_requests(AppRequests { current: found.requests(), in_use });
+    tables.versions_in_use().iter().for_each(|version| names.add_app(version));
     Unused { tables: names.unused_tables(config, &tables), grants: unrequested_grants(&tables) }
 }
 
@@ -45,6 +46,7 @@ impl LoaderInner {
         let Some(names) = found.all_names().filter(|_| !self.is_replay) else { return };
         state.names.extend(names);
         let tables = self.grant_registry().tables();
+        tables.versions_in_use().iter().for_each(|version| state.names.add_app(version));
         let unused = state.names.unused_tables(&self.config, &tables).into_iter();
         let unused = unused.map(|it| (it.table.clone(), Change::Unused(it)));
         let unrequested = unrequested_grants(&tables).into_iter();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use wattle::load::{Change, Severity};
 
 use crate::fixture::{Fixture, answer, write_app};
 use crate::keys::{make, start, with};
@@ -100,6 +101,55 @@ async fn a_plugin_that_no_app_uses_shows_what_it_requests() {
     assert_eq!(shared["missing"], missing);
     let odd = plugin(&fixture, "odd").await;
     assert!(odd["notes"][0].as_str().unwrap().contains("its manifest is invalid"), "{odd}");
+}
+
+#[tokio::test]
+async fn a_grant_that_a_plugin_does_not_request_is_noted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let graph = "[graphs.G]\nentry = \"greet\"\n[graphs.G.channels.name]\n\
+                 [graphs.G.channels.greeting]\n[graphs.G.nodes.greet]\nplugin = \"shared\"\n";
+    std::fs::write(plugins.join("greeter/graph.toml"), graph).unwrap();
+    for name in ["shared", "alone"] {
+        let component = format!("native {name}\nllm = [\"chat\"]\n");
+        std::fs::write(plugins.join(name).with_extension("wasm"), component).unwrap();
+    }
+    let tables = |routes: &str| {
+        let tables = ["shared", "alone"].map(|name| format!("[grants.{name}]\nllm = [{routes}]\n"));
+        tables.concat()
+    };
+    let fixture = Fixture::start_in(folder, &tables("\"chat\", \"vision\"")).await;
+    let warnings = |changes: &[Change]| {
+        let messages = changes.iter().flat_map(Change::messages);
+        let warnings = messages.filter(|(severity, _)| *severity == Severity::Warning);
+        let mut warnings: Vec<String> = warnings.map(|(_, text)| text).collect();
+        warnings.sort();
+        warnings
+    };
+    let check = |changes: &[Change], route: &str| {
+        let found = warnings(changes);
+        assert_eq!(found.len(), 2, "{found:?}");
+        for (found, name) in found.iter().zip(["alone", "shared"]) {
+            let note = format!("plugin `{name}` is granted `llm = [\"{route}\"]`, which its own");
+            assert!(found.starts_with(&note), "{found}");
+        }
+    };
+    check(&fixture.server.changes, "vision");
+    assert!(warnings(&fixture.server.reload().await).is_empty());
+    let file = fixture.folder.path().join("wattle.toml");
+    std::fs::write(&file, tables("\"chat\", \"light\"")).unwrap();
+    check(&fixture.server.reload().await, "light");
+
+    // The app requests the route, so only the other plugin has a grant without an effect.
+    let manifest = fixture.folder.path().join("plugins/greeter/app.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let needs = "[needs.plugins.shared]\nllm = [\"chat\", \"sql\"]\n";
+    std::fs::write(&manifest, format!("{text}{needs}")).unwrap();
+    std::fs::write(&file, tables("\"chat\", \"sql\"")).unwrap();
+    let found = warnings(&fixture.server.reload().await);
+    let [found] = &found[..] else { panic!("{found:?}") };
+    assert!(found.starts_with("plugin `alone` is granted `llm = [\"sql\"]`"), "{found}");
 }
 
 /// Writes a plugin with a tool that asks to read the memory.

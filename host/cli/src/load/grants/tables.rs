@@ -82,6 +82,11 @@ impl GrantTables {
         Self { requests, ..self.clone() }
     }
 
+    /// Returns what the versions of apps request that threads may use.
+    pub(crate) fn versions_in_use(&self) -> &[AppRequest] {
+        &self.requests.in_use
+    }
+
     /// Returns the given tables with the names and the requests of apps in this value.
     #[must_use]
     pub fn with_tables(&self, tables: BTreeMap<GrantKey, GrantSpec>) -> Self {
