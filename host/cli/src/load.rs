@@ -449,7 +449,10 @@ impl LoaderInner {
         }
         let app = self.catalog.install(loaded.app);
         let regranted = self.grant_registry().add(&app, &manifest, &tables);
-        let notes = regranted.map_or(loaded.notes, |regranted| regranted.notes);
+        let notes = match regranted {
+            Some(regranted) => regranted.renew(loaded.notes),
+            None => loaded.notes,
+        };
         self.catalog.clear_problem(folder);
         let standalone = state.plugin_files(&self.config);
         let files = files.into_iter().chain(standalone).collect();

@@ -81,7 +81,7 @@ impl LoaderInner {
             self.catalog.app(&app.name).is_some_and(|newest| Arc::ptr_eq(&newest, app))
         };
         let mut folders: Vec<PathBuf> = Vec::new();
-        for Regranted { app, plugins, notes } in regranted {
+        for Regranted { app, plugins, notes, .. } in regranted {
             if !is_newest(&app) {
                 continue;
             }
