@@ -71,21 +71,12 @@ impl<'s> Session<'s> {
             self.builder.build().await;
             let changes = self.server.reload().await;
             changes.iter().for_each(print);
-            has_changed |= changes.iter().any(|change| self.is_of_app(change));
+            has_changed |= changes.iter().any(|change| can_change_run(&self.app, change));
             if let Err(error) = self.run(has_changed).await {
                 Output::error(&error.to_string());
             }
             has_changed = false;
             watcher.changed().await;
-        }
-    }
-
-    /// Returns true if a change can make the run end differently. New grants can, without a new
-    /// version of the app.
-    fn is_of_app(&self, change: &Change) -> bool {
-        match change {
-            Change::App { name, .. } | Change::Grants { name, .. } => *name == self.app,
-            _ => false,
         }
     }
 
@@ -128,6 +119,17 @@ impl<'s> Session<'s> {
     }
 }
 
+/// Returns true if a change can make the runs of an app end differently. New grants can, without a
+/// new version of the app.
+fn can_change_run(app: &AppName, change: &Change) -> bool {
+    match change {
+        Change::App { name, .. } => name == app,
+        // Without a plugin, the change only has notes.
+        Change::Grants { name, plugins, .. } => name == app && !plugins.is_empty(),
+        _ => false,
+    }
+}
+
 fn print(change: &Change) {
     for (severity, text) in change.messages() {
         match severity {
@@ -137,5 +139,23 @@ fn print(change: &Change) {
             Severity::Warning => Output::warning(&text),
             Severity::Error => Output::error(&text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_about_grants_without_an_effect_do_not_run_the_input_again() {
+        let [shop, other] = ["shop", "other"].map(|name| AppName::new(name).unwrap());
+        let grants = |plugins: &[&str]| {
+            let plugins = plugins.iter().map(|name| name.parse().unwrap()).collect();
+            Change::Grants { name: shop.clone(), plugins, notes: vec!["no effect".into()] }
+        };
+        assert!(can_change_run(&shop, &grants(&["desk"])));
+        assert!(!can_change_run(&shop, &grants(&[])));
+        assert!(!can_change_run(&other, &grants(&["desk"])));
+        assert!(can_change_run(&shop, &Change::App { name: shop.clone(), notes: Vec::new() }));
     }
 }
