@@ -2,7 +2,7 @@
 
 use wattle_graph::failure::{Failure, code};
 
-use crate::grant::Grants;
+use crate::grant::{GrantSides, Grants};
 use crate::ports::caller::Caller;
 
 /// The side on which a permission is missing for a call.
@@ -38,8 +38,7 @@ impl Grants {
     /// Returns a change of the files on the sides that lack a permission. `change` is the change of
     /// one file, such as "add `llm = [\"chat\"]`".
     pub fn remedy(&self, caller: &Caller, change: &str, missing: MissingSide) -> String {
-        let key = self.key_of(&caller.app, &caller.plugin);
-        let table = format!("under `[grants.{key}]` in wattle.toml");
+        let table = self.place_of_grant(caller);
         let request = self.sides.as_ref().and_then(|sides| sides.request.as_ref());
         match (missing, request) {
             (MissingSide::Grant, _) | (_, None) => format!("{change} {table}"),
@@ -48,6 +47,24 @@ impl Grants {
             }
             (MissingSide::Both, Some((place, _))) => format!("{change} both {place} and {table}"),
         }
+    }
+
+    /// Returns the places in which a permission has to be for calls of a plugin, without saying
+    /// whether it is there.
+    pub(crate) fn places(&self, caller: &Caller) -> String {
+        let table = self.place_of_grant(caller);
+        match self.sides.as_deref() {
+            Some(GrantSides { request: Some((place, _)), granted: Some(_) }) => {
+                format!("both {place} and {table}")
+            }
+            Some(GrantSides { request: Some((place, _)), granted: None }) => place.to_string(),
+            _ => table,
+        }
+    }
+
+    fn place_of_grant(&self, caller: &Caller) -> String {
+        let key = self.key_of(&caller.app, &caller.plugin);
+        format!("under `[grants.{key}]` in wattle.toml")
     }
 
     /// Returns the failure of a call that the grants do not allow. `what` is what the plugin may
@@ -71,25 +88,28 @@ mod tests {
 
     use super::*;
     use crate::caller_id::CallerId;
-    use crate::grant::{GrantSides, RequestPlace};
+    use crate::grant::RequestPlace;
 
     fn routes(names: &[&str]) -> Grants {
         let llm = names.iter().map(|&name| name.to_owned()).collect();
         Grants { llm, ..Grants::default() }
     }
 
-    /// Returns what to do about a denied call of the route `chat`.
-    fn remedy(request: Option<(RequestPlace, Grants)>, granted: Option<Grants>) -> String {
-        let caller = Caller {
+    fn caller() -> Caller {
+        Caller {
             app: "shop".parse().unwrap(),
             plugin: "desk".parse().unwrap(),
             tenant: None,
             owner: CallerId::default(),
-        };
+        }
+    }
+
+    /// Returns what to do about a denied call of the route `chat`.
+    fn remedy(request: Option<(RequestPlace, Grants)>, granted: Option<Grants>) -> String {
         let sides = Some(Arc::new(GrantSides { request, granted }));
         let grants = Grants { sides, ..Grants::default() };
         let allows = |grants: &Grants| grants.llm.contains("chat");
-        let failure = grants.denial(&caller, "may not chat", "add `chat`", allows);
+        let failure = grants.denial(&caller(), "may not chat", "add `chat`", allows);
         failure.message.strip_prefix("plugin `desk` may not chat; add `chat` ").unwrap().to_owned()
     }
 
@@ -106,6 +126,21 @@ mod tests {
         let both = format!("both under `[needs]` in app.toml and {TABLE}");
         assert_eq!(remedy(app(&[]), Some(routes(&["vision"]))), both);
         assert_eq!(remedy(None, Some(routes(&[]))), TABLE);
+    }
+
+    #[test]
+    fn the_places_of_a_permission_do_not_depend_on_what_is_there() {
+        let places = |request: Option<RequestPlace>, granted: Option<Grants>| {
+            let request = request.map(|place| (place, routes(&["chat"])));
+            let sides = Some(Arc::new(GrantSides { request, granted }));
+            Grants { sides, ..Grants::default() }.places(&caller())
+        };
+        let (app, chat) = (Some(RequestPlace::App), Some(routes(&["chat"])));
+        let request = "under `[needs]` in app.toml";
+        assert_eq!(places(app.clone(), chat.clone()), format!("both {request} and {TABLE}"));
+        assert_eq!(places(app, None), request);
+        assert_eq!(places(None, chat), TABLE);
+        assert_eq!(Grants::default().places(&caller()), TABLE);
     }
 
     #[test]

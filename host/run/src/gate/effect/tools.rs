@@ -251,7 +251,7 @@ async fn find_tool(context: &EffectContext<'_>, wanted: &str) -> Result<Tool, Fa
                 ..missing
             },
             None => not_granted(context, wanted)
-                .unwrap_or_else(|| refusal::unknown(context, wanted, &toolbox.names())),
+                .unwrap_or_else(|| refusal::unknown_name(context, wanted, &toolbox.names())),
         }),
     }
 }
@@ -271,7 +271,7 @@ async fn find_by_reference(
         let references: Vec<String> =
             granted.map(|info| format!("{}/{}", grant.source, info.name)).collect();
         let names: Vec<&str> = references.iter().map(String::as_str).collect();
-        return Err(refusal::unknown(context, wanted, &names));
+        return Err(refusal::unknown_reference(context, wanted, &names));
     };
     Ok(Tool { source: grant.source, info: infos.swap_remove(at) })
 }

@@ -129,6 +129,9 @@ async fn results_have_the_order_of_the_calls_and_invalid_calls_fail_separately()
     assert_eq!((&out[6]["code"], &out[7]["code"]), (&out[2]["code"], &out[2]["code"]));
     assert!(message(6).contains("did you mean `think`?"), "{out}");
     assert!(message(7).contains("did you mean `t/confirm`?"), "{out}");
+    // The caller may call every tool of this plugin.
+    let needs = "a tool of a plugin that the app does not use yet needs `tools` under";
+    assert!(message(6).contains(needs) && !message(7).contains(needs), "{out}");
 }
 
 #[tokio::test]

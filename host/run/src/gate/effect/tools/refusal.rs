@@ -36,15 +36,27 @@ fn has_tool(grants: &Grants, reference: &str) -> bool {
     grants.tools.iter().any(|grant| grant.source == source && grant.covers(&tool))
 }
 
-/// Returns the failure for a tool that does not exist. `names` are the tools that the caller may
-/// call.
-pub(super) fn unknown(context: &EffectContext<'_>, wanted: &str, names: &[&str]) -> Failure {
+/// Returns the failure for a name that no tool has. `names` are the tools that the caller may call.
+pub(super) fn unknown_name(context: &EffectContext<'_>, wanted: &str, names: &[&str]) -> Failure {
+    let EffectContext { grants, caller, .. } = context;
+    let Failure { message, .. } = unknown_reference(context, wanted, names);
+    let places = grants.places(caller);
+    let text = format!(
+        "{message}; a tool of a plugin that the app does not use yet needs `tools` {places}"
+    );
+    Failure::new(code::NOT_FOUND, text)
+}
+
+/// Returns the failure for the reference of a tool that its source does not have, although the
+/// caller may call it. `references` are the tools of the source that the caller may call.
+pub(super) fn unknown_reference(
+    context: &EffectContext<'_>,
+    wanted: &str,
+    references: &[&str],
+) -> Failure {
     let what = format!("tools that `{}` may call", context.caller.plugin);
-    let hint = suggest::hint(wanted, &what, names.iter().copied());
-    let change = "a tool of a plugin that the app does not use yet needs `tools`";
-    let missing = context.grants.missing_side(|_| false, |_| false);
-    let remedy = context.grants.remedy(context.caller, change, missing);
-    Failure::new(code::NOT_FOUND, format!("there is no tool `{wanted}`; {hint}; {remedy}"))
+    let hint = suggest::hint(wanted, &what, references.iter().copied());
+    Failure::new(code::NOT_FOUND, format!("there is no tool `{wanted}`; {hint}"))
 }
 
 /// Returns the failure of a call in too many other tool calls.
