@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use wattle_api::document::run::{FailureDocument, RunDocument};
+use wattle_run::text::Escaped;
 
 use crate::cases::case::{Case, Expectation};
 use crate::cases::date::Today;
@@ -72,7 +73,9 @@ const MAX_SHOWN_CHARS: usize = 160;
 
 /// Describes why a case failed: the failure of its run, and the expectations that are not met.
 pub(crate) fn describe_failure(failure: Option<&FailureDocument>, checks: &[Check]) -> Vec<String> {
-    let failure = failure.map(|failure| format!("  {}: {}", failure.code, failure.message));
+    let failure = failure.map(|failure| {
+        format!("  {}", Escaped(format_args!("{}: {}", failure.code, failure.message)))
+    });
     let mismatch = |check: &Check| {
         let mismatch = check.mismatch.as_ref()?;
         Some(format!(

@@ -14,7 +14,7 @@ use crate::command::follow::completion_line::CompletionLine;
 use crate::command::format;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{Output, pretty_json, printable};
+use crate::output::{Output, pretty_json};
 
 /// Time between two frames of the spinner.
 const SPINNER_PERIOD: Duration = Duration::from_millis(100);
@@ -113,15 +113,13 @@ impl Progress {
                 (format!("{}: {} {took}", call.node, what.trim_end()), true)
             }
             EventKind::Progress(progress) => {
-                (format!("{}: {}", progress.node, Escaped(&progress.message)), false)
+                (format!("{}: {}", progress.node, progress.message), false)
             }
-            EventKind::Log(log) => {
-                let (level, message) = (Escaped(&log.level), Escaped(&log.message));
-                (format!("{}: {level}: {message}", log.node), true)
-            }
+            EventKind::Log(log) => (format!("{}: {}: {}", log.node, log.level, log.message), true),
             _ => return,
         };
-        let line = printable(&line);
+        // A line break in a text of a guest or a service would begin another line.
+        let line = Escaped(line).to_string();
         match (&self.bar, stays) {
             _ if self.quiet => {}
             (Some(bar), true) => bar.println(format!("  {line}")),
@@ -184,25 +182,24 @@ fn print_next_step(run: &RunDocument, shown: Option<&str>) {
             Output::note(&format!(
                 "thread {} is interrupted\n  hint: resume it with `wattle thread resume \
                  {thread}{answers}`",
-                run.thread
+                Escaped(&run.thread)
             ));
         }
         RunStatus::Failed => {
             let unseen = run.failure.as_ref().filter(|it| shown != Some(it.message.as_str()));
-            let why =
-                unseen.map_or_else(String::new, |it| format!(": {}: {}", it.code, it.message));
+            let why = unseen.map_or_else(String::new, |it| format!(": {}", format::failure(it)));
             Output::error(&format!(
                 "the run failed{why}\n  hint: see `wattle trace {thread}`; run the failed nodes \
                  again with `wattle thread resume {thread}`"
             ));
         }
         RunStatus::Cancelled => {
-            Output::note(&format!("thread {}: the run was cancelled", run.thread));
+            Output::note(&format!("thread {}: the run was cancelled", Escaped(&run.thread)));
         }
         RunStatus::Completed | RunStatus::Pending | RunStatus::Running => {
             Output::note(&format!(
                 "thread {} completed\n  hint: see what happened with `wattle trace {thread}`",
-                run.thread
+                Escaped(&run.thread)
             ));
         }
     }

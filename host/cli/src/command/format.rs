@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use wattle_api::document::run::FailureDocument;
+use wattle_run::text::Escaped;
 
 use crate::config::ByteSize;
 
@@ -64,11 +66,18 @@ fn starts_sentence(text: &str) -> bool {
     !text.starts_with(|first: char| first.is_lowercase())
 }
 
-/// Quotes an argument for a shell.
+/// Formats a failure on one line. A guest chooses its code and its message, and a line break in
+/// them could begin a line that looks like one of the command.
+pub(super) fn failure(failure: &FailureDocument) -> String {
+    Escaped(format_args!("{}: {}", failure.code, failure.message)).to_string()
+}
+
+/// Quotes an argument for a shell. Control characters are escaped, because the command is shown.
 pub(super) fn shell_quote(text: &str) -> String {
+    let text = Escaped(text).to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
     if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
+        text
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
     }
@@ -107,5 +116,6 @@ mod tests {
     fn shell_arguments_are_quoted() {
         assert_eq!(shell_quote("0192-ab"), "0192-ab");
         assert_eq!(shell_quote("it's"), r"'it'\''s'");
+        assert_eq!(shell_quote("a\nb"), r"'a\nb'");
     }
 }

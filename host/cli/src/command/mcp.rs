@@ -7,6 +7,7 @@ use wattle_graph::failure::Failure;
 use wattle_mcp::check::Check;
 use wattle_model::config::{ModelConfig, ProviderKind};
 use wattle_run::ports::sandbox::ToolInfo;
+use wattle_run::text::Escaped;
 
 use crate::args::McpCheckArgs;
 use crate::command::format;
@@ -87,11 +88,12 @@ fn render_server(name: &str, check: &Check) -> String {
     let mut lines = Vec::new();
     let status = if check.failure.is_some() { "fail" } else { "ok" };
     lines.push(format!("{name}: {status}"));
-    let software = check.software.as_deref().unwrap_or("no name");
+    let software = Escaped(check.software.as_deref().unwrap_or("no name"));
     match &check.protocol {
         Some(protocol) => lines.push(format!(
-            "  session  {:>6} ms  protocol {protocol}, {software}",
-            check.session_ms
+            "  session  {:>6} ms  protocol {}, {software}",
+            check.session_ms,
+            Escaped(protocol)
         )),
         None => lines.push(format!("  session  {:>6} ms", check.session_ms)),
     }
@@ -107,12 +109,10 @@ fn render_server(name: &str, check: &Check) -> String {
         let summary = format::first_sentence(&tool.description);
         let colon = if summary.is_empty() { "" } else { ": " };
         let summary: String = summary.chars().take(DESCRIPTION_CHARS).collect();
-        lines.push(format!("    {}{hints}{colon}{summary}", tool.name));
+        lines.push(format!("    {}{hints}{colon}{}", Escaped(&tool.name), Escaped(summary)));
     }
-    lines.extend(check.notes.iter().map(|note| format!("  note: {note}")));
-    if let Some(failure) = &check.failure {
-        lines.push(format!("  {}: {}", failure.code, failure.message));
-    }
+    lines.extend(check.notes.iter().map(|note| format!("  note: {}", Escaped(note))));
+    lines.extend(check.failure.iter().map(|failure| format!("  {}", Escaped(failure))));
     lines.join("\n")
 }
 

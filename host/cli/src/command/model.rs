@@ -16,6 +16,7 @@ use wattle_model::Routes;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
+use wattle_run::text::Escaped;
 use wattle_store::InMemoryBlobs;
 
 use crate::args::ModelCheckArgs;
@@ -260,9 +261,10 @@ fn render(check: &Check) -> String {
         let time = Duration::from_millis(step.ms);
         let words = match (&step.answer, &step.failure) {
             (Some(answer), _) => render_completion(answer),
-            (None, Some(failure)) => format!("{}: {}", failure.code, failure.message),
+            (None, Some(failure)) => failure.to_string(),
             (None, None) => String::new(),
         };
+        let words = Escaped(words);
         lines.push(format!("  {:<8} {:>6.1} s  {words}", step.step, time.as_secs_f64()));
     }
     lines.join("\n")

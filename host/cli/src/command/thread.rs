@@ -72,13 +72,13 @@ fn render(thread: &ThreadDocument) -> String {
         let SetAsideDocument { failure, since_ms, attempts } = aside;
         let since = format::local_time(*since_ms);
         lines.push(format!("aside    since {since}, tried {attempts} time(s)"));
-        lines.push(format!("because  {}: {}", failure.code, failure.message));
-        let thread = &summary.thread;
+        lines.push(format!("because  {}", format::failure(failure)));
+        let thread = format::shell_quote(&summary.thread);
         lines.push(format!("retry the recovery with `wattle thread retry {thread}`"));
         return lines.join("\n");
     }
     if let Some(failure) = &summary.failure {
-        lines.push(format!("failure  {}: {}", failure.code, failure.message));
+        lines.push(format!("failure  {}", format::failure(failure)));
     }
     lines.push(format!("state\n{}", format::indent(&pretty_json(&thread.state), 2)));
     if !thread.interrupts.is_empty() || !thread.next.is_empty() {
@@ -125,7 +125,7 @@ pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Resu
     client.post_empty(&format!("{path}/runs/{run}/drain"), &serde_json::json!({})).await?;
     let ended: RunDocument = client.get(&format!("/api/v1/runs/{run}/wait")).await?;
     output.data(&ended, |ended| {
-        let status = format::serde_name(&ended.status);
+        let (status, thread) = (format::serde_name(&ended.status), format::shell_quote(thread));
         format!("run {} is {status}; continue with `wattle thread resume {thread}`", ended.run)
     });
     Ok(Exit::Ok)
@@ -134,6 +134,31 @@ pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Resu
 pub(super) async fn delete(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     client.delete(&format!("/api/v1/threads/{}", encode_segment(thread))).await?;
     let deleted: Value = serde_json::json!({ "deleted": thread });
-    output.data(&deleted, |_| format!("deleted thread {thread}"));
+    output.data(&deleted, |_| format!("deleted thread {}", Escaped(thread)));
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_guest_or_client_begins_a_line() {
+        let failure = json!({ "code": "trap", "message": "boom\nstatus   completed" });
+        let mut thread = json!({
+            "thread": "it's\nstatus   idle", "app": "shop", "graph": "Sell", "status": "error",
+            "created_ms": 0, "updated_ms": 0, "version": "4f2a", "state": {}, "next": [],
+            "interrupts": [], "failure": failure,
+        });
+        let rendered = |thread: &Value| render(&serde_json::from_value(thread.clone()).unwrap());
+        let shown = rendered(&thread);
+        assert!(shown.contains("\nfailure  trap: boom\\nstatus   completed\n"), "{shown}");
+        thread["set_aside"] = json!({ "failure": failure, "since_ms": 0, "attempts": 2 });
+        let shown = rendered(&thread);
+        assert!(shown.contains("\nbecause  trap: boom\\nstatus   completed\n"), "{shown}");
+        let retry = r"`wattle thread retry 'it'\''s\nstatus   idle'`";
+        assert!(shown.ends_with(retry), "{shown}");
+    }
 }

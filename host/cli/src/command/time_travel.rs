@@ -53,7 +53,7 @@ fn render(document: &CheckpointDocument) -> String {
     for task in &document.tasks {
         let status = match (&task.writes, &task.failure) {
             (Some(_), _) => "has finished".to_owned(),
-            (None, Some(failure)) => format!("failed: {}: {}", failure.code, failure.message),
+            (None, Some(failure)) => format!("failed: {}", format::failure(failure)),
             (None, None) if task.interrupts.is_empty() => "is pending".to_owned(),
             (None, None) => format!("waits for interrupts {}", task.interrupts.join(" ")),
         };

@@ -10,6 +10,7 @@ use wattle_store::InMemoryStore;
 
 use crate::binary::said;
 use crate::fixture::Fixture;
+use crate::native_sandbox::FAILING;
 
 /// A text that clears a terminal, and whose second line looks like one of the host.
 const HOSTILE: &str = "a\u{1b}[2J\nERROR forged\u{9b}31m";
@@ -94,4 +95,28 @@ async fn states_and_questions_are_shown_escaped() {
     let json = r#""about": "hello a\u001b[2J\nERROR forged\u009b31m""#;
     assert!(shown.contains(json), "{shown}");
     printed(&fixture, &["trace", "t"]).await;
+}
+
+/// The argument of a run that fails with the message [`HOSTILE`].
+const INPUT: &str = r#"--input={ "name": "fail: a\u001b[2J\nERROR forged\u009b31m" }"#;
+
+#[tokio::test]
+async fn a_message_of_a_failing_node_is_one_line() {
+    let fixture = Fixture::start("").await;
+    let name = format!("{FAILING}{HOSTILE}");
+    let start = json!({ "input": { "name": name }, "thread_id": "t", "wait": true });
+    let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert!(run["failure"]["message"].as_str().unwrap().ends_with(HOSTILE), "{run}");
+    let commands: [(&'static [&'static str], &str); 5] = [
+        (&["thread", "show", "t"], "failure  rude: "),
+        (&["thread", "state", "t"], "failed: rude: "),
+        (&["trace", "t"], "failed"),
+        (&["run", "greeter", INPUT], "greet failed: rude: "),
+        (&["run", "greeter", INPUT, "--quiet"], "error: the run failed: rude: "),
+    ];
+    for (command, before) in commands {
+        let shown = printed(&fixture, command).await;
+        let is_shown = |line: &str| line.contains(before) && line.contains(ESCAPED);
+        assert!(shown.lines().any(is_shown), "{command:?}: {shown}");
+    }
 }

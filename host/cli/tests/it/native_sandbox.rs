@@ -29,6 +29,9 @@ use wattle_run::ports::{Plugin, Sandbox};
 /// Input name for which `greet` emits an event about its run.
 pub(crate) const LOGGED: &str = "Logged";
 
+/// Beginning of an input name for which `greet` fails. The rest of the name is the message.
+pub(crate) const FAILING: &str = "fail: ";
+
 /// Input name for which `greet` never ends.
 pub(crate) const SLOW: &str = "Slow";
 
@@ -147,6 +150,11 @@ impl Plugin for NativePlugin {
             "greet" => {
                 if *call.input.get("name") == "nobody" {
                     return Err(GuestError::Failure(Failure::new("rude", "nobody is no name")));
+                }
+                if let Some(message) =
+                    call.input.get("name").as_str().and_then(|name| name.strip_prefix(FAILING))
+                {
+                    return Err(GuestError::Failure(Failure::new("rude", message)));
                 }
                 if *call.input.get("name") == SLOW {
                     std::future::pending::<()>().await;

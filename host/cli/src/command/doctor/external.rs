@@ -1,5 +1,7 @@
 //! Checks of external services: MCP servers, and the receiver of traces.
 
+use wattle_run::text::Escaped;
+
 use crate::command::doctor::Report;
 use crate::command::mcp;
 use crate::config::Config;
@@ -19,13 +21,14 @@ pub(super) async fn mcp_servers(config: &Config, env: &ReadEnv, report: &mut Rep
         let check = format!("mcp {name}");
         match found.map(|found| (found.failure, found.tools.len(), found.notes)) {
             Err(failure) | Ok((Some(failure), ..)) => {
-                report.fail(&check, failure.message, format!("check `[mcp.{name}]`"));
+                let message = Escaped(failure.message).to_string();
+                report.fail(&check, message, format!("check `[mcp.{name}]`"));
             }
             Ok((None, tools, notes)) if notes.is_empty() => {
                 report.ok(&check, format!("offers {tools} tools"));
             }
             Ok((None, tools, notes)) => {
-                let message = format!("offers {tools} tools; {}", notes.join("; "));
+                let message = format!("offers {tools} tools; {}", Escaped(notes.join("; ")));
                 report.warn(&check, message, format!("see `wattle mcp check {name}`"));
             }
         }
