@@ -86,7 +86,7 @@ pub(crate) fn blocked_address(
 ) -> Failure {
     let origin = request_url::origin(url);
     let message = if is_address_allowed(address, true) {
-        // A table of the operator alone decides about private addresses.
+        // The grant decides, or the request of an app that the operator vouches for.
         let missing = grants.missing_side(|_| true, |_| false);
         let change =
             format!("write `http = [{}]`", suggested_rule(url, method, ", private = true"));

@@ -72,8 +72,8 @@ pub(crate) async fn collect<R: RowReader>(
 }
 
 /// Returns the maximum bytes of the values of a row as the database sends them. A row that a result
-/// can contain has fewer, since bytes are sent as two digits each. An exception is a JSON document,
-/// which counts without its whitespace in a result, if whitespace is most of its text.
+/// can contain has fewer, since bytes are sent as two digits each. A JSON document is an exception:
+/// whitespace, escapes and repeated keys do not count in a result.
 fn max_sent_bytes(limits: &SqlLimits) -> u64 {
     limits.bytes.saturating_mul(2).saturating_add(ROW_OVERHEAD_BYTES)
 }

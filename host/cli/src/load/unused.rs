@@ -34,9 +34,9 @@ pub fn find_unused(config: &Config) -> Unused {
 
 impl LoaderInner {
     /// Sends a change for each table that applies to nothing, and for each grant that nothing
-    /// requests, for which none was sent yet. A file that is missing while it is replaced has been
-    /// found by an earlier scan. If a manifest is invalid, or a folder is not searched, then names
-    /// are unknown, and nothing is sent.
+    /// requests, that the last comparison did not have. A file that is missing while it is replaced
+    /// has been found by an earlier scan. If a manifest is invalid, or a folder is not searched,
+    /// then names are unknown, and nothing is sent.
     pub(super) fn report_unused(
         &self,
         state: &mut LoadState,

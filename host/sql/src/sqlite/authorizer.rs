@@ -254,8 +254,8 @@ impl Access<'_> {
     /// inserts a row into the temporary schema for every temporary object, whatever form the
     /// definition has.
     fn renames_in_temp_schema(&self) -> bool {
-        let is_change = matches!(self.action, sqlite::SQLITE_READ | sqlite::SQLITE_UPDATE);
-        is_change && self.first == TEMP_SCHEMA
+        let is_of_rename = matches!(self.action, sqlite::SQLITE_READ | sqlite::SQLITE_UPDATE);
+        is_of_rename && self.first == TEMP_SCHEMA
     }
 }
 
