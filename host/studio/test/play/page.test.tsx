@@ -155,7 +155,9 @@ test("a tool is called alone, and a denied call names the line to add", async ()
   const shown = await result();
   const path = "/apps/notes/tools/tools%2Fnested/call";
   expect(sent).toEqual([{ path, tenant: null, body: { input: { count: 4 } } }]);
-  within(shown).getByText('# wattle.toml\n[grants.tools]\ntools = ["tools/spin"]', { normalizer: String });
+  within(shown).getByText('# wattle.toml\n[grants.tools]\ntools = ["tools/spin"]', {
+    normalizer: String,
+  });
   within(shown).getByText("Duration: 1.50 ms");
   within(shown).getByText("not ended");
   within(shown).getByText("inside of a tool call");
@@ -232,7 +234,9 @@ test("a node runs alone, with its calls and the state that it left", async () =>
   const body = { graph: "main", input: {}, goto, options: { interrupt_after: "*" } };
   expect(sent).toEqual([{ path: "/apps/notes/runs", tenant: null, body }]);
   expect(within(shown).getByRole("group", { name: "State" }).textContent).toContain("2");
-  within(shown).getByText('# wattle.toml\n[grants.tools]\ntools = ["tools/spin"]', { normalizer: String });
+  within(shown).getByText('# wattle.toml\n[grants.tools]\ntools = ["tools/spin"]', {
+    normalizer: String,
+  });
   const call = within(shown).getByRole("link", { name: "http.send" });
   expect(call.getAttribute("href")).toContain(`/threads/t1/runs/${RUN}?at=3`);
 });
