@@ -200,7 +200,7 @@ test("the tool of a plugin that no app uses is called alone", async () => {
   fireEvent.change(await screen.findByLabelText("whom"), { target: { value: "Anna" } });
   fireEvent.click(screen.getByRole("button", { name: "Call the tool" }));
   const end = within(await screen.findByRole("region", { name: "Result" }));
-  end.getByText(`[grants.shared]\n${LINE}`, { normalizer: String });
+  end.getByText(`# wattle.toml\n[grants.shared]\n${LINE}`, { normalizer: String });
   expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
     ["/api/v1/plugins/shared/tools/hail/call", { input: { whom: "Anna" } }],
   ]);
