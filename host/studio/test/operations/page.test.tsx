@@ -11,6 +11,9 @@ import { showKey } from "../../src/operations/made-key.ts";
 import { createStudioRouter } from "../../src/router/router.tsx";
 import { accessOf, problem } from "../host.ts";
 
+// The tests have no canvas to draw on.
+vi.mock("@wattle/page/plot", () => ({ default: () => null }));
+
 /** Height of a table. Without a layout it would have room for no row. */
 const HEIGHT_PX = 600;
 
