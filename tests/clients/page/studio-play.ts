@@ -8,7 +8,7 @@ import { downloaded, eventually, order, run, textOf, type Visit, valueAt } from 
 const INPUT = { calls: [{ tool: "echo", arguments: { text: "<b>hi</b>" } }] };
 
 /** The table and the line that the host asks for. */
-const GRANT = '[grants.tools]\ntools = ["tools/echo"]';
+const GRANT = '# wattle.toml\n[grants.tools]\ntools = ["tools/echo"]';
 
 const result = (page: Page) => page.getByRole("region", { name: "Result", exact: true });
 

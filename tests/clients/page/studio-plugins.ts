@@ -11,7 +11,7 @@ const LINE =
   'http = [{ host = "open.feishu.cn", methods = ["POST"], secrets = ["FEISHU_TENANT_TOKEN"] }]';
 
 /** The table and the line that the host asks for when the tool is called. */
-const GRANT = '[grants.bench]\nhttp = [{ host = "example.com", methods = ["GET"] }]';
+const GRANT = '# wattle.toml\n[grants.bench]\nhttp = [{ host = "example.com", methods = ["GET"] }]';
 
 /** How long the host may take to compile a component, in milliseconds. */
 const COMPILE_MS = 60_000;
