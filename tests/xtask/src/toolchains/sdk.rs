@@ -73,14 +73,6 @@ pub(super) const GUESTS: &[Guest] = &[
         commands: |paths| typescript(paths, "misdeeds-typescript"),
     },
     Guest {
-        name: "misdeeds-starlingmonkey",
-        what: "the TypeScript SDK with StarlingMonkey and misdeeds",
-        programs: &[Program::Node, Program::Npm],
-        copied: &[("tests/guests/misdeeds/typescript", "sdk/misdeeds-typescript")],
-        read: TYPESCRIPT_INPUTS,
-        commands: |paths| starlingmonkey(paths, "misdeeds-typescript"),
-    },
-    Guest {
         name: "misdeeds-python",
         what: "the Python SDK with misdeeds",
         programs: &[Program::Python],

@@ -150,14 +150,6 @@ async fn twins_in_python_end_like_the_misdeeds_in_rust() {
 }
 
 #[tokio::test]
-async fn twins_in_typescript_on_starlingmonkey_end_like_the_misdeeds_in_rust() {
-    let twin = need!(load("misdeeds-starlingmonkey", PLUGIN).await);
-    let imports = &twin.info().imports;
-    assert!(imports.iter().any(|it| it == "wasi:http/outgoing-handler"), "{imports:?}");
-    compare(twin).await;
-}
-
-#[tokio::test]
 async fn a_script_that_calls_wasi_itself_reaches_nothing() {
     let plugin = need!(load("misdeeds-quickjs", PLUGIN).await);
     let imports = &plugin.info().imports;
