@@ -225,12 +225,14 @@ impl AgentServer {
         Ok(head.is_some_and(|head| head.record.is_unbound()))
     }
 
-    /// Returns whether the thread of a cron no longer exists, for example because it expired.
+    /// Returns whether the thread of a cron was deleted or has expired.
     async fn is_thread_gone(&self, record: &CronRecord) -> Result<bool, Failure> {
         let Some(thread) = &record.thread else { return Ok(false) };
         let Ok(thread) = ThreadId::new(thread) else { return Ok(true) };
         let head = self.ports().store.thread(&thread).await;
-        Ok(head.map_err(|error| Failure::internal(error.to_string()))?.is_none())
+        let head = head.map_err(|error| Failure::internal(error.to_string()))?;
+        let now_ms = self.ports().clock.now_ms();
+        Ok(head.is_none_or(|head| head.record.is_expired(now_ms)))
     }
 
     /// Returns whether the store has the run, pending or not.

@@ -8,6 +8,7 @@ use wattle_api::ApiConfig;
 
 use crate::host::{Host, HostOptions};
 use crate::store::{Hand, two_tenants, with_key};
+use crate::threads::expire;
 
 /// 2026-11-22T09:00:30Z.
 const NOW_MS: i64 = 1_795_338_030_000;
@@ -334,9 +335,11 @@ async fn thread_of_a_stateless_cron_run_is_deleted_or_kept() {
 #[tokio::test]
 async fn cron_of_an_expired_thread_is_deleted() {
     let (host, clock) = host();
+    let (expired, _) = on_thread(&host, hourly()).await;
+    expire(&host, &expired).await;
     let (id, _) = on_thread(&host, hourly()).await;
     let thread = wattle_graph::id::ThreadId::new(&id).unwrap();
-    // Delete the thread from the store, as at the end of its TTL, without a request to delete it.
+    // Delete the thread from the store, as the host does at some time after its end.
     host.engine.ports().store.delete_thread(&thread).await.unwrap();
     clock.advance(HOUR_MS);
     assert_eq!(host.server.create_due_runs().await, None);

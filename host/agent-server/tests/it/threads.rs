@@ -109,13 +109,18 @@ async fn search_filters_by_metadata_values_and_ids() {
 /// Creates a thread that has expired and is not deleted yet.
 async fn expired_thread(host: &Host) -> String {
     let id = host.thread().await;
-    let thread = ThreadId::new(&id).unwrap();
+    expire(host, &id).await;
+    id
+}
+
+/// Lets a thread expire without deleting it.
+pub(crate) async fn expire(host: &Host, id: &str) {
+    let thread = ThreadId::new(id).unwrap();
     let store = &host.engine.ports().store;
     let record = store.thread(&thread).await.unwrap().unwrap().record;
     let status = ThreadStatus::Interrupted;
     let record = Some(ThreadRecord { status, expires_ms: Some(0), ..record });
     store.append(&thread, Batch { record, ..Batch::default() }).await.await.unwrap();
-    id
 }
 
 #[tokio::test]
