@@ -1,6 +1,6 @@
 // The list of open interrupts. One of them is selected.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useEffectEvent, useRef } from "react";
+import { useEffect, useEffectEvent, useLayoutEffect, useRef } from "react";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { inboxRoute, RouteLink } from "../router/links.tsx";
@@ -114,7 +114,8 @@ function useRowFocus(
   useEffect(() => {
     if (at >= 0 && focus > 0) scrollTo();
   }, [at, focus]);
-  useEffect(() => {
+  // Before the browser shows the next question, so that a key that is pressed then reaches the row.
+  useLayoutEffect(() => {
     if (focus === done.current || at < 0) return;
     const row = box.current?.querySelector<HTMLElement>(`[data-row="${at}"]`);
     if (row == null) return;
