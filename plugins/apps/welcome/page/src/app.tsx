@@ -86,8 +86,9 @@ async function readApps(): Promise<LoadedApp[]> {
 
 /** Returns true if this address serves the studio. */
 async function readHasStudio(): Promise<boolean> {
-  const { data } = await nativeApi().GET("/api/v1/access");
-  return data?.studio === true;
+  const { data, response } = await nativeApi().GET("/api/v1/access");
+  if (data === undefined) throw new Error(`what the address serves: status ${response.status}`);
+  return data.studio;
 }
 
 interface CardProps {

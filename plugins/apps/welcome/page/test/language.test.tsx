@@ -1,10 +1,11 @@
 // The language of the page, and its links.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { App } from "../src/app.tsx";
 
-let hasStudio: boolean;
+/** `undefined` for a host that cannot answer. */
+let hasStudio: boolean | undefined;
 
 beforeEach(() => {
   hasStudio = true;
@@ -15,9 +16,11 @@ beforeEach(() => {
     built: true,
   };
   const apps = [{ name: "expense", doc: "Expenses", version: "1.0", page: expense }];
-  vi.stubGlobal("fetch", async ({ url }: Request) =>
-    Response.json(url.endsWith("/access") ? { studio: hasStudio } : apps),
-  );
+  vi.stubGlobal("fetch", async ({ url }: Request) => {
+    if (!url.endsWith("/access")) return Response.json(apps);
+    if (hasStudio === undefined) return Response.json({}, { status: 503 });
+    return Response.json({ studio: hasStudio });
+  });
 });
 
 afterEach(() => {
@@ -29,7 +32,7 @@ afterEach(() => {
 });
 
 /** Shows the page in a browser with these languages. */
-function show(languages: string[]): void {
+function show(languages: string[]): QueryClient {
   vi.spyOn(navigator, "languages", "get").mockReturnValue(languages);
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   render(
@@ -37,6 +40,7 @@ function show(languages: string[]): void {
       <App />
     </QueryClientProvider>,
   );
+  return client;
 }
 
 const CHINESE = {
@@ -96,7 +100,17 @@ test("an application that is loaded links to its runs, if the host has a studio"
   screen.getByRole("link", { name: "The studio shows each step of each run." });
   cleanup();
   hasStudio = false;
-  show(["en-US"]);
+  const client = show(["en-US"]);
+  await waitFor(() => expect(client.getQueryData(["studio"])).toBe(false));
   await speaks(ENGLISH);
   expect(screen.queryByRole("link", { name: /studio/ })).toBeNull();
+});
+
+test("a host that could not say whether it has a studio is asked again", async () => {
+  hasStudio = undefined;
+  const client = show(["en-US"]);
+  await waitFor(() => expect(client.getQueryState(["studio"])?.status).toBe("error"));
+  hasStudio = true;
+  fireEvent(window, new Event("visibilitychange"));
+  await screen.findByRole("link", { name: "The studio shows each step of each run." });
 });
