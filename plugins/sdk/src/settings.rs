@@ -34,8 +34,8 @@ pub fn get<T: DeserializeOwned>(name: &str) -> Result<Option<T>, Failure> {
     json::read(format_args!("setting `{name}`"), &text).map(Some)
 }
 
-/// Returns a text setting without surrounding whitespace, or `None` if it is missing or blank. A
-/// blank text unsets a setting of `app.toml`.
+/// Returns a text setting without surrounding whitespace, or `None` if it is missing or blank. An
+/// operator replaces a setting of `app.toml` by a blank text to unset it.
 ///
 /// ```
 /// use wattle_plugin::{Failure, settings, testing::FakeHost};
@@ -56,6 +56,23 @@ pub fn get<T: DeserializeOwned>(name: &str) -> Result<Option<T>, Failure> {
 pub fn text(name: &str) -> Result<Option<String>, Failure> {
     let text = get::<String>(name)?;
     Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+}
+
+/// Returns a text setting as [`text()`] does, or a default if it is missing or blank.
+///
+/// ```
+/// use wattle_plugin::{settings, testing::FakeHost};
+///
+/// let host = FakeHost::new().setting("language", " zh ").setting("zone", " ");
+/// assert_eq!(host.run(|| settings::text_or("language", "en")), Ok("zh".to_owned()));
+/// assert_eq!(host.run(|| settings::text_or("zone", "UTC")), Ok("UTC".to_owned()));
+/// ```
+///
+/// # Errors
+///
+/// `invalid` if the setting is not a text.
+pub fn text_or(name: &str, default: &str) -> Result<String, Failure> {
+    Ok(text(name)?.unwrap_or_else(|| default.to_owned()))
 }
 
 /// Returns a required setting as a type.

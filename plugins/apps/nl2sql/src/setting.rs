@@ -57,7 +57,7 @@ pub(crate) fn default_admin() -> Result<i64, Failure> {
 }
 
 pub(crate) fn business_schema() -> Result<String, Failure> {
-    Ok(settings::get("business_schema")?.unwrap_or_else(|| BUSINESS_SCHEMA.to_owned()))
+    settings::text_or("business_schema", BUSINESS_SCHEMA)
 }
 
 /// Returns the current time in the app's time zone.
@@ -77,14 +77,13 @@ pub(crate) fn suggestions() -> Result<Vec<String>, Failure> {
 
 /// Returns the name of the model for requests that name none.
 pub(crate) fn default_model() -> Result<String, Failure> {
-    Ok(settings::get("llm_model_intent")?.unwrap_or_else(|| MODEL_INTENT.to_owned()))
+    settings::text_or("llm_model_intent", MODEL_INTENT)
 }
 
 /// Returns the name of the model that writes SQL. The setting takes precedence over the model of
 /// the request.
 pub(crate) fn sql_model(state_model: &str) -> Result<String, Failure> {
-    let set = settings::text("llm_model_sql_generation")?;
-    Ok(set.unwrap_or_else(|| state_model.to_owned()))
+    settings::text_or("llm_model_sql_generation", state_model)
 }
 
 /// Returns the models that a request may name, with their routes.
@@ -104,7 +103,9 @@ pub(crate) fn ask(role: &str, model_name: &str) -> Result<llm::Request, Failure>
 mod tests {
     use wattle_plugin::prelude::json;
 
-    use super::{ask, now, sql_model};
+    use super::{
+        BUSINESS_SCHEMA, MODEL_INTENT, ask, business_schema, default_model, now, sql_model,
+    };
     use crate::testing::host;
 
     #[test]
@@ -123,6 +124,13 @@ mod tests {
         assert_eq!(host.run(|| sql_model("other")).unwrap(), "qwen3-coder-plus");
         let host = host_without();
         assert_eq!(host.run(|| sql_model("other")).unwrap(), "other");
+    }
+
+    #[test]
+    fn blank_settings_have_their_defaults() {
+        let host = host().setting("business_schema", "").setting("llm_model_intent", " ");
+        assert_eq!(host.run(business_schema).unwrap(), BUSINESS_SCHEMA);
+        assert_eq!(host.run(default_model).unwrap(), MODEL_INTENT);
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Table {
         else {
             return Ok(None);
         };
-        let base_url = settings::text("lark_base_url")?.unwrap_or_else(|| BASE_URL.to_owned());
+        let base_url = settings::text_or("lark_base_url", BASE_URL)?;
         let is_id = |id: &str| id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let fits = is_id(&app_token) && is_id(&table_id);
         let base_url = base_url.trim_end_matches('/').to_owned();

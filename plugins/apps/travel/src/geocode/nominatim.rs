@@ -58,11 +58,11 @@ struct Hit {
 impl Nominatim {
     /// Creates a client from the settings.
     pub(super) fn of_settings() -> Result<Self, Failure> {
-        let base_url = set("nominatim_base_url", BASE_URL)?.trim_end_matches('/').to_owned();
+        let base_url = settings::text_or("nominatim_base_url", BASE_URL)?;
         let interval_ms = settings::get::<u32>("nominatim_interval_ms")?.unwrap_or(INTERVAL_MS);
         Ok(Self {
-            base_url,
-            user_agent: set("nominatim_user_agent", USER_AGENT)?,
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            user_agent: settings::text_or("nominatim_user_agent", USER_AGENT)?,
             interval_ms: interval_ms.min(LONGEST_INTERVAL_MS),
         })
     }
@@ -91,20 +91,16 @@ impl Nominatim {
     }
 }
 
-fn set(name: &str, default: &str) -> Result<String, Failure> {
-    Ok(settings::text(name)?.unwrap_or_else(|| default.to_owned()))
-}
-
 fn read(response: &Response) -> Answer {
     let text = response.text();
-    let told = || {
+    let refusal = || {
         let words = head(text.trim(), QUOTED_CHARS);
         format!("the geocoder answered with status {}: {words}", response.status)
     };
     match response.status {
         200..300 => found(&text).unwrap_or_else(|reason| Answer::Failed(reason.to_owned())),
-        403 | 429 => Answer::Refused(told()),
-        _ => Answer::Failed(told()),
+        403 | 429 => Answer::Refused(refusal()),
+        _ => Answer::Failed(refusal()),
     }
 }
 

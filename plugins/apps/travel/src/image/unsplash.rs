@@ -74,8 +74,8 @@ pub(crate) fn search(plans: &[Planned]) -> Result<Vec<Option<ImageAsset>>, Failu
     if !settings::get("unsplash_enabled")?.unwrap_or(true) {
         return Ok(plans.iter().map(|_| None).collect());
     }
-    let base: Option<String> = settings::get("unsplash_base_url")?;
-    let base = base.as_deref().unwrap_or(BASE_URL).trim_end_matches('/');
+    let base = settings::text_or("unsplash_base_url", BASE_URL)?;
+    let base = base.trim_end_matches('/');
     let sources = Sources::read()?;
     let answers = http::send_all(plans.iter().map(|planned| request(base, planned)).collect());
     let mut images = Vec::with_capacity(plans.len());

@@ -156,10 +156,15 @@ fn disabled_search_and_cancelled_run_send_no_request() {
 
 #[test]
 fn base_url_is_configurable() {
-    let host = FakeHost::new().setting("unsplash_base_url", "http://127.0.0.1:9/");
-    let host = host.http(|_| Ok(Response::new(404, "")));
-    host.run(|| search(&[planned("a")])).unwrap();
-    assert!(host.http_requests()[0].url.starts_with("http://127.0.0.1:9/search/photos?"));
+    for (setting, base) in
+        [("http://127.0.0.1:9/", "http://127.0.0.1:9"), (" ", "https://api.unsplash.com")]
+    {
+        let host = FakeHost::new().setting("unsplash_base_url", setting);
+        let host = host.http(|_| Ok(Response::new(404, "")));
+        host.run(|| search(&[planned("a")])).unwrap();
+        let url = &host.http_requests()[0].url;
+        assert!(url.starts_with(&format!("{base}/search/photos?")), "{url}");
+    }
 }
 
 #[test]

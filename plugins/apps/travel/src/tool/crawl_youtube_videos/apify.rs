@@ -49,7 +49,7 @@ struct Reason {
 impl Apify {
     /// Creates a client from the settings.
     pub(super) fn of_settings() -> Result<Self, Failure> {
-        let actor = set("apify_youtube_actor_id", ACTOR)?.replace('/', "~");
+        let actor = settings::text_or("apify_youtube_actor_id", ACTOR)?.replace('/', "~");
         let is_name = |c: char| c.is_ascii_alphanumeric() || "~._-".contains(c);
         if !actor.chars().all(is_name) {
             return Err(Failure::invalid(
@@ -57,8 +57,10 @@ impl Apify {
                  `owner~name`",
             ));
         }
-        let base_url = set("apify_base_url", BASE_URL)?.trim_end_matches('/').to_owned();
-        Ok(Self { base_url, actor, language: set("subtitles_language", LANGUAGE)? })
+        let base_url = settings::text_or("apify_base_url", BASE_URL)?;
+        let base_url = base_url.trim_end_matches('/').to_owned();
+        let language = settings::text_or("subtitles_language", LANGUAGE)?;
+        Ok(Self { base_url, actor, language })
     }
 
     /// Crawls videos and parses the items. The host sends a request with a key again after a crash.
@@ -86,10 +88,6 @@ impl Apify {
         let items = items(response)?;
         Ok(items.iter().map(|item| video::read(item, language)).collect())
     }
-}
-
-fn set(name: &str, default: &str) -> Result<String, Failure> {
-    Ok(settings::text(name)?.unwrap_or_else(|| default.to_owned()))
 }
 
 /// Parses the items of a data set. Failures do not contain the URL, because it has the token.
