@@ -57,7 +57,7 @@ where
     if extracted_data.is_empty() {
         warnings.push(NOTHING_FOUND.to_owned());
     }
-    let review_payload = input.warned(warnings);
+    let review_payload = ReviewPayload::with_warnings(input.review_payload, warnings);
     Ok(Update { extracted_data, review_payload })
 }
 
@@ -83,12 +83,5 @@ impl Input {
                 .user(text),
         };
         Ok(request.temperature(0.0))
-    }
-
-    /// Returns the review payload with these warnings, or `None` if there are none.
-    fn warned(self, warnings: Vec<String>) -> Option<ReviewPayload> {
-        let mut warnings = warnings.into_iter();
-        let payload = ReviewPayload::warned(self.review_payload, warnings.next()?);
-        Some(warnings.fold(payload, |payload, next| ReviewPayload::warned(Some(payload), next)))
     }
 }

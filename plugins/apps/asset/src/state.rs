@@ -148,6 +148,13 @@ impl ReviewPayload {
         }
         payload
     }
+
+    /// Adds warnings. Returns `None` if there are none, so that the node writes no payload.
+    pub(crate) fn with_warnings(earlier: Option<Self>, warnings: Vec<String>) -> Option<Self> {
+        let mut warnings = warnings.into_iter();
+        let payload = Self::warned(earlier, warnings.next()?);
+        Some(warnings.fold(payload, |payload, warning| Self::warned(Some(payload), warning)))
+    }
 }
 
 /// The data that the user confirmed. `confirm` validates the values, so that one response can list
@@ -207,5 +214,9 @@ mod tests {
         let payload = ReviewPayload::warned(Some(payload), "b");
         let payload = ReviewPayload::warned(Some(payload), "a");
         assert_eq!(payload.warnings, ["a", "b"]);
+        let warnings = ["b", "c"].map(str::to_owned).into();
+        let payload = ReviewPayload::with_warnings(Some(payload), warnings).unwrap();
+        assert_eq!(payload.warnings, ["a", "b", "c"]);
+        assert_eq!(ReviewPayload::with_warnings(Some(payload), Vec::new()), None);
     }
 }

@@ -35,11 +35,7 @@ pub(crate) fn enrich(_context: &Context, input: Input) -> Result<Update, Failure
         warnings.push(SERVICE_FAILED.to_owned());
     }
     warnings.extend(complete::rows(&mut rows, &resolved));
-    let review_payload = (!warnings.is_empty()).then(|| {
-        let earlier = input.review_payload.unwrap_or_default();
-        let warned = |payload, warning| ReviewPayload::warned(Some(payload), warning);
-        warnings.into_iter().fold(earlier, warned)
-    });
+    let review_payload = ReviewPayload::with_warnings(input.review_payload, warnings);
     Ok(Update { extracted_data: rows, review_payload })
 }
 
