@@ -177,7 +177,8 @@ impl FakeHost {
         self
     }
 
-    /// Sets the outcome of all runs, and the state of their threads.
+    /// Sets how all runs end: their outcome, and the state that
+    /// [`runs::wait`](crate::runs::wait) returns with it.
     ///
     /// ```
     /// use wattle_plugin::prelude::*;

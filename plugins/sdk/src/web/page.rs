@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::web::request::Request;
 
 /// Budget for the items of a list in a response, in bytes of JSON. The whole response has at most 4
-/// MiB, unless the operator grants more.
-pub const PAGE_BYTES: usize = 15 << 18;
+/// MiB, unless the operator grants more, so 256 KiB remain for its other fields.
+pub const PAGE_BYTES: usize = (4 << 20) - (256 << 10);
 
 /// The page of a list that a request asks for, by the query parameters `limit` and `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -40,7 +40,7 @@ pub(crate) fn save_expense_to_lark(
         Ok(record_id) => ToolOutput::json(&json!({
             "status": "success",
             "message": "记账成功",
-            "data": { "record_id": record_id, "fields": fields, "time": told(date_ms)? },
+            "data": { "record_id": record_id, "fields": fields, "time": civil_text(date_ms)? },
         })),
         Err(Refusal { message, code }) => {
             log::write(
@@ -70,7 +70,7 @@ fn number(amount: f64) -> Value {
 }
 
 /// Formats a timestamp as civil time, because models cannot calculate it.
-fn told(date_ms: i64) -> Result<String, Failure> {
+fn civil_text(date_ms: i64) -> Result<String, Failure> {
     let civil = clock::to_zone(date_ms, ZONE.zone()?.as_deref())?.civil;
     Ok(format!("{} {}", civil.date(), civil.time()))
 }

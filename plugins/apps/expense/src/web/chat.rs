@@ -13,13 +13,13 @@ use crate::web::CHAT;
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorDocument>(request, || {
         let run = CHAT.send(request)?;
-        CHAT.wait(&run)?.respond(told)
+        CHAT.wait(&run)?.respond(describe)
     })
 }
 
 /// Returns the status and the message for a failed run. The thread is kept, so the next message
 /// continues the conversation.
-fn told(failure: &Failure) -> (u16, &'static str) {
+fn describe(failure: &Failure) -> (u16, &'static str) {
     match failure.code.as_str() {
         code::LIMIT => (UNPROCESSABLE_ENTITY, "处理步骤过多，请把内容分成几条发送"),
         code::RATE_LIMITED => (BAD_GATEWAY, "AI 服务繁忙，请稍后再试"),

@@ -87,10 +87,10 @@ pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failur
 }
 
 /// Returns the newest clarifications of a session in order, as [`ClarificationView`], that fit into
-/// `room` bytes of JSON.
-pub(crate) fn asked(session_id: &str, mut room: usize) -> Result<Newest, Failure> {
+/// `budget` bytes of JSON.
+pub(crate) fn asked(session_id: &str, mut budget: usize) -> Result<Newest, Failure> {
     let rows = sql::database(DATABASE).query(SELECT_ALL, params![session_id])?;
-    rows.newest::<ClarificationView>(&mut room)
+    rows.newest::<ClarificationView>(&mut budget)
 }
 
 /// Stores the clarification with which a run ended.

@@ -118,10 +118,10 @@ impl TurnRow {
     }
 }
 
-/// Returns the newest turns of a session in order, as [`WholeTurn`], that fit into `room` bytes of
-/// JSON.
-pub(crate) fn turns(session_id: &str, mut room: usize) -> Result<Newest, Failure> {
-    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<WholeTurn>(&mut room)
+/// Returns the newest turns of a session in order, as [`WholeTurn`], that fit into `budget` bytes
+/// of JSON.
+pub(crate) fn turns(session_id: &str, mut budget: usize) -> Result<Newest, Failure> {
+    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<WholeTurn>(&mut budget)
 }
 
 /// Returns the newest turn of a session. Every session has a turn.
@@ -219,11 +219,11 @@ mod tests {
 
     #[test]
     fn list_of_a_long_session_has_the_newest_turns() {
-        for (room, expected) in [(1_000, vec!["b", "c"]), (100, vec!["c"]), (10, vec![])] {
-            let turns = host().run(|| turns("s", room)).unwrap();
+        for (budget, expected) in [(1_000, vec!["b", "c"]), (100, vec!["c"]), (10, vec![])] {
+            let turns = host().run(|| turns("s", budget)).unwrap();
             let ids: Vec<&str> =
                 turns.items.iter().filter_map(|turn| turn["turn_id"].as_str()).collect();
-            assert_eq!((ids, turns.truncated), (expected, true), "{room}");
+            assert_eq!((ids, turns.truncated), (expected, true), "{budget}");
         }
     }
 }

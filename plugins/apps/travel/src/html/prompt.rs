@@ -33,7 +33,7 @@ pub(crate) struct Ask<'a> {
 
 /// A block in the request.
 #[derive(Serialize)]
-struct Told<'a> {
+struct PromptBlock<'a> {
     #[serde(flatten)]
     block: &'a Block,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ struct Told<'a> {
 impl Ask<'_> {
     /// Returns the request as a JSON document.
     pub(crate) fn text(&self) -> Result<String, Failure> {
-        let blocks: Vec<Told<'_>> = self.blocks.iter().map(told).collect();
+        let blocks: Vec<PromptBlock<'_>> = self.blocks.iter().map(prompt_block).collect();
         let question = json!({
             "title": self.title,
             "thumbnail_url": self.thumbnail_url,
@@ -56,12 +56,12 @@ impl Ask<'_> {
 
 /// Converts a block. The link to the map is made here, because coordinates come only from the
 /// geocoder.
-fn told(block: &Block) -> Told<'_> {
+fn prompt_block(block: &Block) -> PromptBlock<'_> {
     let map_url = block.location.map(|location| {
         let (lat, lng) = (location.lat, location.lng);
         format!("https://www.openstreetmap.org/?mlat={lat}&mlon={lng}#map=16/{lat}/{lng}")
     });
-    Told { block, map_url }
+    PromptBlock { block, map_url }
 }
 
 #[cfg(test)]

@@ -124,6 +124,6 @@ fn write(
 }
 
 /// Returns the newest messages of a session as the endpoints show them, in order.
-pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
-    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<StoredMessage>(room)
+pub(crate) fn list(session_id: &str, budget: &mut usize) -> Result<Newest, Failure> {
+    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<StoredMessage>(budget)
 }

@@ -71,9 +71,9 @@ pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>
     let tool_outputs = if tool_outputs.is_object() { tool_outputs } else { json!({}) };
     let finished = Snapshot::finished(&tool_outputs);
     // The tool that makes the page names the source of its images most reliably.
-    let told = sound::<ImageSource>(&tool_outputs[GENERATE_HANDBOOK_HTML]["image_mode"]);
+    let of_page = sound::<ImageSource>(&tool_outputs[GENERATE_HANDBOOK_HTML]["image_mode"]);
     let image_mode =
-        if told.is_null() { sound::<ImageSource>(&context["imageMode"]) } else { told };
+        if of_page.is_null() { sound::<ImageSource>(&context["imageMode"]) } else { of_page };
     let updates = Updates {
         messages: for_model(&request.messages, &finished)?,
         // It is long, and from here on the other channels have its content.

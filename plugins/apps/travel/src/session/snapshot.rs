@@ -138,8 +138,8 @@ impl Snapshot {
             (self.html, self.page_video) = (None, Value::Null);
             return;
         };
-        let told = step.output.as_ref();
-        let of_video = |key: &str| told.map_or(Value::Null, |output| output[key].clone());
+        let output = step.output.as_ref();
+        let of_video = |key: &str| output.map_or(Value::Null, |output| output[key].clone());
         let video = json!({ "videoUrl": of_video("videoUrl"),
             "thumbnailUrl": of_video("thumbnailUrl") });
         let (thumbnail, url) = (video["thumbnailUrl"].as_str(), video["videoUrl"].as_str());

@@ -71,6 +71,6 @@ pub(super) fn put(
 }
 
 /// Returns the newest steps of a session as the endpoints show them, in order.
-pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
-    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<StepView>(room)
+pub(crate) fn list(session_id: &str, budget: &mut usize) -> Result<Newest, Failure> {
+    sql::database(DATABASE).query(SELECT, params![session_id])?.newest::<StepView>(budget)
 }

@@ -47,9 +47,9 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorDocument>(request, || {
         let session = find(request)?;
         let (state, is_shortened) = state(&session)?;
-        let mut room = PAGE_BYTES.saturating_sub(json!(state).to_string().len());
-        let messages = message::list(&session.id, &mut room)?;
-        let steps = session::steps(&session.id, &mut room)?;
+        let mut budget = PAGE_BYTES.saturating_sub(json!(state).to_string().len());
+        let messages = message::list(&session.id, &mut budget)?;
+        let steps = session::steps(&session.id, &mut budget)?;
         let view = WholeSession {
             session: session.view(),
             state,
