@@ -201,9 +201,11 @@ mod tests {
             let (read, took) = openai(vec![(1, pieces.clone())]).await;
             assert_eq!((read.unwrap().text().as_str(), took), ("hi", 1 + wait), "{pieces}");
         }
-        let late = vec![(0, words("hi", None) + &stop()), (10, usage())];
-        let (read, took) = openai(late).await;
-        assert_eq!((read.unwrap().usage.output_tokens, took), (Some(3), 12));
+        let early = event(&json!({ "choices": [], "usage": { "completion_tokens": 1 } }));
+        for said in [words("hi", None) + &stop(), early + &words("hi", None) + &stop()] {
+            let (read, took) = openai(vec![(0, said.clone()), (10, usage())]).await;
+            assert_eq!((read.unwrap().usage.output_tokens, took), (Some(3), 12), "{said}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -196,7 +196,8 @@ pub(super) fn send_failed(
         let what = format!("cannot be called, the HTTP request is invalid: {}", root_cause(error));
         return invalid_request(service, spec, &what);
     }
-    if error.is_timeout() {
+    // A service that accepts no connection in time is down, or its name was not looked up in time.
+    if error.is_timeout() && !error.is_connect() {
         let text = format!("{} did not respond in time", subject(service, spec));
         return ProviderError {
             failure: Failure::new(code::TIMEOUT, text).retryable(),
@@ -426,7 +427,70 @@ fn root_cause(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+    use std::io;
+    use std::sync::Arc;
+
+    use reqwest::Client;
+    use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+    use wattle_run::caller_id::CallerId;
+
+    use crate::provider::attempt::RequestCount;
+    use crate::provider::key::ApiKey;
+
     use super::*;
+
+    /// The outcome of a lookup.
+    type Found = Result<Addrs, Box<dyn std::error::Error + Send + Sync>>;
+
+    /// A resolver that waits for a place in vain.
+    struct Occupied;
+
+    impl Resolve for Occupied {
+        fn resolve(&self, _: Name) -> Resolving {
+            let late = io::Error::new(io::ErrorKind::TimedOut, "no place");
+            let found: Found = Err(late.into());
+            Box::pin(ready(found))
+        }
+    }
+
+    /// A resolver that does not respond.
+    struct Silent;
+
+    impl Resolve for Silent {
+        fn resolve(&self, _: Name) -> Resolving {
+            Box::pin(pending::<Found>())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn service_whose_name_is_not_resolved_in_time_is_unavailable() {
+        let resolvers: [(Arc<dyn Resolve>, &str); 2] =
+            [(Arc::new(Occupied), "no place"), (Arc::new(Silent), "timed out")];
+        for (resolver, cause) in resolvers {
+            let client = Client::builder().no_proxy().connect_timeout(Duration::from_secs(10));
+            let http = client.dns_resolver(resolver).build().unwrap();
+            let config = json!({ "kind": "openai", "base_url": "http://silent.example/v1" });
+            let config = serde_json::from_value(config).unwrap();
+            let service = Service::new("p", &config, ApiKey::None, http).unwrap();
+            let requests = RequestCount::default();
+            let spec = AttemptSpec {
+                route: "chat",
+                model: "m",
+                configured_model: "m",
+                setting_text: "model",
+                timeout: Duration::from_mins(1),
+                retries: 0,
+                requests: &requests,
+                owner: CallerId::default(),
+            };
+            let error = service.post("models").send().await.unwrap_err();
+            let failure = send_failed(&service, spec, &error).failure;
+            assert_eq!((&*failure.code, failure.retryable), (code::UNAVAILABLE, true));
+            assert!(failure.message.contains("cannot be reached at"), "{failure}");
+            assert!(failure.message.contains(cause), "{failure}");
+        }
+    }
 
     #[test]
     fn status_of_an_error_in_a_response_is_found() {

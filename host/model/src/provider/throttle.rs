@@ -1,4 +1,4 @@
-//! The rate at which a stream is read, and the maximum size of its output.
+//! The rate at which a stream is read, and the limits of its output.
 //!
 //! Each delta becomes part of an event that the host stores and sends to clients. A service that
 //! sends as fast as the network permits would delay all other work of the host, so the host reads
@@ -11,6 +11,9 @@ use tokio::time::{Instant, sleep_until};
 /// Maximum bytes of the output of one response: text, reasoning, refusal and arguments. The longest
 /// outputs of models, some hundred thousand tokens, have about one MiB.
 pub(super) const MAX_OUTPUT_BYTES: usize = 8 << 20;
+
+/// Maximum number of tool calls of one response. A host runs far fewer calls concurrently.
+pub(super) const MAX_CALLS: usize = 128;
 
 /// Maximum sustained rate at which a stream is read. The fastest services send a thousand tokens a
 /// second. Each token arrives in an event of some hundred bytes.

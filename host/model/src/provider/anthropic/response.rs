@@ -92,6 +92,18 @@ enum BlockKind {
     Opaque,
 }
 
+impl BlockKind {
+    /// Returns whether a block of this kind has deltas of a type.
+    fn has_deltas(self, delta: &str) -> bool {
+        match delta {
+            "text_delta" => self == Self::Text,
+            "thinking_delta" => self == Self::Thinking,
+            "input_json_delta" => matches!(self, Self::ToolUse | Self::Opaque),
+            _ => true,
+        }
+    }
+}
+
 impl<'a> AnthropicResponse<'a> {
     pub(in crate::provider) fn new(owner: StateOwner, model: &str, sink: &'a CallSink<'a>) -> Self {
         Self {
@@ -288,21 +300,19 @@ impl<'a> AnthropicResponse<'a> {
     fn push_delta(&mut self, event: &Value) -> Result<(), ResponseError> {
         let Some(delta) = event.get("delta").and_then(Value::as_object) else { return Ok(()) };
         let kind = str_field(delta, "type");
-        let wanted = match kind {
-            "text_delta" => Some(("text", BlockKind::Text)),
-            "thinking_delta" => Some(("thinking", BlockKind::Thinking)),
-            _ => None,
-        };
         let known = self.find_block(event).filter(|_| !self.is_unknown_index(event));
-        let fits = |index: usize| wanted.is_none_or(|(_, kind)| self.blocks[index].kind == kind);
         // The block of this delta has not started, or has another type.
-        if !known.is_some_and(fits) {
-            let Some((name, _)) = wanted else {
+        if !known.is_some_and(|index| self.blocks[index].kind.has_deltas(kind)) {
+            let name = match kind {
+                "text_delta" => "text",
+                "thinking_delta" => "thinking",
                 // Without these arguments, a tool would run with others.
-                return match str_field(delta, "partial_json") {
-                    "" => Ok(()),
-                    _ => Err(ResponseError::Malformed("it has arguments of no tool call".into())),
-                };
+                _ if !str_field(delta, "partial_json").is_empty() => {
+                    return Err(ResponseError::Malformed(
+                        "it has arguments of no tool call".into(),
+                    ));
+                }
+                _ => return Ok(()),
             };
             let number = event.get("index").and_then(Value::as_u64);
             self.start_block(number, &serde_json::json!({ "type": name }))?;
@@ -513,82 +523,4 @@ fn to_usage(counts: &TokenCounts) -> Usage {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use wattle_graph::llm::Part;
-    use wattle_run::ports::model::DiscardDeltas;
-
-    use super::*;
-
-    fn begin(number: u64, block: Value) -> Value {
-        json!({ "type": "content_block_start", "index": number, "content_block": block })
-    }
-
-    fn text(number: u64, text: &str) -> Value {
-        let delta = json!({ "type": "text_delta", "text": text });
-        json!({ "type": "content_block_delta", "index": number, "delta": delta })
-    }
-
-    /// Returns the reasoning and the text of a response.
-    fn read(events: &[Value]) -> (String, String) {
-        let sink = CallSink::new(&DiscardDeltas);
-        let mut builder = AnthropicResponse::new(StateOwner::new("a", "qwen3"), "qwen3", &sink);
-        for event in events {
-            builder.push(event).unwrap();
-        }
-        let mut read = (String::new(), String::new());
-        for part in builder.build().parts {
-            match part {
-                Part::Reasoning(text) => read.0.push_str(&text),
-                Part::Text(text) => read.1.push_str(&text),
-                _ => {}
-            }
-        }
-        read
-    }
-
-    #[test]
-    fn think_tags_are_found_after_empty_blocks_and_across_blocks() {
-        let call = json!({ "type": "tool_use", "id": "t", "name": "add", "input": {} });
-        let empty = begin(0, json!({ "type": "thinking", "thinking": "" }));
-        let open = begin(1, json!({ "type": "text", "text": "" }));
-        let behind = [empty, open.clone(), text(1, "hm\n"), text(1, "</think>\n\nHello!")];
-        assert_eq!(read(&behind), ("hm\n".into(), "Hello!".into()));
-        let within = [
-            begin(0, json!({ "type": "text", "text": "<think>h" })),
-            begin(1, call),
-            text(0, "m</th"),
-            text(0, "ink>Hello!"),
-        ];
-        assert_eq!(read(&within), ("hm".into(), "Hello!".into()));
-        let mixed = [
-            begin(0, json!({ "type": "text", "text": "" })),
-            open,
-            text(1, "hm\n"),
-            text(0, "Hello!"),
-            text(1, "</think>\n\n"),
-        ];
-        assert_eq!(read(&mixed), (String::new(), "Hello!hm\n".into()), "no restart");
-    }
-
-    #[test]
-    fn provider_state_is_bounded() {
-        let sink = CallSink::new(&DiscardDeltas);
-        let long = "s".repeat(1 << 20);
-        let begin = |block: Value| json!({ "type": "content_block_start", "content_block": block });
-        let delta = |delta: Value| json!({ "type": "content_block_delta", "delta": delta });
-        for piece in [
-            begin(json!({ "type": "thinking", "thinking": "", "signature": long })),
-            begin(json!({ "type": "redacted_thinking", "data": long })),
-            delta(json!({ "type": "signature_delta", "signature": long })),
-            delta(json!({ "type": "citations_delta", "citation": { "cited_text": long } })),
-        ] {
-            let mut builder =
-                AnthropicResponse::new(StateOwner::new("a", "claude"), "claude", &sink);
-            builder.push(&begin(json!({ "type": "thinking", "thinking": "" }))).unwrap();
-            let taken = (0..5).try_for_each(|_| builder.push(&piece));
-            assert!(matches!(taken, Err(ResponseError::Malformed(_))), "{taken:?}");
-            assert!(builder.total_bytes() > 4 << 20);
-        }
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
 use crate::provider::finish_reason;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize, has_content};
 use crate::provider::think_tags::StreamedText;
+use crate::provider::throttle::MAX_CALLS;
 use crate::provider::token_counts::TokenCounts;
 use crate::provider::turn_response::TurnResponse;
 use crate::sink::CallSink;
@@ -110,7 +111,7 @@ impl<'a> GeminiResponse<'a> {
             if let Some(id) = call.get("id").and_then(Value::as_str) {
                 fields.insert("functionCall".into(), json!({ "id": id }));
             }
-            self.push_call(call, fields);
+            self.push_call(call, fields)?;
         } else if text.is_none() && !fields.is_empty() {
             self.flush_text();
             self.message.push_opaque(part.clone());
@@ -150,7 +151,7 @@ impl<'a> GeminiResponse<'a> {
         self.message.push_text(&words.text, Fields::new());
     }
 
-    fn push_call(&mut self, call: &Value, fields: Fields) {
+    fn push_call(&mut self, call: &Value, fields: Fields) -> Result<(), ResponseError> {
         self.flush_text();
         let text = |field: &str| call.get(field).and_then(Value::as_str).unwrap_or_default();
         let name = text("name").to_owned();
@@ -162,7 +163,11 @@ impl<'a> GeminiResponse<'a> {
         let call = ToolCall { id, name, arguments };
         // A call that arrives twice, with the id that the service sent, is one call.
         if self.message.has_call(&call) {
-            return;
+            return Ok(());
+        }
+        if self.call_count == MAX_CALLS {
+            let reason = format!("it has more than {MAX_CALLS} tool calls");
+            return Err(ResponseError::Malformed(reason));
         }
         let shown = match &call.arguments {
             Value::String(text) => text.clone(),
@@ -175,6 +180,7 @@ impl<'a> GeminiResponse<'a> {
         }
         self.call_count += 1;
         self.message.push_call(call, fields);
+        Ok(())
     }
 }
 
@@ -356,5 +362,20 @@ mod tests {
             assert!(matches!(taken, Err(ResponseError::Malformed(_))), "{taken:?}");
             assert!(builder.total_bytes() > 4 << 20);
         }
+    }
+
+    #[test]
+    fn calls_are_bounded() {
+        let sink = CallSink::new(&DiscardDeltas);
+        let mut builder = GeminiResponse::new(owner(), "gemini-3-pro", &sink);
+        let call = |number: usize| {
+            let call = json!({ "id": format!("c{number}"), "name": "add", "args": {} });
+            piece(json!({ "functionCall": call }))
+        };
+        for number in (0..MAX_CALLS).chain([0]) {
+            builder.push(&call(number)).unwrap();
+        }
+        let refused = builder.push(&call(MAX_CALLS)).unwrap_err();
+        assert_eq!(refused, ResponseError::Malformed("it has more than 128 tool calls".into()));
     }
 }

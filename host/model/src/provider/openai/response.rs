@@ -70,6 +70,8 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
     /// Whether the chunk with the finish reason also had output.
     finish_with_output: bool,
     counts: TokenCounts,
+    /// Whether usage arrived together with the finish reason or after it.
+    has_final_usage: bool,
     /// Whether any part of a completion was seen, even an empty one.
     has_started: bool,
 }
@@ -92,6 +94,7 @@ impl<'a> OpenAiResponse<'a> {
             output_after_finish: false,
             finish_with_output: false,
             counts: TokenCounts::default(),
+            has_final_usage: false,
             has_started: false,
         }
     }
@@ -130,6 +133,29 @@ impl<'a> OpenAiResponse<'a> {
             self.output.fix_text();
         }
         extra_fields::merge_chunk(&mut self.fields, delta, &KNOWN_FIELDS, &mut self.state_size)
+    }
+
+    fn push_choice(&mut self, choice: &Value) -> Result<(), ResponseError> {
+        ResponseError::check_reported(choice)?;
+        self.has_started = true;
+        let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());
+        let delta = choice.get("delta").filter(|delta| delta.is_object());
+        if let Some(delta) = delta.or_else(|| choice.get("message")) {
+            self.push_delta(delta).map_err(ResponseError::Malformed)?;
+        }
+        let reason = choice.get("finish_reason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| finish_reason::is_specified(reason)) {
+            if finish_reason::is_interrupted(reason) {
+                return Err(ResponseError::Stopped(reason.to_owned()));
+            }
+            self.finish_reason = Some(reason.to_owned());
+        }
+        if self.output_bytes() > said {
+            self.output_after_finish |= was_finished;
+            // Nothing follows an unstreamed response.
+            self.finish_with_output |= delta.is_some() && self.finish_reason.is_some();
+        }
+        Ok(())
     }
 
     /// Returns the bytes of text, reasoning, call ids, tool names and arguments so far.
@@ -175,48 +201,30 @@ impl ResponseBuilder for OpenAiResponse<'_> {
             model.clone_into(&mut self.model);
         }
         let choice = &chunk["choices"][0];
+        if choice.is_object() {
+            self.push_choice(choice)?;
+        }
         // Moonshot sends the usage within the choice, Groq in its field `x_groq`.
         for usage in [&chunk["usage"], &choice["usage"], &chunk["x_groq"]["usage"]] {
-            self.counts.merge(usage, &COUNTS);
-        }
-        if !choice.is_object() {
-            return Ok(());
-        }
-        ResponseError::check_reported(choice)?;
-        self.has_started = true;
-        let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());
-        let delta = choice.get("delta").filter(|delta| delta.is_object());
-        if let Some(delta) = delta.or_else(|| choice.get("message")) {
-            self.push_delta(delta).map_err(ResponseError::Malformed)?;
-        }
-        let reason = choice.get("finish_reason").and_then(Value::as_str);
-        if let Some(reason) = reason.filter(|reason| finish_reason::is_specified(reason)) {
-            if finish_reason::is_interrupted(reason) {
-                return Err(ResponseError::Stopped(reason.to_owned()));
-            }
-            self.finish_reason = Some(reason.to_owned());
-        }
-        if self.output_bytes() > said {
-            self.output_after_finish |= was_finished;
-            // Nothing follows an unstreamed response.
-            self.finish_with_output |= delta.is_some() && self.finish_reason.is_some();
+            let has_counts = self.counts.merge(usage, &COUNTS);
+            self.has_final_usage |= has_counts && self.finish_reason.is_some();
         }
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        match (&self.finish_reason, self.counts.is_empty()) {
+        match self.finish_reason {
             // Before any output, the finish reason may be that of a service that sends one with
             // every chunk, or the end of an empty completion. In both cases the reader waits for
             // the end of the stream.
-            (Some(_), _) if self.output_after_finish || self.total_bytes() == 0 => {
+            Some(_) if self.output_after_finish || self.total_bytes() == 0 => {
                 Progress::FinishIgnored
             }
-            (Some(_), _) if self.finish_with_output => Progress::MaybeFinished,
-            (Some(_), false) => Progress::UsageReceived,
-            (Some(_), true) => Progress::Finished,
-            (None, _) if self.has_started => Progress::Started,
-            (None, _) => Progress::Nothing,
+            Some(_) if self.finish_with_output => Progress::MaybeFinished,
+            Some(_) if self.has_final_usage => Progress::UsageReceived,
+            Some(_) => Progress::Finished,
+            None if self.has_started => Progress::Started,
+            None => Progress::Nothing,
         }
     }
 
@@ -432,6 +440,8 @@ mod tests {
         let usage = json!({ "choices": [], "usage": { "prompt_tokens": 1 } });
         let mut counted = last.clone();
         counted["usage"] = usage["usage"].clone();
+        let mut counted_end = end("stop");
+        counted_end["choices"][0]["usage"] = usage["usage"].clone();
         let choice = json!({ "message": { "content": "a" }, "finish_reason": "stop" });
         let whole = json!({ "choices": [choice] });
         let own = delta(json!({ "reasoning_details": [{ "signature": "s" }] }));
@@ -439,6 +449,9 @@ mod tests {
             (vec![&words, &end("stop")], Progress::Finished),
             (vec![&words, &end("stop"), &own], Progress::Finished),
             (vec![&words, &end("stop"), &usage], Progress::UsageReceived),
+            (vec![&words, &counted_end], Progress::UsageReceived),
+            (vec![&words, &usage, &end("stop")], Progress::Finished),
+            (vec![&words, &usage, &end("stop"), &usage], Progress::UsageReceived),
             (vec![&words, &end("stop"), &words], Progress::FinishIgnored),
             (vec![&last], Progress::MaybeFinished),
             (vec![&last, &usage], Progress::MaybeFinished),

@@ -11,10 +11,8 @@ use wattle_run::json::bounded::JsonBudget;
 use crate::provider::arguments::ArgumentsBuffer;
 use crate::provider::openai::extra_fields;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateSize};
+use crate::provider::throttle::MAX_CALLS;
 use crate::sink::CallSink;
-
-/// Maximum number of calls of one response. A host runs far fewer calls concurrently.
-const MAX_CALLS: usize = 128;
 
 /// Fields of a call, and of its function, that are part of the format.
 const KNOWN_CALL_FIELDS: [&str; 4] = ["index", "id", "type", "function"];
@@ -68,18 +66,6 @@ impl<'a> CallFragment<'a> {
         }
     }
 
-    /// Returns whether this fragment is the whole of `call` once more, with the same id, index, name
-    /// and arguments.
-    fn repeats(&self, call: &PartialCall) -> bool {
-        self.id.is_some()
-            && self.id == call.sent_id.as_deref()
-            && self.index == call.index
-            && self.name == Some(call.name.as_str())
-            && call.nesting.is_closed()
-            && !self.arguments.trim().is_empty()
-            && self.arguments.trim_start() == call.arguments.text()
-    }
-
     /// Returns whether this fragment starts another call although `find_call` matched it to `call`.
     /// A fragment with another name, or with further arguments, starts another call if the
     /// arguments of `call` are complete. A fragment with another name and another id also does if
@@ -121,7 +107,7 @@ impl ToolCalls {
         own: &mut StateSize,
     ) -> Result<(), String> {
         let piece = CallFragment::parse(document);
-        if self.calls.iter().any(|call| piece.repeats(call)) {
+        if self.has_call(&piece) {
             return Ok(());
         }
         let index = match self.find_call(&piece) {
@@ -151,6 +137,24 @@ impl ToolCalls {
         }
         call.append(index, &piece, sink);
         Ok(())
+    }
+
+    /// Returns whether a fragment is the whole of a complete call once more, with the same id,
+    /// index, name and arguments.
+    fn has_call(&self, piece: &CallFragment<'_>) -> bool {
+        let (Some(id), Some(name)) = (piece.id, piece.name) else { return false };
+        if piece.arguments.trim().is_empty() {
+            return false;
+        }
+        // Both texts come from a buffer, which drops white space and an empty object at the start.
+        let arguments = ArgumentsBuffer::from_whole(&piece.arguments);
+        self.calls.iter().any(|call| {
+            call.sent_id.as_deref() == Some(id)
+                && call.index == piece.index
+                && call.name == name
+                && (call.nesting.is_closed() || call.arguments.is_none())
+                && call.arguments.text() == arguments.text()
+        })
     }
 
     /// Returns the call that a fragment continues; `None` if the fragment starts a call.
@@ -466,6 +470,15 @@ mod tests {
             whole.clone(),
         ];
         assert_eq!(read(&begun), one, "after its fragments");
+        for arguments in ["{ \"a\": 1 }", "{\n  \"a\": 1\n}", "{}{\"a\": 1}"] {
+            let whole = piece(json!(0), json!("x"), json!("add"), json!(arguments));
+            assert_eq!(read(&[whole.clone(), whole]), one, "in another layout: {arguments}");
+        }
+        for arguments in ["{}", "[]", "null"] {
+            let whole = piece(json!(0), json!("x"), json!("add"), json!(arguments));
+            let expected = [call("x", "add", json!({}))];
+            assert_eq!(read(&[whole.clone(), whole]), expected, "no arguments: {arguments}");
+        }
         let other = piece(json!(0), json!("x"), json!("add"), json!("{\"a\": 2}"));
         let two = [call("x", "add", json!({"a": 1})), call("x", "add", json!({"a": 2}))];
         assert_eq!(read(&[whole.clone(), other]), two, "other arguments");
