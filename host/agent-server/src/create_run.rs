@@ -14,7 +14,7 @@ use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl
 
 use crate::assistants;
 use crate::error::ApiError;
-use crate::extractors::Caller;
+use crate::extractors::{Caller, parse_thread_id};
 use crate::graphs::AgentGraph;
 use crate::resolve;
 use crate::resolve::run::RequestedRun;
@@ -274,8 +274,4 @@ pub(crate) async fn get_or_create_thread(
         Err(failure) if failure.code == code::CONFLICT => caller.thread(engine, id).await,
         Err(failure) => Err(failure.into()),
     }
-}
-
-fn parse_thread_id(id: &str) -> Result<ThreadId, ApiError> {
-    ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }

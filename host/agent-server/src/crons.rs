@@ -221,7 +221,7 @@ impl AgentServer {
     async fn starts_thread(&self, record: &CronRecord) -> Result<bool, ApiError> {
         let Some(thread) = &record.thread else { return Ok(true) };
         let Ok(thread) = ThreadId::new(thread) else { return Ok(false) };
-        let head = self.ports().store.thread(&thread).await?;
+        let head = self.engine().visible_thread(&thread).await?;
         Ok(head.is_some_and(|head| head.record.is_unbound()))
     }
 
@@ -229,10 +229,7 @@ impl AgentServer {
     async fn is_thread_gone(&self, record: &CronRecord) -> Result<bool, Failure> {
         let Some(thread) = &record.thread else { return Ok(false) };
         let Ok(thread) = ThreadId::new(thread) else { return Ok(true) };
-        let head = self.ports().store.thread(&thread).await;
-        let head = head.map_err(|error| Failure::internal(error.to_string()))?;
-        let now_ms = self.ports().clock.now_ms();
-        Ok(head.is_none_or(|head| head.record.is_expired(now_ms)))
+        Ok(self.engine().visible_thread(&thread).await?.is_none())
     }
 
     /// Returns whether the store has the run, pending or not.

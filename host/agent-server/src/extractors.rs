@@ -13,7 +13,7 @@ use wattle_api::{ApiConfig, body};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::engine::Engine;
-use wattle_run::ports::store::ThreadRecord;
+use wattle_run::ports::store::{ThreadHead, ThreadRecord};
 
 use crate::error::ApiError;
 use crate::wire::request::parse_within;
@@ -61,9 +61,8 @@ impl Caller {
         engine: &Engine,
         id: &str,
     ) -> Result<Option<ThreadRecord>, ApiError> {
-        let now_ms = engine.ports().clock.now_ms();
-        let stored = self.find_stored_thread(engine, id).await?;
-        let thread = stored.filter(|record| !record.is_expired(now_ms));
+        let head = engine.visible_thread(&parse_thread_id(id)?).await?;
+        let thread = self.accessible(id, head)?;
         if let Some(record) = &thread {
             // The code of the thread determines how messages are encoded.
             engine.load_code(record).await;
@@ -81,9 +80,16 @@ impl Caller {
         engine: &Engine,
         id: &str,
     ) -> Result<Option<ThreadRecord>, ApiError> {
-        let thread =
-            ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
-        let head = engine.ports().store.thread(&thread).await?;
+        let head = engine.ports().store.thread(&parse_thread_id(id)?).await?;
+        self.accessible(id, head)
+    }
+
+    /// Returns the record of a thread if the caller may access it.
+    fn accessible(
+        &self,
+        id: &str,
+        head: Option<ThreadHead>,
+    ) -> Result<Option<ThreadRecord>, ApiError> {
         let thread = head.map(|head| head.record).filter(|record| self.can_access(record));
         if thread.is_none() {
             parse_uuid("thread", id)?;
@@ -120,6 +126,15 @@ where
         let role = RequestRole::from_request_parts(parts, state).await?;
         Ok(Self(role.is_operator))
     }
+}
+
+/// Parses the id of a thread.
+///
+/// # Errors
+///
+/// 422 if the string is not the id of a thread.
+pub(crate) fn parse_thread_id(id: &str) -> Result<ThreadId, ApiError> {
+    ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
 /// Parses a UUID.

@@ -78,6 +78,10 @@ impl AgentServer {
         hosts::reconcile(&self.webhooks).await;
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.api.engine
+    }
+
     pub(crate) fn ports(&self) -> &Ports {
         self.api.engine.ports()
     }

@@ -286,7 +286,11 @@ impl Engine {
     /// Returns the head of a thread that the caller has not claimed, or `None` if the thread does
     /// not exist or has expired. An expired thread is not deleted: without a claim, another request
     /// may have created a thread with the same id since.
-    async fn visible_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// The failure of the store.
+    pub async fn visible_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
         let head = self.0.ports.store.thread(thread).await?;
         Ok(head.filter(|head| !head.record.is_expired(self.now_ms())))
     }

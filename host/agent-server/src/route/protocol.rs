@@ -30,7 +30,7 @@ use wattle_run::json::bounded::JsonBudget;
 
 use crate::command::execute;
 use crate::error::ApiError;
-use crate::extractors::{Caller, JsonBody, PathParams};
+use crate::extractors::{Caller, JsonBody, PathParams, parse_thread_id};
 use crate::query::QueryParams;
 use crate::state::AgentServer;
 use crate::subscriptions::{Subscriptions, ThreadTailItem};
@@ -85,7 +85,7 @@ async fn commands(
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
 async fn thread_id(engine: &Engine, caller: &Caller, id: &str) -> Result<ThreadId, ApiError> {
-    let thread = ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))?;
+    let thread = parse_thread_id(id)?;
     let own = caller.find_thread(engine, id).await?;
     if own.is_none()
         && let Some(head) = engine.ports().store.thread(&thread).await?

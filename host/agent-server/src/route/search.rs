@@ -286,10 +286,8 @@ async fn find_record(
     caller: &Caller,
     id: &ThreadId,
 ) -> Result<Option<ThreadRecord>, ApiError> {
-    let head = engine.ports().store.thread(id).await?;
-    let now_ms = engine.ports().clock.now_ms();
-    let is_listed = |record: &ThreadRecord| caller.can_access(record) && !record.is_expired(now_ms);
-    Ok(head.map(|head| head.record).filter(is_listed))
+    let head = engine.visible_thread(id).await?;
+    Ok(head.map(|head| head.record).filter(|record| caller.can_access(record)))
 }
 
 /// Returns the status by which the store filters. Returns `None` if several statuses of the store

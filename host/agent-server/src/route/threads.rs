@@ -18,7 +18,7 @@ use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::cancel_run;
 use crate::error::ApiError;
-use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_uuid};
+use crate::extractors::{Caller, IsOperator, JsonBody, PathParams, parse_thread_id, parse_uuid};
 use crate::records::legacy;
 use crate::route::crons::delete_crons_of_thread;
 use crate::route::state::write_history;
@@ -266,10 +266,6 @@ pub(super) async fn prune(
         }
     }
     Ok(Json(json!({ "pruned_count": pruned })))
-}
-
-fn parse_thread_id(id: &str) -> Result<ThreadId, ApiError> {
-    ThreadId::new(id).map_err(|error| ApiError::unprocessable(error.to_string()))
 }
 
 fn parse_ttl(input: TtlInput) -> Result<ThreadTtl, ApiError> {
