@@ -3,7 +3,7 @@
 
 use super::app_request::AppRequests;
 use super::archive::{self, ArchivedVersion};
-use super::found_names::UnusedTable;
+use super::found_names::{FoundNames, UnusedTable};
 use super::grants::{GrantTables, UnrequestedGrant, unrequested_grants};
 use super::load_state::LoadState;
 use super::scan::{Snapshot, snapshot};
@@ -19,6 +19,16 @@ pub struct Unused {
     pub grants: Vec<UnrequestedGrant>,
 }
 
+impl Unused {
+    /// Compares the configuration with the names of apps and plugins, to which it adds those of the
+    /// versions in use.
+    fn new(config: &Config, names: &mut FoundNames, tables: &GrantTables) -> Self {
+        tables.versions_in_use().iter().for_each(|version| names.add_app(version));
+        let grants = unrequested_grants(tables);
+        Self { tables: names.unused_tables(config, tables), grants }
+    }
+}
+
 /// Compares the configuration with the apps and plugins on disk, and with the archived versions of
 /// apps. Components are not loaded, so grants of standalone plugins that may have a request of
 /// their own are left out. Returns nothing if some names are unknown.
@@ -28,8 +38,7 @@ pub fn find_unused(config: &Config) -> Unused {
     let tables = GrantTables::new(config, config.grants.clone(), found.names());
     let in_use = archive::all(config).iter().filter_map(ArchivedVersion::request).collect();
     let tables = tables.with_requests(AppRequests { current: found.requests(), in_use });
-    tables.versions_in_use().iter().for_each(|version| names.add_app(version));
-    Unused { tables: names.unused_tables(config, &tables), grants: unrequested_grants(&tables) }
+    Unused::new(config, &mut names, &tables)
 }
 
 impl LoaderInner {
@@ -46,12 +55,10 @@ impl LoaderInner {
         let Some(names) = found.all_names().filter(|_| !self.is_replay) else { return };
         state.names.extend(names);
         let tables = self.grant_registry().tables();
-        tables.versions_in_use().iter().for_each(|version| state.names.add_app(version));
-        let unused = state.names.unused_tables(&self.config, &tables).into_iter();
-        let unused = unused.map(|it| (it.table.clone(), Change::Unused(it)));
-        let unrequested = unrequested_grants(&tables).into_iter();
-        let unrequested = unrequested.map(|it| (it.to_string(), Change::Unrequested(it)));
-        let changes: Vec<(String, Change)> = unused.chain(unrequested).collect();
+        let unused = Unused::new(&self.config, &mut state.names, &tables);
+        let tables = unused.tables.into_iter().map(|it| (it.table.clone(), Change::Unused(it)));
+        let grants = unused.grants.into_iter().map(|it| (it.to_string(), Change::Unrequested(it)));
+        let changes: Vec<(String, Change)> = tables.chain(grants).collect();
         let current = changes.iter().map(|(name, _)| name.clone()).collect();
         let reported = std::mem::replace(&mut state.unused, current);
         let new = changes.into_iter().filter(|(name, _)| !reported.contains(name));
