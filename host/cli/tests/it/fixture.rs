@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wattle::config::{self, Config, StoreKind};
 use wattle::host::Overrides;
 use wattle::server::{RunningServer, Server, ServerOptions};
@@ -112,6 +112,19 @@ impl Fixture {
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         answer(self.client.post(self.url(path)).json(body)).await
     }
+}
+
+/// Answers the interrupt of a thread, waits for the end of the run, and deletes the thread.
+pub(crate) async fn complete_and_delete(
+    client: &reqwest::Client,
+    server: &RunningServer,
+    thread: &str,
+) {
+    let thread = format!("{}/api/v1/threads/{thread}", server.url());
+    let resume = client.post(format!("{thread}/resume"));
+    let resume = resume.json(&json!({ "answers": { "": true }, "wait": true }));
+    assert_eq!(answer(resume).await.1["status"], "completed");
+    assert_eq!(answer(client.delete(thread)).await.0, 204);
 }
 
 /// Returns the status and the JSON body of a response.

@@ -8,7 +8,7 @@ use wattle::load::Change;
 use wattle::server::Server;
 
 use crate::binary::said;
-use crate::fixture::{Fixture, answer, config, options, write_app};
+use crate::fixture::{Fixture, answer, complete_and_delete, config, options, write_app};
 use crate::native_sandbox::KNOWN;
 
 /// Access to the memory for reading, as an entry of `[needs]` and of `[grants]`.
@@ -288,11 +288,7 @@ async fn requests_of_versions_that_threads_use_count() {
     // No thread has loaded the older version yet.
     let server = Server::start(config.clone(), options()).await.unwrap();
     assert!(!is_noted(&server.changes), "{:?}", server.changes);
-    let resume = client.post(format!("{}/api/v1/threads/t/resume", server.url()));
-    let resume = resume.json(&json!({ "answers": { "": true }, "wait": true }));
-    assert_eq!(answer(resume).await.1["status"], "completed");
-    let thread = client.delete(format!("{}/api/v1/threads/t", server.url()));
-    assert_eq!(answer(thread).await.0, 204);
+    complete_and_delete(&client, &server, "t").await;
     server.shutdown().await;
     let server = Server::start(config, options()).await.unwrap();
     assert!(is_noted(&server.changes), "{:?}", server.changes);

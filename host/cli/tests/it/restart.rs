@@ -15,7 +15,7 @@ use wattle_kit::postgres::Postgres;
 use wattle_run::ports::sandbox::LoadError;
 use wattle_run::ports::{Plugin, Sandbox};
 
-use crate::fixture::{answer, config, options, write_app};
+use crate::fixture::{answer, complete_and_delete, config, options, write_app};
 use crate::native_sandbox::NativeSandbox;
 
 #[tokio::test]
@@ -85,11 +85,7 @@ async fn a_thread_continues_on_its_pinned_version() {
 
     let server = Server::start(config.clone(), options()).await.unwrap();
     assert_eq!(answer(client.get(format!("{}/api/v1/apps", server.url()))).await.1, json!([]));
-    let resume = client.post(format!("{}/api/v1/threads/t/resume", server.url()));
-    let resume = resume.json(&json!({ "answers": { "": true }, "wait": true }));
-    assert_eq!(answer(resume).await.1["status"], "completed");
-    let thread = client.delete(format!("{}/api/v1/threads/t", server.url()));
-    assert_eq!(answer(thread).await.0, 204);
+    complete_and_delete(&client, &server, "t").await;
     server.shutdown().await;
     let server = Server::start(config, options()).await.unwrap();
     let versions = folder.path().join("data/versions/greeter");
