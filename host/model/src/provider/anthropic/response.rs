@@ -93,13 +93,24 @@ enum BlockKind {
 }
 
 impl BlockKind {
-    /// Returns whether a block of this kind has deltas of a type.
-    fn has_deltas(self, delta: &str) -> bool {
+    /// Returns the kind of the blocks that have deltas of a type; `None` for a type that blocks of
+    /// several kinds have.
+    fn of_delta(delta: &str) -> Option<Self> {
         match delta {
-            "text_delta" => self == Self::Text,
-            "thinking_delta" => self == Self::Thinking,
-            "input_json_delta" => matches!(self, Self::ToolUse | Self::Opaque),
-            _ => true,
+            "text_delta" => Some(Self::Text),
+            "thinking_delta" => Some(Self::Thinking),
+            "input_json_delta" => Some(Self::ToolUse),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a block of this kind has deltas of a type. An opaque block may be a call of
+    /// a tool of the service, with arguments.
+    fn has_deltas(self, delta: &str) -> bool {
+        match Self::of_delta(delta) {
+            Some(Self::ToolUse) => matches!(self, Self::ToolUse | Self::Opaque),
+            Some(kind) => kind == self,
+            None => true,
         }
     }
 }
@@ -303,9 +314,9 @@ impl<'a> AnthropicResponse<'a> {
         let known = self.find_block(event).filter(|_| !self.is_unknown_index(event));
         // The block of this delta has not started, or has another type.
         if !known.is_some_and(|index| self.blocks[index].kind.has_deltas(kind)) {
-            let name = match kind {
-                "text_delta" => "text",
-                "thinking_delta" => "thinking",
+            let name = match BlockKind::of_delta(kind) {
+                Some(BlockKind::Text) => "text",
+                Some(BlockKind::Thinking) => "thinking",
                 // Without these arguments, a tool would run with others.
                 _ if !str_field(delta, "partial_json").is_empty() => {
                     return Err(ResponseError::Malformed(
