@@ -1,15 +1,40 @@
 // What a user does with the store: a verification, a backup, a compaction.
 import { useQueryClient } from "@tanstack/react-query";
 import { Alert, Button } from "@wattle/page";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { api, ok } from "../api/client.ts";
 import { bytesText } from "../part/amount.ts";
-import { Refusal, useAttempt } from "../part/attempt.tsx";
+import { type Attempt, Refusal, useAttempt } from "../part/attempt.tsx";
 import { Confirm } from "../part/confirm.tsx";
 import { Text } from "../part/text.tsx";
 import styles from "./operations.module.css";
 import { SIZES_KEY } from "./read.ts";
 import { STORE } from "./texts.ts";
+
+interface JobProps {
+  name: string;
+  busyName: string;
+  note: string;
+  attempt: Attempt<[]>;
+  /** What came of the job. */
+  children: ReactNode;
+}
+
+/** A job that starts with a button. */
+function Job({ name, busyName, note, attempt, children }: JobProps) {
+  return (
+    <section className={styles.form} aria-label={name}>
+      <p className="w-note">{note}</p>
+      <p className={styles.buttons}>
+        <Button onClick={attempt.act} busy={attempt.isBusy}>
+          {attempt.isBusy ? busyName : name}
+        </Button>
+      </p>
+      <Refusal error={attempt.refusal} />
+      {children}
+    </section>
+  );
+}
 
 interface Damage {
   subject: string;
@@ -31,16 +56,9 @@ export function Verify() {
     setReport(read as Damages);
   });
   return (
-    <section className={styles.form} aria-label={STORE.verify}>
-      <p className="w-note">{STORE.verifyNote}</p>
-      <p className={styles.buttons}>
-        <Button onClick={verifying.act} busy={verifying.isBusy}>
-          {verifying.isBusy ? STORE.verifying : STORE.verify}
-        </Button>
-      </p>
-      <Refusal error={verifying.refusal} />
+    <Job name={STORE.verify} busyName={STORE.verifying} note={STORE.verifyNote} attempt={verifying}>
       {report !== undefined && <DamageReport report={report} />}
-    </section>
+    </Job>
   );
 }
 
@@ -83,14 +101,7 @@ export function BackUp() {
     await client.invalidateQueries({ queryKey: SIZES_KEY });
   });
   return (
-    <section className={styles.form} aria-label={STORE.backUp}>
-      <p className="w-note">{STORE.backUpNote}</p>
-      <p className={styles.buttons}>
-        <Button onClick={copying.act} busy={copying.isBusy}>
-          {copying.isBusy ? STORE.backingUp : STORE.backUp}
-        </Button>
-      </p>
-      <Refusal error={copying.refusal} />
+    <Job name={STORE.backUp} busyName={STORE.backingUp} note={STORE.backUpNote} attempt={copying}>
       {backup !== undefined && (
         <p role="status">
           {STORE.backedUp} <Text>{backup.folder}</Text>
@@ -102,7 +113,7 @@ export function BackUp() {
           <DamageList damaged={backup.damaged} />
         </>
       )}
-    </section>
+    </Job>
   );
 }
 
