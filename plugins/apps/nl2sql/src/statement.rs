@@ -1,5 +1,18 @@
 //! Checks a generated statement on its syntax tree. The host and the database check again that it
 //! only reads; the checks here are for a good answer.
+//!
+//! [`check`] takes these steps in order, and the first one that fails is the refusal:
+//!
+//! 1. `cut` removes what the model put around the statement.
+//! 2. `parse` parses the statement, which must be one query with a bounded depth.
+//! 3. The query must begin with `WITH`.
+//! 4. `scope` determines the tables and fields. Each form of `FROM` must be supported, and each
+//!    table must be in the allowlist.
+//! 5. Names in double quotes must be fields, and each field must be in the allowlist. `replace`
+//!    replaces a missing field that is close to exactly one other field, and steps 2 to 5 run again.
+//!
+//! `compared` then lists the values with which the statement compares columns. The node
+//! `sql_validate` calls [`is_read_only`] before it executes the statement.
 
 mod compared;
 mod cut;
