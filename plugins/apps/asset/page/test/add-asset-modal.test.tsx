@@ -1,4 +1,4 @@
-// The dialog beside the dialogs of other tabs, which save the ids of their threads in one place.
+// The dialog beside the dialogs of other tabs, which share one saved id for new tabs.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -18,6 +18,7 @@ afterEach(() => {
   cleanup();
   otherTab.close();
   localStorage.clear();
+  sessionStorage.clear();
   vi.unstubAllGlobals();
 });
 
@@ -34,6 +35,19 @@ function answersReview(): void {
   vi.stubGlobal("fetch", async (url: string) =>
     Response.json(url.endsWith("/threads/own") ? thread : []),
   );
+}
+
+/** Has the service answer an input with these events, and all reads with an empty list. */
+function answersInput(...events: [string, unknown][]): void {
+  const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  const headers = { "content-type": "text/event-stream" };
+  vi.stubGlobal("fetch", async (url: string) =>
+    url.endsWith("/stream") ? new Response(text.join(""), { headers }) : Response.json([]),
+  );
+}
+
+function send(): void {
+  fireEvent.keyDown(screen.getByLabelText("描述交易或持仓"), { key: "Enter" });
 }
 
 function open(initial = "") {
@@ -64,9 +78,43 @@ it("keeps the saved thread of another tab when its own input is not parsed", asy
   vi.stubGlobal("fetch", async () => Response.json({ error: "AI 解析失败: x" }, { status: 502 }));
   open("买入");
   localStorage.setItem(KEY, "other");
-  fireEvent.keyDown(screen.getByLabelText("描述交易或持仓"), { key: "Enter" });
+  send();
   await screen.findByText("AI 解析失败: x");
   expect(localStorage.getItem(KEY)).toBe("other");
+});
+
+it("keeps the saved thread of another tab when its own run fails", async () => {
+  answersInput(["start", { threadId: "own" }], ["error", { status: 502, error: "AI 解析失败: x" }]);
+  open("买入");
+  localStorage.setItem(KEY, "other");
+  send();
+  await screen.findByText("AI 解析失败: x");
+  expect(localStorage.getItem(KEY)).toBe("other");
+});
+
+it("continues its own thread after another tab has saved its thread", async () => {
+  const review = { threadId: "own", reviewPayload: payload };
+  answersInput(["start", { threadId: "own" }], ["review", review]);
+  open("买入");
+  send();
+  await screen.findByText("确认添加到组合");
+  localStorage.setItem(KEY, "other");
+  cleanup();
+  answersReview();
+  open();
+  await screen.findByText("确认添加到组合");
+});
+
+it("does not continue the thread of another tab after the end of its own", async () => {
+  localStorage.setItem(KEY, "own");
+  answersReview();
+  open();
+  const again = await screen.findByText("重新输入");
+  localStorage.setItem(KEY, "other");
+  fireEvent.click(again);
+  cleanup();
+  open();
+  expect(screen.queryAllByText("正在恢复上次的结果")).toEqual([]);
 });
 
 it("posts its thread when the user drops the review", async () => {

@@ -2,32 +2,42 @@
 import { useTabs } from "@wattle/page";
 import { useRef } from "react";
 
+/** Key of the tab's own id in `sessionStorage`, and of the id for new tabs in `localStorage`. */
 const KEY = "wattle-asset-thread";
+
+/** Own id of a tab whose thread has ended. The tab does not continue the thread of another tab. */
+const ENDED = "";
 
 /** Channel on which a tab posts the id of a thread that it has stored or dropped. */
 const CHANNEL = "wattle-asset";
 
-/** Returns the id of the thread whose review is pending. */
+/** Returns the id of the thread whose review is pending. A new tab continues that of another tab. */
 export function savedThread(): string | undefined {
   try {
-    return localStorage.getItem(KEY) ?? undefined;
+    const threadId = sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY) ?? ENDED;
+    return threadId === ENDED ? undefined : threadId;
   } catch {
     return undefined;
   }
 }
 
+/** Saves the id for this tab. Saves it for new tabs unless the id of another tab is saved there. */
 function saveThread(threadId: string): void {
   try {
-    localStorage.setItem(KEY, threadId);
+    const shared = localStorage.getItem(KEY);
+    const isForeign = shared !== null && shared !== sessionStorage.getItem(KEY);
+    sessionStorage.setItem(KEY, threadId);
+    if (!isForeign) localStorage.setItem(KEY, threadId);
   } catch {
     // Without storage a reload starts over.
   }
 }
 
-/** Removes the saved id if it is that of the thread. Another tab may have saved its own since. */
+/** Removes the id where it is saved. The id of another thread stays. */
 function removeThread(threadId: string): void {
   try {
-    if (savedThread() === threadId) localStorage.removeItem(KEY);
+    if (sessionStorage.getItem(KEY) === threadId) sessionStorage.setItem(KEY, ENDED);
+    if (localStorage.getItem(KEY) === threadId) localStorage.removeItem(KEY);
   } catch {
     // Without storage no id is saved.
   }
@@ -38,7 +48,7 @@ export type OwnThread = ReturnType<typeof useOwnThread>;
 
 /**
  * Returns the own thread. Calls `onEnded` when another tab has stored or dropped it. The threads of
- * other tabs are not followed, although all tabs save their ids in the same place.
+ * other tabs are not followed.
  */
 export function useOwnThread(onEnded: () => void) {
   const own = useRef<string>(undefined);
