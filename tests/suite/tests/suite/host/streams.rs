@@ -154,10 +154,15 @@ async fn read_by_client(client: &str, server: &TestServer, run: &Value) -> Resul
     run_client(client, &["read.mjs", &url]).await
 }
 
-/// Returns what the newest client of AG-UI has after a conversation with the app.
-async fn converse(server: &TestServer, thread: &str, steps: &Value) -> Result<Value, LeftOut> {
+/// Returns what an official client of AG-UI has after a conversation with the app.
+async fn converse(
+    client: &str,
+    server: &TestServer,
+    thread: &str,
+    steps: &Value,
+) -> Result<Value, LeftOut> {
     let url = server.url("/api/v1/apps/desk/graphs/chat/ag-ui");
-    run_client(AG_UI[0], &["agent.mjs", &url, thread, &steps.to_string()]).await
+    run_client(client, &["agent.mjs", &url, thread, &steps.to_string()]).await
 }
 
 /// Runs a program that uses an official client of AG-UI, and returns what it says.
@@ -216,25 +221,31 @@ async fn an_agent_of_ag_ui_runs_answers_and_goes_on() {
     let server = server().await;
     let ask = "call ask_first {\"question\":\"sure?\"}";
     let steps = json!([{ "say": ask }, { "answer": "yes" }, { "say": "hello" }]);
-    let seen = need!(converse(&server, "front desk", &steps).await);
-    let ends: Vec<&Value> =
-        seen["outcomes"].as_array().unwrap().iter().map(|it| &it["type"]).collect();
-    assert_eq!(ends, ["interrupt", "success", "success"], "{seen:#}");
-    assert_eq!(seen["echoes"], json!([true, true, true]));
-    let order = ["user", "assistant", "tool", "assistant", "user", "assistant"];
-    assert_eq!(roles(&seen["messages"]), order, "{seen:#}");
-    let function = &seen["messages"][1]["toolCalls"][0]["function"];
-    let arguments: Value = serde_json::from_str(function["arguments"].as_str().unwrap()).unwrap();
-    assert_eq!(arguments, json!({ "question": "sure?" }), "they are not sent again");
+    for client in AG_UI {
+        let thread = format!("front desk {client}");
+        let seen = need!(converse(client, &server, &thread, &steps).await);
+        let ends: Vec<&Value> =
+            seen["outcomes"].as_array().unwrap().iter().map(|it| &it["type"]).collect();
+        assert_eq!(ends, ["interrupt", "success", "success"], "{client}: {seen:#}");
+        assert_eq!(seen["echoes"], json!([true, true, true]), "{client}");
+        let order = ["user", "assistant", "tool", "assistant", "user", "assistant"];
+        assert_eq!(roles(&seen["messages"]), order, "{client}: {seen:#}");
+        let function = &seen["messages"][1]["toolCalls"][0]["function"];
+        let arguments = function["arguments"].as_str().unwrap();
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        assert_eq!(arguments, json!({ "question": "sure?" }), "{client}: they are not sent again");
 
-    let state = server.get("/api/v1/threads/front%20desk/state").await.expect(200);
-    assert_eq!(seen["state"]["messages"], state["messages"]);
-    assert_eq!(roles(&state["messages"]), order, "no message is added twice");
-    for place in [0, 4] {
-        assert_eq!(state["messages"][place]["id"], seen["messages"][place]["id"]);
+        let path = format!("/api/v1/threads/front%20desk%20{client}/state");
+        let state = server.get(&path).await.expect(200);
+        assert_eq!(seen["state"]["messages"], state["messages"], "{client}");
+        assert_eq!(roles(&state["messages"]), order, "{client}: no message is added twice");
+        for place in [0, 4] {
+            let (stored, sent) = (&state["messages"][place], &seen["messages"][place]);
+            assert_eq!(stored["id"], sent["id"], "{client}");
+        }
     }
     let models = server.standin().requests().into_iter().filter(|it| it.path == MODEL_PATH);
-    assert_eq!(models.count(), 3, "each model turn is paid once");
+    assert_eq!(models.count(), 3 * AG_UI.len(), "each model turn is paid once");
 }
 
 #[tokio::test]
@@ -242,13 +253,14 @@ async fn an_agent_of_ag_ui_dismisses_an_approval() {
     let desk = Desk::with("approve = { tools = \"*\" }");
     let server = Setup::desk(&desk).await.start().await;
     let call = json!({ "say": "call echo {\"text\":\"a\"}" });
-    let rejected = need!(converse(&server, "one", &json!([call, { "cancel": true }])).await);
+    let rejected =
+        need!(converse(AG_UI[0], &server, "one", &json!([call, { "cancel": true }])).await);
     assert_eq!(rejected["outcomes"][1], json!({ "type": "success" }), "{rejected:#}");
     assert_eq!(roles(&rejected["messages"]), ["user", "assistant", "tool", "assistant"]);
     assert_eq!(rejected["messages"][2]["content"], "a person rejected the call");
 
     let other = json!({ "say": "hello", "cancel": true });
-    let changed = need!(converse(&server, "two", &json!([call, other])).await);
+    let changed = need!(converse(AG_UI[0], &server, "two", &json!([call, other])).await);
     assert_eq!(changed["outcomes"][1], json!({ "type": "success" }), "{changed:#}");
     let state = server.get("/api/v1/threads/two/state").await.expect(200);
     let said: Vec<&Value> = state["messages"].as_array().unwrap().iter().collect();
