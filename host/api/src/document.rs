@@ -21,6 +21,7 @@ pub mod queue;
 pub mod run;
 pub mod run_summary;
 pub mod statistics;
+pub mod store;
 pub mod store_sizes;
 pub mod thread;
 pub mod time_travel;

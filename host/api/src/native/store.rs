@@ -4,27 +4,16 @@ use std::path::Path;
 
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
-use utoipa::ToSchema;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
-use wattle_run::ports::store::{CompactionReport, Damage, DamageReport};
+use wattle_run::ports::store::Damage;
 
 use crate::detached;
+use crate::document::store::{BackupDocument, CompactionDocument, DamageReportDocument};
 use crate::native::tenant_scope::{RequestRole, operator_only_problem};
 use crate::problem::{Problem, ProblemDocument};
-
-/// A completed backup.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct BackupDocument {
-    /// Folder of the backup on the machine of the server.
-    pub folder: String,
-    /// Damaged blobs, which the backup lacks.
-    #[schema(value_type = Vec<Value>)]
-    pub damaged: Vec<Damage>,
-}
 
 /// Rejects a request that is not the operator's.
 fn check_operator(role: RequestRole) -> Result<(), Problem> {
@@ -39,20 +28,20 @@ fn check_operator(role: RequestRole) -> Result<(), Problem> {
 #[utoipa::path(get, path = "/api/v1/store/verify",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(
-        (status = 200, body = Value, description = "threads, damaged"),
+        (status = 200, body = DamageReportDocument),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 501, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn verify_store(
     State(engine): State<Engine>,
     role: RequestRole,
-) -> Result<Json<DamageReport>, Problem> {
+) -> Result<Json<DamageReportDocument>, Problem> {
     check_operator(role)?;
     let ports = engine.ports();
     let mut report = ports.store.find_damage().await?;
     report.damaged.extend(ports.memory.find_damage().await?);
     report.damaged.extend(ports.blobs.find_damage().await?);
-    Ok(Json(report))
+    Ok(Json(report.into()))
 }
 
 /// Copies threads, blobs and the long-term memory into a new folder of the data folder. Only for
@@ -82,14 +71,14 @@ pub async fn back_up_store(
 #[utoipa::path(post, path = "/api/v1/store/compact",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(
-        (status = 200, body = Value, description = "before_bytes, after_bytes"),
+        (status = 200, body = CompactionDocument),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn compact_store(
     State(engine): State<Engine>,
     role: RequestRole,
-) -> Result<Json<CompactionReport>, Problem> {
+) -> Result<Json<CompactionDocument>, Problem> {
     check_operator(role)?;
-    Ok(Json(engine.compact().await?))
+    Ok(Json(engine.compact().await?.into()))
 }
 
 /// Creates a backup. The folder is deleted if the backup fails or the client has disconnected.
@@ -133,5 +122,6 @@ async fn finish(
     damaged: Vec<Damage>,
 ) -> Result<BackupDocument, Failure> {
     let folder = ports.store.finish_backup(folder).await?;
+    let damaged = damaged.into_iter().map(Into::into).collect();
     Ok(BackupDocument { folder: folder.display().to_string(), damaged })
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use wattle_api::native::store::BackupDocument;
+use wattle_api::document::store::{BackupDocument, DamageDocument};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::store::{CompactionReport, Damage, DamageReport};
@@ -121,7 +121,9 @@ pub(super) async fn backup(
     moved?;
     output.data(&json!({ "folder": args.folder, "damaged": made.damaged }), |_| {
         let mut lines = vec![format!("backed up to `{}`", args.folder.display())];
-        lines.extend(made.damaged.iter().map(|damage| format!("left out  {damage}")));
+        for DamageDocument { subject, reason } in &made.damaged {
+            lines.push(format!("left out  {subject}: {reason}"));
+        }
         lines.join("\n")
     });
     Ok(if made.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
