@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Alert, Button } from "@wattle/page";
 import { type ReactNode, useState } from "react";
-import { api, ok } from "../api/client.ts";
+import { api, ok, type Schemas } from "../api/client.ts";
 import { bytesText } from "../part/amount.ts";
 import { type Attempt, Refusal, useAttempt } from "../part/attempt.tsx";
 import { Confirm } from "../part/confirm.tsx";
@@ -10,6 +10,14 @@ import { Text } from "../part/text.tsx";
 import styles from "./operations.module.css";
 import { SIZES_KEY } from "./read.ts";
 import { STORE } from "./texts.ts";
+
+type Report = Schemas["DamageReportDocument"];
+
+type Damage = Schemas["DamageDocument"];
+
+type Backup = Schemas["BackupDocument"];
+
+type Compaction = Schemas["CompactionDocument"];
 
 interface JobProps {
   name: string;
@@ -36,24 +44,12 @@ function Job({ name, busyName, note, attempt, children }: JobProps) {
   );
 }
 
-interface Damage {
-  subject: string;
-  reason: string;
-}
-
-interface Damages {
-  threads: number;
-  damaged: readonly Damage[];
-}
-
 /** Verifies the store when a user asks for it. */
 export function Verify() {
-  const [report, setReport] = useState<Damages>();
+  const [report, setReport] = useState<Report>();
   const verifying = useAttempt(async () => {
     setReport(undefined);
-    // The description of the host has no form for this document.
-    const read: unknown = await ok(api.GET("/api/v1/store/verify"));
-    setReport(read as Damages);
+    setReport(await ok(api.GET("/api/v1/store/verify")));
   });
   return (
     <Job name={STORE.verify} busyName={STORE.verifying} note={STORE.verifyNote} attempt={verifying}>
@@ -62,7 +58,7 @@ export function Verify() {
   );
 }
 
-function DamageReport({ report: { threads, damaged } }: { report: Damages }) {
+function DamageReport({ report: { threads, damaged } }: { report: Report }) {
   if (damaged.length === 0) return <p role="status">{STORE.intact(threads)}</p>;
   return (
     <>
@@ -84,20 +80,13 @@ function DamageList({ damaged }: { damaged: readonly Damage[] }) {
   );
 }
 
-interface Backup {
-  folder: string;
-  damaged: readonly Damage[];
-}
-
 /** Copies the store when a user asks for it. */
 export function BackUp() {
   const client = useQueryClient();
   const [backup, setBackup] = useState<Backup>();
   const copying = useAttempt(async () => {
     setBackup(undefined);
-    // The description of the host has no form for damage.
-    const made: unknown = await ok(api.POST("/api/v1/store/backup"));
-    setBackup(made as Backup);
+    setBackup(await ok(api.POST("/api/v1/store/backup")));
     await client.invalidateQueries({ queryKey: SIZES_KEY });
   });
   return (
@@ -117,11 +106,6 @@ export function BackUp() {
   );
 }
 
-interface Compaction {
-  before_bytes: number;
-  after_bytes: number;
-}
-
 /** Compacts the store after a question, because writes wait meanwhile. */
 export function Compact() {
   const client = useQueryClient();
@@ -129,9 +113,7 @@ export function Compact() {
   const [compaction, setCompaction] = useState<Compaction>();
   const compacting = useAttempt(async () => {
     setCompaction(undefined);
-    // The description of the host has no form for this document.
-    const made: unknown = await ok(api.POST("/api/v1/store/compact"));
-    setCompaction(made as Compaction);
+    setCompaction(await ok(api.POST("/api/v1/store/compact")));
     setOpen(false);
     await client.invalidateQueries({ queryKey: SIZES_KEY });
   });
