@@ -354,10 +354,10 @@ impl Projection for SpanBuilder<'_> {
             EventKind::InterruptRaised(raised) => {
                 if let Some(task) = self.tasks.get_mut(&raised.task) {
                     task.ended_ms = Some(at_ms);
-                    task.outcome = "asked";
+                    task.outcome = event.kind.name();
                 }
                 let content = Some(("question", content::json(&raised.payload)));
-                self.happened(&raised.task, at_ms, "asked".into(), content);
+                self.happened(&raised.task, at_ms, event.kind.name().into(), content);
             }
             EventKind::Custom(custom) => {
                 let content = Some(("data", content::json(&custom.data)));
@@ -365,11 +365,12 @@ impl Projection for SpanBuilder<'_> {
             }
             EventKind::Progress(progress) => {
                 let content = Some(("message", content::text(&progress.message)));
-                self.happened(&progress.task, at_ms, "progress".into(), content);
+                self.happened(&progress.task, at_ms, event.kind.name().into(), content);
             }
             EventKind::Log(log) => {
                 let content = Some(("message", content::text(&log.message)));
-                self.happened(&log.task, at_ms, format!("log {}", log.level), content);
+                let name = format!("{} {}", event.kind.name(), log.level);
+                self.happened(&log.task, at_ms, name, content);
             }
             _ => {}
         }

@@ -81,7 +81,7 @@ impl Tracer {
             EventKind::Called(called) => self.called(event, called),
             EventKind::InterruptRaised(raised) => {
                 if let Some(attempt) = self.attempt(event, &raised.task) {
-                    attempt.outcome = "asked".into();
+                    attempt.outcome = event.kind.name().into();
                     attempt.questions.push(raised.interrupt.to_string());
                     self.entries += 1;
                 }
