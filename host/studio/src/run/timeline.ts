@@ -1,5 +1,6 @@
 // The timeline of a run: the fold of its event outlines. It has no part of React, so that views
 // and tests read it as they like.
+import { isModelCall } from "../api/call.ts";
 import type { EventOutline } from "../api/log.ts";
 import { digestText } from "../part/digest.ts";
 import { type Attempt, type Origin, Places, type Task } from "./places.ts";
@@ -67,9 +68,6 @@ export interface TaskState {
   /** Sequence number of the event that says most about the task. */
   seq: number;
 }
-
-/** Functions that request something from a model, as the log names them. */
-const MODEL_CALLS = new Set(["llm.complete", "llm.stream", "llm.generate-images"]);
 
 /** Characters of streamed text that a call keeps. The last ones are kept. */
 const STREAMED_CHARS = 100_000;
@@ -354,7 +352,7 @@ export class Timeline {
   #count({ function: name, reused, tokens, cost }: Of<"called">): void {
     const totals = this.#totals;
     totals.calls += 1;
-    if (MODEL_CALLS.has(name) && reused == null) totals.modelCalls += 1;
+    if (isModelCall(name) && reused == null) totals.modelCalls += 1;
     totals.input += tokens?.input ?? 0;
     totals.output += tokens?.output ?? 0;
     if (cost != null) totals.cost = (totals.cost ?? 0) + cost;

@@ -1,4 +1,5 @@
 // The tree of a run, which grows with its events, and its rows.
+import { CALLS } from "../api/call.ts";
 import type { Ask, CallFacts, Row, RowKind, RowStatus } from "./row.ts";
 
 /** The facts of a call while it is in progress. */
@@ -79,16 +80,16 @@ export function pathOf(scope: readonly number[], call: number): string {
   return [...scope, call].join(".");
 }
 
-/** The function of a call that made others and that the log of the run does not have. */
-const OUTER_CALL = "tools.call";
-
-/** Creates the facts of a call of which nothing else is known. */
+/**
+ * Creates the facts of a call of which nothing else is known. If the log of the run lacks a call
+ * that made others, that call is a tool call.
+ */
 export function newCall(task: string, scope: readonly number[], call: number): CallState {
   return {
     task,
     scope,
     call,
-    function: OUTER_CALL,
+    function: CALLS.callTool,
     summary: "",
     model: undefined,
     provider: undefined,

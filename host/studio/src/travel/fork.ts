@@ -1,6 +1,7 @@
 // What a fork begins with: the place in the log of a thread, the result that a call gets instead of
 // its own, and the request.
 import { tenantHeaders } from "../access/key.ts";
+import { CALLS } from "../api/call.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { callResult, type LogEvent, type RunPlace, type ThreadPlace } from "../api/log.ts";
 
@@ -32,11 +33,11 @@ const NEW_FAILURE = { code: "unavailable", message: "" };
 
 /** Results of the calls that fail most often, in the form that the log has. */
 const FORMS: Readonly<Record<string, unknown>> = {
-  "llm.complete": { parts: [{ text: "" }], finish_reason: "stop", usage: {}, model: "" },
-  "llm.stream": { parts: [{ text: "" }], finish_reason: "stop", usage: {}, model: "" },
-  "tools.call": { content: [{ text: "" }] },
-  "http.send": { status: 200, headers: [], body: { text: "" }, url: "" },
-  "sql.query": { columns: [], rows: [], truncated: false },
+  [CALLS.complete]: { parts: [{ text: "" }], finish_reason: "stop", usage: {}, model: "" },
+  [CALLS.stream]: { parts: [{ text: "" }], finish_reason: "stop", usage: {}, model: "" },
+  [CALLS.callTool]: { content: [{ text: "" }] },
+  [CALLS.sendHttp]: { status: 200, headers: [], body: { text: "" }, url: "" },
+  [CALLS.querySql]: { columns: [], rows: [], truncated: false },
 };
 
 /** Returns the place at which a fork can begin, or `undefined` if it cannot begin at an event. */
@@ -61,7 +62,7 @@ function callOf({ function: name, request, result }: LogEvent, seq: number): Ori
 function formOf(name: string, request: unknown): unknown {
   const form = FORMS[name];
   const { url }: { url?: unknown } = Object(request);
-  return name === "http.send" && typeof url === "string" ? { ...Object(form), url } : form;
+  return name === CALLS.sendHttp && typeof url === "string" ? { ...Object(form), url } : form;
 }
 
 /** Returns what a result of a function looks like as JSON, an empty text if that is not known. */

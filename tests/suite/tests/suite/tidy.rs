@@ -72,9 +72,10 @@ const IMPURE: &[&str] =
     &["tokio", "std::fs", "std::net", "std::thread", "SystemTime", "Instant::now", "rand::"];
 
 /// The only files of the product that contain the names of host calls in the log, if projections
-/// know the calls: one of the host, and one of guests, which cannot use the crates of the host and
-/// needs only some of the names.
-const CALL_NAMES: [&str; 2] = ["host/graph/src/call.rs", "plugins/sdk/src/runs/event.rs"];
+/// know the calls: one of the host, one of guests and one of the studio. Guests and the studio
+/// cannot use the crates of the host and need only some of the names.
+const CALL_NAMES: [&str; 3] =
+    ["host/graph/src/call.rs", "plugins/sdk/src/runs/event.rs", "host/studio/src/api/call.ts"];
 
 /// Names of events that other things have, too, with the only files that contain each. Two types of
 /// events declare `asked`, and elicitations have a field of this name. Formats of clients have a
@@ -173,7 +174,11 @@ fn every_file_has_a_description_and_a_limited_size() {
 
 #[test]
 fn one_file_on_each_side_contains_the_names_of_calls() {
-    let code = product_code();
+    let mut code = product_code();
+    for file in files("host/studio/src", &["ts", "tsx"]) {
+        let path = file.strip_prefix(root()).unwrap();
+        code.insert(path.to_owned(), fs::read_to_string(&file).unwrap());
+    }
     let allowed = BTreeSet::from(CALL_NAMES.map(Path::new));
     for name in CallKind::ALL.iter().map(|kind| kind.name()) {
         let found = files_with_text(&code, name);
