@@ -20,10 +20,11 @@ use wattle_graph::graph::Node;
 use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 
+use crate::gate::Journal;
 use crate::gate::unwind::{GuestError, Unwind};
 use crate::task::cache::CacheEntry;
 pub(crate) use crate::task::context::{GraphContext, StepContext, TaskHistory};
-use crate::task::outcome::{AttemptFailure, classify, log_finished, validate, with_node_context};
+use crate::task::outcome::{AttemptFailure, classify, validate, with_node_context};
 
 /// Result of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,15 +47,6 @@ pub(crate) enum TaskEnd {
     LogLost(Failure),
 }
 
-impl From<Result<TaskFinished, Exceeded>> for TaskEnd {
-    fn from(finished: Result<TaskFinished, Exceeded>) -> Self {
-        match finished {
-            Ok(finished) => Self::Finished(Box::new(finished)),
-            Err(exceeded) => Self::OutcomesFull(exceeded),
-        }
-    }
-}
-
 /// Runs a task until it ends.
 pub(crate) async fn run_task(
     context: Arc<StepContext>,
@@ -70,9 +62,10 @@ pub(crate) async fn run_task(
     let entry = CacheEntry::of(&context, &task, node);
     // A task that started before does not use the cache: its effects must lead to its own outcome.
     if let Some(entry) = entry.as_ref().filter(|_| !history.journal.is_reexecution())
-        && let Some(finished) = entry.finish_from_cache(&context, &task, &history.journal).await
+        && let Some(finished) = entry.find(&context, &task).await
     {
-        return finished.into();
+        log_started(&context, &task, 1);
+        return log_finished(&context, &history.journal, finished);
     }
     let end = attempts(&context, &task, node, &history).await;
     if let (Some(entry), TaskEnd::Finished(finished)) = (entry, &end) {
@@ -90,22 +83,14 @@ async fn attempts(
 ) -> TaskEnd {
     let mut attempt = history.failed_attempts + 1;
     loop {
-        context.log.push(EventKind::TaskStarted(TaskStarted {
-            task: task.id.clone(),
-            node: task.node.clone(),
-            step: task.step,
-            attempt,
-        }));
+        log_started(context, task, attempt);
         let started = Instant::now();
         let ended = match attempt::attempt(context, task, node, history, attempt).await {
             Ok(done) => validate(context, task, done, started).await,
             Err(ended) => Err(ended),
         };
         let fault = match ended {
-            Ok(finished) => {
-                let logged = log_finished(context, &history.journal, &finished);
-                return logged.map(|()| finished).into();
-            }
+            Ok(finished) => return log_finished(context, &history.journal, finished),
             Err(GuestError::Unwound(Unwind::Suspended(_))) => return TaskEnd::Suspended,
             Err(GuestError::Unwound(Unwind::Cancelled)) => return TaskEnd::Cancelled,
             Err(GuestError::Unwound(Unwind::Drained)) => return TaskEnd::Drained,
@@ -124,6 +109,30 @@ async fn attempts(
         history.journal.begin_attempt();
         attempt += 1;
     }
+}
+
+/// Logs the start of an attempt.
+fn log_started(context: &StepContext, task: &Task, attempt: u32) {
+    context.log.push(EventKind::TaskStarted(TaskStarted {
+        task: task.id.clone(),
+        node: task.node.clone(),
+        step: task.step,
+        attempt,
+    }));
+}
+
+/// Counts an outcome among the outcomes of the superstep and logs `task_finished`. For a task of a
+/// subgraph, also records the outcome in the task's journal, because the parent task can be aborted
+/// and retried at any time. Logs nothing if the outcomes of the superstep exceed their limit.
+fn log_finished(context: &StepContext, journal: &Journal, finished: TaskFinished) -> TaskEnd {
+    if let Err(exceeded) = context.outcomes.add(&context.graph_version.graph, &finished) {
+        return TaskEnd::OutcomesFull(exceeded);
+    }
+    context.log.push(EventKind::TaskFinished(finished.clone()));
+    if !context.log.namespace().is_root() {
+        journal.finish(finished.clone());
+    }
+    TaskEnd::Finished(Box::new(finished))
 }
 
 /// Runs one attempt of a task without retries. Its outcome is not logged.

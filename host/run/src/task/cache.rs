@@ -9,19 +9,17 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wattle_graph::definition::SubgraphState;
-use wattle_graph::event::{EventKind, Log, Send, TaskFinished, TaskStarted, Write};
+use wattle_graph::event::{EventKind, Log, Send, TaskFinished, Write};
 use wattle_graph::expr::expression::Variables;
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::{CachePolicy, Node, NodeKind};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName};
 use wattle_graph::json_text::JsonWithText;
-use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 
-use crate::gate::Journal;
 use crate::ports::memory::{MemoryScope, PutItem};
 use crate::task::context::{GraphContext, StepContext, handled_failure};
-use crate::task::outcome::{check_in_turn, log_finished};
+use crate::task::outcome::check_in_turn;
 
 /// Root namespace of the cache.
 const ROOT_NAMESPACE: [&str; 2] = ["wattle", "cache"];
@@ -88,14 +86,9 @@ impl CacheEntry {
         }
     }
 
-    /// Finishes the task with the cached outcome of an equal task, if there is one. See
-    /// [`log_finished`] for the error.
-    pub(super) async fn finish_from_cache(
-        &self,
-        context: &StepContext,
-        task: &Task,
-        journal: &Journal,
-    ) -> Option<Result<TaskFinished, Exceeded>> {
+    /// Returns the cached outcome of an equal task as an outcome of this task. Returns `None` if
+    /// the cache has none that is valid in this graph.
+    pub(super) async fn find(&self, context: &StepContext, task: &Task) -> Option<TaskFinished> {
         let started = Instant::now();
         let (memory, now_ms) = (&context.ports.memory, context.ports.clock.now_ms());
         let item = match memory.get(&self.scope, &self.namespace, &self.key, now_ms).await {
@@ -112,7 +105,7 @@ impl CacheEntry {
         let checked =
             check_in_turn(caller, cancel, graph, &task.node, &writes, goto_nodes, &sends).await;
         checked?.ok()?;
-        let finished = TaskFinished {
+        Some(TaskFinished {
             task: task.id.clone(),
             node: task.node.clone(),
             index: task.index,
@@ -124,14 +117,7 @@ impl CacheEntry {
             child: None,
             cached: true,
             duration_us: started.elapsed().as_micros() as u64,
-        };
-        context.log.push(EventKind::TaskStarted(TaskStarted {
-            task: task.id.clone(),
-            node: task.node.clone(),
-            step: task.step,
-            attempt: 1,
-        }));
-        Some(log_finished(context, journal, &finished).map(|()| finished))
+        })
     }
 
     /// Stores the outcome of the task.

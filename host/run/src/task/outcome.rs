@@ -1,19 +1,17 @@
-//! Result of an attempt: a validated and logged outcome, or a failure.
+//! Result of an attempt: a validated outcome, or a failure.
 
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{EventKind, Send, TaskFault, TaskFinished, Write};
+use wattle_graph::event::{Send, TaskFault, TaskFinished, Write};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::{Graph, Node, NodeKind};
 use wattle_graph::id::{END, NodeName};
-use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 use wattle_graph::step::{StepError, check_writes};
 
 use crate::blocking::{block_in_place_unless_cancelled, is_long_validation};
 use crate::caller_id::CallerId;
-use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
 use crate::ports::sandbox::{GuestError, NodeOutcome};
@@ -54,27 +52,6 @@ pub(super) async fn validate(
         cached: false,
         duration_us: started.elapsed().as_micros() as u64,
     })
-}
-
-/// Counts an outcome among the outcomes of the superstep and logs `task_finished`. For a task of a
-/// subgraph, also records the outcome in the task's journal, because the parent task can be aborted
-/// and retried at any time.
-///
-/// # Errors
-///
-/// [`Exceeded`] if the outcomes of the superstep exceed their limit. Nothing is logged in this
-/// case, so the task has not finished.
-pub(super) fn log_finished(
-    context: &StepContext,
-    journal: &Journal,
-    finished: &TaskFinished,
-) -> Result<(), Exceeded> {
-    context.outcomes.add(&context.graph_version.graph, finished)?;
-    context.log.push(EventKind::TaskFinished(finished.clone()));
-    if !context.log.namespace().is_root() {
-        journal.finish(finished.clone());
-    }
-    Ok(())
 }
 
 /// Validates an outcome against its graph: the graph of the task, or the parent graph. Returns the
