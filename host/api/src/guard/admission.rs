@@ -4,11 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::HttpBody as _;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
+use futures::StreamExt as _;
 use wattle_graph::failure::code;
 use wattle_run::caller_id::CallerId;
 use wattle_run::engine::Engine;
@@ -21,7 +22,7 @@ use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::caller_rate::{CallerIdentity, CallerRateLimit};
 use crate::guard::keyring::Keyring;
 use crate::guard::limits::{RETRY_AFTER_SECONDS, limit_reached};
-use crate::guard::open_requests::{OpenRequests, RequestPermit, hold_until_sent, too_many_open};
+use crate::guard::open_requests::{OpenRequests, RequestPermit, too_many_open};
 use crate::guard::rate_limiters::{RateLimiters, client_network};
 use crate::guard::rejection::Rejection;
 use crate::guard::request_key;
@@ -219,6 +220,17 @@ impl Admitted {
     }
 }
 
+/// Holds the permit until the body is sent or the key is revoked. The permit of a body that is
+/// already complete is released immediately.
+fn hold_until_sent(permit: Option<RequestPermit>, response: Response) -> Response {
+    let is_complete = response.body().size_hint().exact().is_some();
+    let Some(permit) = permit.filter(|_| !is_complete) else { return response };
+    response.map(|body| {
+        let revoked = Box::pin(async move { permit.revoked().await });
+        Body::from_stream(body.into_data_stream().take_until(revoked))
+    })
+}
+
 /// Body limit of the API key in bytes, in the extensions of the request. WebSocket handlers apply
 /// this limit to each message.
 #[derive(Clone, Copy, Debug)]
@@ -244,4 +256,31 @@ fn rate_limited(what: &str, delay: Duration) -> Rejection {
     let seconds = delay.as_millis().div_ceil(1_000).max(1);
     let detail = format!("rate limit of this {what} exceeded; retry after {seconds} s");
     Rejection::too_many_requests(detail, delay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::access::Share;
+    use crate::guard::limits::Limits;
+
+    #[tokio::test]
+    async fn stream_counts_as_open_until_it_ends() {
+        let requests = OpenRequests::new(&Limits { open: 1, all_open: 100, ..Limits::default() });
+        let stream = || requests.try_acquire(CallerId::of_key("a"), Share::Lasting, None);
+        let (send, chunks) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
+        let chunks = futures::stream::unfold(chunks, |mut chunks| async move {
+            Some((chunks.recv().await?, chunks))
+        });
+        let response = hold_until_sent(stream().ok(), Response::new(Body::from_stream(chunks)));
+        let mut chunks = response.into_body().into_data_stream();
+        send.send(Ok("chunk")).await.unwrap();
+        assert_eq!(chunks.next().await.unwrap().unwrap(), "chunk");
+        assert!(stream().is_err());
+        drop(chunks);
+        assert!(stream().is_ok());
+
+        let _ready = hold_until_sent(stream().ok(), Response::new(Body::from("ready")));
+        assert!(stream().is_ok());
+    }
 }

@@ -5,9 +5,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::{Body, HttpBody as _};
-use axum::response::Response;
-use futures::StreamExt as _;
 use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_run::caller_id::CallerId;
@@ -165,17 +162,6 @@ impl Drop for PermitInner {
     }
 }
 
-/// Holds the permit until the body is sent or the key is revoked. The permit of a body that is
-/// already complete is released immediately.
-pub(super) fn hold_until_sent(permit: Option<RequestPermit>, response: Response) -> Response {
-    let is_complete = response.body().size_hint().exact().is_some();
-    let Some(permit) = permit.filter(|_| !is_complete) else { return response };
-    response.map(|body| {
-        let revoked = Box::pin(async move { permit.revoked().await });
-        Body::from_stream(body.into_data_stream().take_until(revoked))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,25 +235,5 @@ mod tests {
         let _further = acquire(&requests, "a", Share::Control).unwrap();
         drop(control);
         assert!(acquire(&requests, "a", Share::Other).is_ok());
-    }
-
-    #[tokio::test]
-    async fn stream_counts_as_open_until_it_ends() {
-        let requests = requests(1, 100);
-        let stream = || acquire(&requests, "a", Share::Lasting);
-        let (send, chunks) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
-        let chunks = futures::stream::unfold(chunks, |mut chunks| async move {
-            Some((chunks.recv().await?, chunks))
-        });
-        let response = hold_until_sent(stream().ok(), Response::new(Body::from_stream(chunks)));
-        let mut chunks = response.into_body().into_data_stream();
-        send.send(Ok("chunk")).await.unwrap();
-        assert_eq!(chunks.next().await.unwrap().unwrap(), "chunk");
-        assert!(stream().is_err());
-        drop(chunks);
-        assert!(stream().is_ok());
-
-        let _ready = hold_until_sent(stream().ok(), Response::new(Body::from("ready")));
-        assert!(stream().is_ok());
     }
 }
