@@ -7,7 +7,6 @@
 //!
 //! A turn is one model call of a node, or several concurrent model calls. Model calls of tools and
 //! calls for structured output are not part of the transcript.
-//! part of the transcript.
 
 mod calls;
 mod event;
