@@ -151,8 +151,13 @@ time_zone = "Asia/Shanghai"
 
 /// Returns the first part of a configuration, with model routes to the stand-in.
 pub fn base_toml(standin: &Handle) -> String {
+    format!("{HEAD_TOML}{}", model_toml(standin))
+}
+
+/// Returns model routes to the stand-in. [`ENVIRONMENT`] has their key.
+pub fn model_toml(standin: &Handle) -> String {
     let mut text = format!(
-        r#"{HEAD_TOML}
+        r#"
 [model.providers.standin]
 kind = "openai"
 base_url = "{}/v1/"
