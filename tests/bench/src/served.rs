@@ -7,9 +7,12 @@ use serde_json::Value;
 use tokio::process::Command;
 use wattle_kit::process::Program;
 use wattle_suite::guests;
-use wattle_suite::workspace::Workspace;
+use wattle_suite::workspace::{ENVIRONMENT, Workspace};
 
 use crate::usage::Usage;
+
+/// The file of the redb store in the data folder of a server.
+pub(crate) const STORE_FILE: &str = "wattle.redb";
 
 /// A running server.
 pub(crate) struct Served {
@@ -33,10 +36,21 @@ impl Served {
 
     /// Starts a server on the data of a folder, with the given settings of `[store]`.
     pub(crate) async fn start_in(workspace: Workspace, store: &str) -> Result<Self> {
+        Self::start_with(workspace, store, "").await
+    }
+
+    /// Starts a server on the files of a folder, with the given settings of `[store]` and further
+    /// tables of the configuration. Its environment has the keys of stand-ins.
+    pub(crate) async fn start_with(
+        workspace: Workspace,
+        store: &str,
+        tables: &str,
+    ) -> Result<Self> {
         workspace.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
-        workspace.write("wattle.toml", toml(store));
+        workspace.write("wattle.toml", toml(store) + tables);
         let mut command = Command::new(binary()?);
-        command.args(["serve", "--json", "--no-watch"]).current_dir(workspace.root()).env_clear();
+        command.args(["serve", "--json", "--no-watch"]).current_dir(workspace.root());
+        command.env_clear().envs(ENVIRONMENT);
         let mut program = Program::start(command)?;
         let line = program.ready(|line| line.starts_with('{')).await?;
         let ready: Value = serde_json::from_str(&line)?;

@@ -18,10 +18,7 @@ use plan::Plan;
 use requests::{Case, Sample, cases};
 
 use crate::print_line;
-use crate::served::Served;
-
-/// The file of the store in the data folder of a host.
-const STORE_FILE: &str = "wattle.redb";
+use crate::served::{STORE_FILE, Served};
 
 /// Options of the command line.
 struct Options {
