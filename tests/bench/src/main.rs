@@ -11,6 +11,7 @@
 //! * [`agent_server`]: the same requests to Wattle's server and to the LangGraph server.
 //! * [`hosts`]: three hosts on one database.
 //! * [`studio`]: requests of the studio to a host with many threads.
+//! * [`turns`]: a conversation of many turns on one thread.
 //! * [`attack`]: the attacks of the suite, and the service of other callers during them.
 //! * [`date`]: latency of the date tool of the application `expense`.
 //! * [`model`]: latency of model calls, compared with plain HTTP requests.
@@ -34,6 +35,7 @@ mod steps;
 mod stores;
 mod studio;
 mod timed;
+mod turns;
 mod usage;
 
 use anyhow::{Result, bail};
@@ -49,6 +51,7 @@ usage: wattle-bench
        wattle-bench agent-server <folder> [--quick]
        wattle-bench hosts [--seconds <n>] [--threads <n>] [--runs <n>]
        wattle-bench studio [--threads <n>] [--calls <n>] [--requests <n>]
+       wattle-bench turns [--turns <n>]
        wattle-bench attack [--seconds <n>] [<attack>...]
        wattle-bench date
        wattle-bench model";
@@ -66,6 +69,7 @@ fn main() -> Result<()> {
         ["hosts", rest @ ..] => hosts::table(rest),
         ["load", rest @ ..] => load::table(rest),
         ["studio", rest @ ..] => studio::table(rest),
+        ["turns", rest @ ..] => turns::table(rest),
         ["agent-server", folder, rest @ ..] => agent_server::table(folder.as_ref(), rest),
         _ => bail!("{USAGE}"),
     }

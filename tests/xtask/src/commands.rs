@@ -188,8 +188,8 @@ pub(crate) fn attack(arguments: &[&str]) -> Result<()> {
     run("attack a host", benchmark()?.arg("attack").args(arguments))
 }
 
-/// Runs the benchmarks. `peer` also measures LangGraph, `load`, `agent-server` and `studio`
-/// measure servers.
+/// Runs the benchmarks. `peer` also measures LangGraph, `load`, `agent-server`, `studio` and
+/// `turns` measure servers.
 pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
     if arguments.first() == Some(&"attack") {
         bail!("attacks are no benchmark; run `cargo xtask attack`");

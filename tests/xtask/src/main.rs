@@ -55,6 +55,7 @@ usage: cargo xtask <command>
   bench agent-server
                   the same requests to Wattle and to the LangGraph server (needs Python)
   bench studio    requests of the studio to a host with 100,000 threads (some minutes)
+  bench turns     a conversation of 400 turns on one thread of an agent (some minutes)
 ";
 
 fn main() -> Result<()> {
