@@ -30,12 +30,10 @@ const QUICK_SECONDS: f64 = 0.5;
 /// The option for one short round.
 const QUICK: &str = "--quick";
 
-/// Numbers of concurrent clients.
-const CLIENTS: [usize; 2] = [1, 16];
-
-/// A number of concurrent clients above the number of concurrent jobs of the LangGraph server. That
-/// server then always finds waiting runs, and does not pause before its next poll.
-const CROWD: usize = 64;
+/// Numbers of concurrent clients. The last one is above the number of concurrent jobs of the
+/// LangGraph server. That server then always finds waiting runs, and does not pause before its next
+/// poll.
+const CLIENTS: [usize; 3] = [1, 16, 64];
 
 /// Measures all servers, prints the results and writes them to `folder`, in which the LangGraph
 /// server is installed.
@@ -105,8 +103,6 @@ async fn measure_running(running: &Running, seconds: f64) -> Result<Figures> {
             figures.push((Measure::FirstEvent { percent, clients }, took_ms));
         }
     }
-    let trips = Lanes::new(&running.url, CROWD, seconds)?.round_trips().await?;
-    figures.push((Measure::RoundTrips(CROWD), trips.per_second()));
     figures.push((Measure::Memory, running.usage()?.peak_rss_bytes as f64 / 1e6));
     Ok(figures)
 }
