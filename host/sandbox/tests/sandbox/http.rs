@@ -1,20 +1,25 @@
 //! Tests of `wasi:http`: each request is a host call of the gate, and the guest gets the response.
+//! The guests are nodes, and a function of a typed component.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde_json::json;
 use tokio::sync::Notify;
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::unwind::Unwind;
-use wattle_run::grant::Grants;
+use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
+use wattle_run::meter::plugin_use::Denial;
+use wattle_run::ports::sandbox::{GuestError, NodeOutcome, Plugin};
 use wattle_run::ports::{BlobStore, Caller, Net};
 use wattle_run::stop_flag::StopFlag;
 
+use crate::typed::call_through;
 use crate::{guest, load, stub_ports};
 
 /// A node plugin with the part of `wasi:http` that sends a request.
@@ -159,6 +164,13 @@ const EXCHANGE: &str = "(local $future i32)
     (call $block (call $subscribe (local.get $future)))
     (call $response (local.get $future))";
 
+/// Replaces the node in the world of [`WIT`].
+const FETCH: &str = "use wasi:http/types@0.2.10.{error-code};
+        export fetch: func() -> result<u16, error-code>;";
+
+/// The failure of a request that no rule allows.
+const NO_RULE: &str = "plugin `guest` is not allowed to send `GET` to `https://n`";
+
 /// The discriminant of the method `other`, and of the case `some` of an option.
 const OTHER: u32 = 9;
 const SOME: u32 = 1;
@@ -206,6 +218,25 @@ impl Net for Network {
         }
         self.answered.fetch_add(1, Ordering::Relaxed);
         self.answer.clone()
+    }
+}
+
+/// A network that denies the requests of a plugin without a rule.
+struct GuardedNetwork(Arc<Network>);
+
+#[async_trait]
+impl Net for GuardedNetwork {
+    async fn send(
+        &self,
+        caller: &Caller,
+        grants: &Grants,
+        request: &HttpRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        if grants.http.is_empty() {
+            return Err(Failure::new(code::DENIED, NO_RULE));
+        }
+        self.0.send(caller, grants, request, blobs).await
     }
 }
 
@@ -443,4 +474,69 @@ async fn request_of_a_start_function_can_end_the_guest() {
         other => panic!("{other:?}"),
     }
     assert!(network.requests().is_empty());
+}
+
+/// Returns a typed component. Its function `fetch` sends a request for `https://n/`, and returns
+/// the status of the response or the error code. The result of [`EXCHANGE`] has the same layout,
+/// with the handle of the response in place of the status.
+fn fetching() -> Bytes {
+    let wit = WIT
+        .replace("world guest", "world tools")
+        .replace("include wattle:plugin/node-plugin@0.1.0;", FETCH);
+    let function = format!(
+        r#"(data (i32.const 64) "n")
+        (func (export "fetch") (result i32) {EXCHANGE}
+            (if (i32.eqz (i32.load8_u (i32.const 1168)))
+                (then (i32.store16 (i32.const 1176)
+                    (call $status (i32.load (i32.const 1176))))))
+            (i32.const 1168))"#
+    );
+    guest::typed_with_imports(&wit, IMPORTS, &function)
+}
+
+/// Calls the function of [`fetching`] with the given rules. Returns its output and the denied host
+/// calls.
+async fn fetch(
+    plugin: &dyn Plugin,
+    network: Arc<Network>,
+    http: Vec<HttpRule>,
+) -> (ToolOutput, Vec<Denial>) {
+    let (model, net) = (stub_ports::stub_model(), Arc::new(GuardedNetwork(network)));
+    let grants = Grants { http, ..Grants::default() };
+    let app = stub_ports::app(grants.clone());
+    let gate = stub_ports::gate_of(model, net, app, StopFlag::default());
+    let output = call_through(gate.clone(), plugin, "fetch", json!({}), grants).await;
+    (output.unwrap(), gate.plugin_use().denials())
+}
+
+/// The error code of a denied request has no message. The message is in the list of denied host
+/// calls.
+#[tokio::test]
+async fn function_of_a_typed_component_sends_requests_with_the_grants_of_its_plugin() {
+    let plugin = load(fetching()).await.unwrap();
+    let network = Network::new(Ok(found()), |_| Some(0));
+    let rule = HttpRule {
+        host: "n".to_owned(),
+        scheme: "https".to_owned(),
+        port: None,
+        methods: vec!["GET".to_owned()],
+        secrets: Default::default(),
+        private: false,
+    };
+    let (output, denials) = fetch(plugin.as_ref(), network.clone(), vec![rule]).await;
+    assert_eq!((output.structured, output.is_error), (Some(json!(404)), false));
+    assert_eq!((network.requests().len(), denials), (1, Vec::new()));
+
+    let (output, denials) = fetch(plugin.as_ref(), network.clone(), Vec::new()).await;
+    let denied = Some(json!("HTTP-request-denied"));
+    assert_eq!((output.structured, output.is_error), (denied, true));
+    let expected = Denial {
+        at_ms: stub_ports::NOW_MS,
+        function: "http.send",
+        message: NO_RULE.to_owned(),
+        tenant: None,
+        run: None,
+    };
+    assert_eq!(denials, [expected]);
+    assert_eq!(network.requests().len(), 1, "the request does not reach the network");
 }

@@ -85,7 +85,13 @@ pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: StopFlag) -> Arc<
     gate_of(model, Arc::new(StubPorts), app, cancel)
 }
 
-fn gate_of(model: Arc<dyn Model>, net: Arc<dyn Net>, app: App, cancel: StopFlag) -> Arc<Gate> {
+/// Returns a gate of a web handler with the given model, network and app.
+pub(crate) fn gate_of(
+    model: Arc<dyn Model>,
+    net: Arc<dyn Net>,
+    app: App,
+    cancel: StopFlag,
+) -> Arc<Gate> {
     let ports = Ports {
         store: Arc::new(StubPorts),
         blobs: Arc::new(StubPorts),
