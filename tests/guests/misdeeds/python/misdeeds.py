@@ -41,6 +41,12 @@ def hog() -> None:
 
 
 @node
+def trap() -> None:
+    """Raises an exception."""
+    raise ValueError("a misdeed")
+
+
+@node
 def huge_output(size: int) -> {"text": str}:
     """Writes a text of `size` bytes to `text`."""
     return {"text": "x" * size}

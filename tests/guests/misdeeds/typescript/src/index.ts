@@ -24,6 +24,12 @@ const hog = node("hog", { doc: "Allocates until the host ends it." }, () => {
   for (;;) kept.push(new Uint8Array(MOUTHFUL_BYTES).fill(1));
 });
 
+const trap = node("trap", { doc: "Throws an exception." }, blunder);
+
+function blunder(): never {
+  throw new RangeError("a misdeed");
+}
+
 const hugeOutput = node(
   "huge_output",
   {
@@ -116,4 +122,4 @@ const recollect = node(
   },
 );
 
-export default plugin(counter, spin, hog, hugeOutput, deepJson, explore, recollect);
+export default plugin(counter, spin, hog, trap, hugeOutput, deepJson, explore, recollect);

@@ -1,11 +1,11 @@
 //! Twins of the misdeeds in Rust: the host ends each like its twin, with the same message, while an
-//! honest node runs.
+//! honest node runs. A panic ends otherwise: the SDK of a twin converts an exception to a failure.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, TaskFault};
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
 use wattle_kit::need;
 use wattle_run::grant::Grants;
@@ -33,6 +33,11 @@ plugin = "misdeeds"
 [graphs.hog]
 entry = "hog"
 [graphs.hog.nodes.hog]
+plugin = "misdeeds"
+
+[graphs.trap]
+entry = "trap"
+[graphs.trap.nodes.trap]
 plugin = "misdeeds"
 
 [graphs.huge_output]
@@ -74,6 +79,12 @@ entry = "explore"
 plugin = "misdeeds"
 "#;
 
+/// The source of the twin in TypeScript.
+const TYPESCRIPT: &str = include_str!("../../../../guests/misdeeds/typescript/src/index.ts");
+
+/// The source of the twin in Python.
+const PYTHON: &str = include_str!("../../../../guests/misdeeds/python/misdeeds.py");
+
 /// The name of the plugin, which messages contain.
 const PLUGIN: &str = "misdeeds";
 
@@ -111,13 +122,12 @@ async fn misbehave(world: &World, misdeed: &Misdeed) -> (TaskFault, Failure) {
 
 /// Checks that the misdeeds of a plugin end like those in Rust, that it reaches nothing around it,
 /// and that neither remembers anything.
-async fn compare(twin: Arc<dyn Plugin>) {
+async fn compare(twin: &World) {
     let name = PluginName::new(PLUGIN).unwrap();
     let rust = guests::bytes("wattle-guest-misdeeds");
     let rust = world(server::sandbox().load(&name, rust).await.unwrap());
-    let twin = world(twin);
     for misdeed in misdeeds::ALL {
-        let (fault, failure) = misbehave(&twin, misdeed).await;
+        let (fault, failure) = misbehave(twin, misdeed).await;
         assert_eq!((fault, failure.code.as_str()), (misdeed.fault(), misdeed.code), "{failure}");
         assert_eq!((fault, failure), misbehave(&rust, misdeed).await, "{}", misdeed.node);
     }
@@ -128,7 +138,7 @@ async fn compare(twin: Arc<dyn Plugin>) {
         _ => false,
     };
     assert_eq!(twin.count(&ended.run.thread, has_response).await, 0);
-    for world in [&twin, &rust] {
+    for world in [twin, &rust] {
         for _ in 0..RECOLLECTIONS {
             let ended = world.run_graph("recollect", json!({})).await;
             assert_eq!(ended.outcome, RunOutcome::Completed);
@@ -139,14 +149,40 @@ async fn compare(twin: Arc<dyn Plugin>) {
     }
 }
 
+/// Returns the line of a source that throws the exception.
+fn line_of_exception(source: &str) -> usize {
+    source.lines().position(|line| line.contains("(\"a misdeed\")")).unwrap() + 1
+}
+
+/// Runs the node that throws an exception. Returns the message and the details of the failure.
+async fn throw(twin: &World) -> (String, Value) {
+    let failure = failure(&twin.run_graph("trap", json!({})).await);
+    assert_eq!(failure.code, code::INTERNAL, "{failure}");
+    (failure.message, failure.details.unwrap())
+}
+
 #[tokio::test]
 async fn twins_in_typescript_end_like_the_misdeeds_in_rust() {
-    compare(need!(load("misdeeds-typescript", PLUGIN).await)).await;
+    let twin = world(need!(load("misdeeds-typescript", PLUGIN).await));
+    compare(&twin).await;
+    let (message, details) = throw(&twin).await;
+    let place = format!("src/index.ts:{}", line_of_exception(TYPESCRIPT));
+    assert!(message.ends_with(&format!("RangeError: a misdeed ({place})")), "{message}");
+    assert_eq!(details["exception"], "RangeError", "{details}");
+    assert_eq!(details["stack"][0], format!("blunder ({place})"), "{details}");
 }
 
 #[tokio::test]
 async fn twins_in_python_end_like_the_misdeeds_in_rust() {
-    compare(need!(load("misdeeds-python", PLUGIN).await)).await;
+    let twin = world(need!(load("misdeeds-python", PLUGIN).await));
+    compare(&twin).await;
+    let (message, details) = throw(&twin).await;
+    let line = line_of_exception(PYTHON);
+    let text = format!("ValueError: a misdeed (misdeeds.py:{line})");
+    assert!(message.ends_with(&text), "{message}");
+    assert_eq!(details["exception"], "ValueError", "{details}");
+    let frame = json!(format!("  File \"misdeeds.py\", line {line}, in trap"));
+    assert!(details["traceback"].as_array().unwrap().contains(&frame), "{details}");
 }
 
 #[tokio::test]
