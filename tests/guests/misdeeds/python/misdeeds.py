@@ -105,17 +105,27 @@ ATTEMPTS: dict[str, Callable[[], Any]] = {
 
 
 @node
-def explore() -> {"reached": list[str]}:
+def explore() -> {"reached": list[str], "refused": dict[str, str]}:
     """Tries files, environment, arguments and sockets."""
-    return {"reached": [name for name, attempt in ATTEMPTS.items() if _works(attempt)]}
+    refusals = {name: _refusal(attempt) for name, attempt in ATTEMPTS.items()}
+    return {
+        "reached": [name for name, refusal in refusals.items() if refusal is None],
+        "refused": {name: refusal for name, refusal in refusals.items() if refusal is not None},
+    }
 
 
-def _works(attempt: Callable[[], Any]) -> bool:
+def _refusal(attempt: Callable[[], Any]) -> str | None:
+    """Returns the class of the exception of an attempt; none if the attempt works.
+
+    All errors of the system have the name `OSError`.
+    """
     try:
         attempt()
-    except Exception:
-        return False
-    return True
+    except OSError:
+        return "OSError"
+    except Exception as error:
+        return type(error).__name__
+    return None
 
 
 _MARKS: list[str] = []

@@ -76,18 +76,28 @@ const explore = node(
   "explore",
   {
     doc: "Tries files, environment, arguments and sockets.",
-    output: z.object({ reached: z.array(z.string()) }),
+    output: z.object({ reached: z.array(z.string()), refused: z.record(z.string(), z.string()) }),
   },
-  () => ({ reached: ATTEMPTS.filter(([, attempt]) => works(attempt)).map(([name]) => name) }),
+  () => {
+    const reached: string[] = [];
+    const refused: Record<string, string> = {};
+    for (const [name, attempt] of ATTEMPTS) {
+      const refusal = refusalOf(attempt);
+      if (refusal === undefined) reached.push(name);
+      else refused[name] = refusal;
+    }
+    return { reached, refused };
+  },
 );
 
-function works(attempt: () => unknown): boolean {
+/** Returns the name of the exception of an attempt, or `undefined` if the attempt works. */
+function refusalOf(attempt: () => unknown): string | undefined {
   try {
     // A promise has no result during the call. Those of StarlingMonkey are requests, which the host
     // refuses and records.
-    return !(attempt() instanceof Promise);
-  } catch {
-    return false;
+    return attempt() instanceof Promise ? "Promise" : undefined;
+  } catch (error) {
+    return error instanceof Error ? error.name : String(error);
   }
 }
 

@@ -57,6 +57,7 @@ plugin = "misdeeds"
 [graphs.explore]
 entry = "explore"
 [graphs.explore.channels.reached]
+[graphs.explore.channels.refused]
 [graphs.explore.nodes.explore]
 plugin = "misdeeds"
 
@@ -120,8 +121,8 @@ async fn misbehave(world: &World, misdeed: &Misdeed) -> (TaskFault, Failure) {
     (fault.unwrap(), failure)
 }
 
-/// Checks that the misdeeds of a plugin end like those in Rust, that it reaches nothing around it,
-/// and that neither remembers anything.
+/// Checks that the misdeeds of a plugin end like those in Rust, and that neither remembers
+/// anything.
 async fn compare(twin: &World) {
     let name = PluginName::new(PLUGIN).unwrap();
     let rust = guests::bytes("wattle-guest-misdeeds");
@@ -131,13 +132,6 @@ async fn compare(twin: &World) {
         assert_eq!((fault, failure.code.as_str()), (misdeed.fault(), misdeed.code), "{failure}");
         assert_eq!((fault, failure), misbehave(&rust, misdeed).await, "{}", misdeed.node);
     }
-    let ended = twin.run_graph("explore", json!({})).await;
-    assert_eq!((ended.outcome, &ended.state["reached"]), (RunOutcome::Completed, &json!([])));
-    let has_response = |event: &EventKind| match event {
-        EventKind::Called(call) => call.function == "http.send" && call.result.is_ok(),
-        _ => false,
-    };
-    assert_eq!(twin.count(&ended.run.thread, has_response).await, 0);
     for world in [twin, &rust] {
         for _ in 0..RECOLLECTIONS {
             let ended = world.run_graph("recollect", json!({})).await;
@@ -147,6 +141,19 @@ async fn compare(twin: &World) {
             }
         }
     }
+}
+
+/// Checks that a plugin reaches nothing around it. Returns the names of the exceptions that its
+/// attempts end with.
+async fn explore(twin: &World) -> Value {
+    let ended = twin.run_graph("explore", json!({})).await;
+    assert_eq!((ended.outcome, &ended.state["reached"]), (RunOutcome::Completed, &json!([])));
+    let has_response = |event: &EventKind| match event {
+        EventKind::Called(call) => call.function == "http.send" && call.result.is_ok(),
+        _ => false,
+    };
+    assert_eq!(twin.count(&ended.run.thread, has_response).await, 0);
+    ended.state["refused"].clone()
 }
 
 /// Returns the line of a source that throws the exception.
@@ -165,6 +172,10 @@ async fn throw(twin: &World) -> (String, Value) {
 async fn twins_in_typescript_end_like_the_misdeeds_in_rust() {
     let twin = world(need!(load("misdeeds-typescript", PLUGIN).await));
     compare(&twin).await;
+    // The engine has none of the objects and functions that the attempts use.
+    for (attempt, exception) in explore(&twin).await.as_object().unwrap() {
+        assert_eq!(exception, "TypeError", "{attempt}");
+    }
     let (message, details) = throw(&twin).await;
     let place = format!("src/index.ts:{}", line_of_exception(TYPESCRIPT));
     assert!(message.ends_with(&format!("RangeError: a misdeed ({place})")), "{message}");
@@ -176,6 +187,19 @@ async fn twins_in_typescript_end_like_the_misdeeds_in_rust() {
 async fn twins_in_python_end_like_the_misdeeds_in_rust() {
     let twin = world(need!(load("misdeeds-python", PLUGIN).await));
     compare(&twin).await;
+    let refused = json!({
+        "read a file": "OSError",
+        "list the root": "OSError",
+        "write a file": "OSError",
+        "environment": "KeyError",
+        "arguments": "IndexError",
+        "look up a name": "OSError",
+        "connect": "OSError",
+        "bind": "OSError",
+        "start a process": "OSError",
+        "start a thread": "RuntimeError",
+    });
+    assert_eq!(explore(&twin).await, refused);
     let (message, details) = throw(&twin).await;
     let line = line_of_exception(PYTHON);
     let text = format!("ValueError: a misdeed (misdeeds.py:{line})");
