@@ -12,6 +12,10 @@ const COUNT: &str = "[graphs.main]\nentry = \"counter\"\nchannels.number = {}\n\
 const COUNT_TWICE: &str = "nodes.again = { node = \"counter\" }\n\
                            [[graphs.main.edges]]\nfrom = \"counter\"\nto = \"again\"\n";
 
+/// A graph of one node that logs messages.
+const LOG: &str = "[graphs.main]\nentry = \"flood_log\"\nchannels.count = {}\n\
+                   channels.numbers = {}\nchannels.number = {}\nnodes.flood_log = {}\n";
+
 /// A graph of one node that stores a document in the memory.
 const REMEMBER: &str = "[graphs.main]\nentry = \"remember\"\nchannels.namespace = {}\n\
                         channels.key = {}\nchannels.document = {}\nchannels.ttl_ms = {}\n\
@@ -83,4 +87,17 @@ async fn an_app_is_run_again_after_new_grants_in_a_file_outside_of_its_folder() 
     workspace.write("wattle.toml", config(memory));
     sees("new calls of `counts` in app `counts` have other grants").await;
     sees("remember finished").await;
+}
+
+#[tokio::test]
+async fn a_message_that_the_guest_logs_is_printed() {
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
+    workspace.write("wattle.toml", HEAD_TOML);
+    workspace.write("counts/app.toml", manifest());
+    workspace.write("counts/graph.toml", LOG);
+    workspace.write("counts/src/build.sh", script("first"));
+    let input = "{\"count\": 1, \"numbers\": 0}";
+    let mut dev = binary::start(&workspace, &["dev", "counts", "--input", input]);
+    dev.ready(|line| line.contains("flood_log: info: flood")).await.unwrap();
 }
