@@ -68,7 +68,8 @@ pub const SCHEMA_PATTERNS: u64 = 100;
 /// to this size. The limit allows some forty patterns such as `^.{1,300}$`.
 pub const SCHEMA_PATTERNS_COMPILED_BYTES: u64 = 8 << 20;
 
-/// Maximum length of a pattern, in bytes.
+/// Maximum length of a pattern, and of a text with the format `regex`, in bytes. The check of the
+/// format takes time proportional to the square of the length.
 pub const PATTERN_BYTES: u64 = 1_000;
 
 /// Maximum number of escapes in a pattern that the validator translates (`\d`, `\s`, `\w`, their

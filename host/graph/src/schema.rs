@@ -12,9 +12,9 @@
 //! is rejected early.
 //!
 //! [`Schema::validate`] counts the steps before it validates. One step is one keyword applied to
-//! one value; keywords that read a whole value (`uniqueItems`, `enum`, `pattern`) count more. The
-//! count assumes that no check ends early and that all alternatives are tried. It depends only on
-//! the schema and the value, so a replay has the same result.
+//! one value; keywords that read a whole value (`uniqueItems`, `enum`, `pattern`) and the format
+//! `regex` count more. The count assumes that no check ends early and that all alternatives are
+//! tried. It depends only on the schema and the value, so a replay has the same result.
 //!
 //! Validations on behalf of one caller share a [`StepBudget`]: a thousand writes of one outcome
 //! take no more steps than one large write.
@@ -28,6 +28,7 @@ mod options;
 mod outline;
 mod pattern;
 pub mod reference;
+mod regex_format;
 mod unique;
 
 use std::fmt;

@@ -8,7 +8,7 @@ use crate::limit::{Exceeded, SCHEMA_RECURSION};
 use crate::schema::budget::StepBudget;
 use crate::schema::json_pointer::JsonPointer;
 use crate::schema::outline::{Id, Outline, Part, steps_of, text_steps};
-use crate::schema::pattern;
+use crate::schema::{pattern, regex_format};
 
 /// Counts the steps of a validation, and fails if the budget has fewer steps left. The counting
 /// itself takes at most as many steps as the budget has.
@@ -149,7 +149,10 @@ impl Count<'_> {
 /// Returns the number of steps of applying a part to a value, without the steps of its subschemas.
 fn own_steps(part: &Part, value: &Value) -> u64 {
     let more = match value {
-        Value::String(text) => text_steps(text) + pattern::steps(text, part.patterns),
+        Value::String(text) => {
+            let regex = if part.regex { regex_format::steps(text) } else { 0 };
+            text_steps(text) + pattern::steps(text, part.patterns) + regex
+        }
         Value::Array(_) if part.whole => steps_of(value),
         _ => 0,
     };

@@ -3,7 +3,7 @@
 use jsonschema::PatternOptions;
 
 use crate::limit::PATTERN_COMPILED_BYTES;
-use crate::schema::unique;
+use crate::schema::{regex_format, unique};
 
 /// Returns the options of every validator.
 pub(super) fn options() -> jsonschema::ValidationOptions<'static> {
@@ -12,5 +12,6 @@ pub(super) fn options() -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .offline()
         .with_pattern_options(patterns)
+        .with_format("regex", regex_format::is_regex)
         .with_keyword("uniqueItems", unique::keyword)
 }

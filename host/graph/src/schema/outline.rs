@@ -36,6 +36,8 @@ pub(super) struct Part {
     pub(super) steps: u64,
     /// Size of the compiled patterns that a string is matched against, in bytes.
     pub(super) patterns: u64,
+    /// Whether strings must be regular expressions (`format: regex`).
+    pub(super) regex: bool,
     /// Whether the part reads a whole array (`uniqueItems`).
     pub(super) whole: bool,
     /// Whether a reference points to the part. The validator caches the results of such parts.
@@ -75,9 +77,6 @@ const SAME_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords that the validator compares a value with. The comparison takes steps in proportion to
 /// the size of the keyword.
 const COMPARED: [&str; 5] = ["enum", "const", "required", "dependentRequired", "type"];
-
-/// Steps of `format: regex`, which compiles the text.
-const REGEX_STEPS: u64 = 1_000;
 
 /// Approximate memory of a value of a compiled schema without its path, in bytes.
 const NODE_BYTES: u64 = 500;
@@ -125,7 +124,8 @@ impl Outline {
 impl Part {
     fn is_expensive(&self) -> bool {
         let (_, steps, patterns) = CHEAP;
-        self.steps > steps || self.patterns > patterns || self.member_patterns > patterns
+        let has_large_pattern = self.patterns > patterns || self.member_patterns > patterns;
+        self.steps > steps || self.regex || has_large_pattern
     }
 }
 
@@ -156,9 +156,7 @@ impl<'s> Build<'s> {
         for key in COMPARED {
             part.steps += fields.get(key).map_or(0, steps_of);
         }
-        if fields.get("format").and_then(Value::as_str) == Some("regex") {
-            part.steps += REGEX_STEPS;
-        }
+        part.regex = fields.get("format").and_then(Value::as_str) == Some("regex");
         part.whole = fields.contains_key("uniqueItems");
         if let Some(pattern) = fields.get("pattern").and_then(Value::as_str) {
             part.patterns = self.patterns.keyword_size(pattern)?;

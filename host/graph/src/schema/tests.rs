@@ -131,6 +131,30 @@ fn patterns_match_in_linear_time() {
 }
 
 #[test]
+fn texts_with_the_format_regex_have_a_limited_length_and_count_its_square() {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "items": { "format": "regex" },
+    });
+    let enforced = Schema::compile(&schema).unwrap();
+    for (text, fits) in [
+        ("(?<year>[0-9]{4})".to_owned(), true),
+        ("(".to_owned(), false),
+        ("a".repeat(1_000), true),
+        ("a".repeat(1_001), false),
+    ] {
+        assert_eq!(enforced.validate(&json!([text])).is_ok(), fits, "{text}");
+    }
+    let texts = |number: usize| json!(vec!["a".repeat(1_000); number]);
+    assert!(enforced.validate(&texts(1_000)).is_ok());
+    assert!(limit(&schema, &texts(2_000)).starts_with("schema_steps"));
+
+    // Most drafts do not enforce formats.
+    let annotation = Schema::compile(&json!({ "format": "regex" })).unwrap();
+    assert!(annotation.validate(&json!("a".repeat(1_001))).is_ok());
+}
+
+#[test]
 fn look_around_at_a_known_position_is_supported() {
     for (pattern, fits, fails) in [
         ("^(?=.*[A-Z])(?=.*[0-9]).{4,}$", "aB3d", "ab3d"),
@@ -185,6 +209,7 @@ fn schemas_that_take_many_steps_for_a_small_value_count_as_expensive() {
     assert!(is_expensive(&json!({ "items": { "enum": (0..100).collect::<Vec<_>>() } })));
     assert!(is_expensive(&json!({ "items": { "pattern": "^[ab]*a[ab]{900}c" } })));
     assert!(is_expensive(&json!({ "patternProperties": { "^[ab]*a[ab]{900}c": true } })));
+    assert!(is_expensive(&json!({ "items": { "format": "regex" } })));
 }
 
 #[test]
