@@ -48,6 +48,30 @@ fn formats_are_enforced_only_on_request() {
     }
 }
 
+/// Drafts 6 and 7 permit checks of the content of a text.
+#[test]
+fn the_content_of_texts_is_not_checked() {
+    for draft in ["draft-06", "draft-07"] {
+        for (key, value) in [
+            ("contentMediaType", "application/json"),
+            ("contentEncoding", "base64"),
+            ("contentEncoding", "base64url"),
+            ("contentEncoding", "base32"),
+            ("contentEncoding", "base32hex"),
+            ("contentEncoding", "base16"),
+        ] {
+            let content = json!({
+                "$schema": format!("http://json-schema.org/{draft}/schema#"),
+                "type": "string",
+                key: value,
+            });
+            let content = Schema::compile(&content).unwrap();
+            assert_eq!(content.validate(&json!("not [ that")), Ok(()), "{draft} {key} {value}");
+            assert!(content.validate(&json!(1)).is_err(), "{draft} {key} {value}");
+        }
+    }
+}
+
 #[test]
 fn doubling_schemas_are_rejected() {
     for keyword in ["allOf", "anyOf", "oneOf"] {
