@@ -7,7 +7,8 @@
 //!
 //! * [`id`]: newtypes for every identifier.
 //! * [`definition`]: a graph as an author writes it, in TOML or JSON.
-//! * [`check`]: turns a definition into a [`graph::Graph`] and reports all problems at once.
+//! * [`check`]: turns a definition into a [`graph::Graph`] and reports all problems at once;
+//!   [`toml_depth`]: the nesting of a TOML document.
 //! * [`graph`]: the checked graph that the engine runs.
 //! * [`expr`]: CEL conditions over the state, and CEL expressions for projections.
 //! * [`channel`]: state channels and their reducers.
@@ -123,6 +124,7 @@ pub mod schema;
 pub mod seal;
 pub mod step;
 pub mod suggest;
+pub mod toml_depth;
 pub mod tool;
 pub mod weight;
 

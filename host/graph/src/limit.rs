@@ -17,6 +17,10 @@ pub const RENDERED_BYTES: u64 = 64 << 20;
 /// compare every node with every edge.
 pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
 
+/// Maximum nesting of tables and arrays in a TOML document. What reads its values is recursive. The
+/// limit equals that of JSON from guests, to which settings and constants are passed.
+pub const DOCUMENT_DEPTH: usize = 100;
+
 /// Maximum size of the texts that `with_files` of all nodes of one document add, in bytes. A text
 /// counts once for each key, because each key gets a copy. The prompts of an app have some ten KiB.
 pub const DOCUMENT_TEXT_BYTES: usize = 4 << 20;

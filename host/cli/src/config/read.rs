@@ -2,8 +2,8 @@
 //! a section, is parsed separately.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use figment::Figment;
 use figment::providers::{Env, Format as _, Toml};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wattle_api::guard::limits::MIN_RESPONSE_BYTES;
 use wattle_api::guard::tenant_name::check_tenant;
-use wattle_graph::suggest;
+use wattle_graph::{suggest, toml_depth};
 use wattle_run::grant::GrantKey;
 
 use crate::config::eval::check_prices;
@@ -55,6 +55,10 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
     };
     let mut figment = Figment::new();
     if let Some(file) = &file {
+        // A file that cannot be read is reported below.
+        if let Ok(text) = fs::read_to_string(file) {
+            check_depth(&text, &file.display().to_string())?;
+        }
         figment = figment.merge(Toml::file_exact(file));
     }
     let env = Env::prefixed("WATTLE_").split("__").filter(|key| {
@@ -74,7 +78,19 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
 ///
 /// [`Error::Config`] with all problems.
 pub fn parse(text: &str, base: &Path) -> Result<Config, Error> {
+    check_depth(text, DEFAULT_FILE)?;
     from_figment(&Figment::new().merge(Toml::string(text)), None, base)
+}
+
+fn check_depth(text: &str, file: &str) -> Result<(), Error> {
+    toml_depth::check(text).map_err(|error| Error::Config {
+        file: file.to_owned(),
+        problems: vec![ConfigProblem {
+            key: String::new(),
+            message: format!("line {}: {error}", error.line),
+            hint: None,
+        }],
+    })
 }
 
 fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result<Config, Error> {
@@ -432,6 +448,16 @@ mod tests {
             let error = check(&format!("[limits]\n{limit}")).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_nested_too_deeply_is_refused_with_its_line() {
+        let deep = format!("[apps.a.settings]\nx = {}1{}", "{ a.a = ".repeat(60), "}".repeat(60));
+        let expected = "`wattle.toml` is not valid\n";
+        let error = check(&deep).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+        let line = "line 2: tables and arrays are nested deeper than 100 levels";
+        assert!(error.ends_with(line), "{error}");
     }
 
     #[test]

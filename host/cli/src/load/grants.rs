@@ -10,6 +10,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use wattle_graph::id::PluginName;
+use wattle_graph::toml_depth;
 use wattle_run::grant::{
     GrantKey, GrantRequest, GrantSides, Grants, HttpRule, InDoubtPolicy, MissingGrant,
     RequestPlace, ToolGrant,
@@ -41,14 +42,16 @@ pub fn requested(plugin: &PluginInfo, granted: Option<&GrantSpec>) -> Result<Gra
     let Some(manifest) = &plugin.manifest else {
         return Ok(granted.cloned().unwrap_or_default());
     };
-    toml::from_str(manifest).map_err(|error| {
+    let invalid = |reason: &str| {
         format!(
-            "plugin `{}` is granted nothing, because its manifest is invalid: {}\n  hint: build it \
-             with a manifest of `llm`, `http`, `sql`, `tools`, `memory`, `tenant_routes` and `limits`",
-            plugin.name,
-            error.message()
+            "plugin `{}` is granted nothing, because its manifest is invalid: {reason}\n  hint: \
+             build it with a manifest of `llm`, `http`, `sql`, `tools`, `memory`, `tenant_routes` \
+             and `limits`",
+            plugin.name
         )
-    })
+    };
+    toml_depth::check(manifest).map_err(|error| invalid(&error.to_string()))?;
+    toml::from_str(manifest).map_err(|error| invalid(error.message()))
 }
 
 /// Decides the grants of a plugin.

@@ -322,6 +322,9 @@ a = 1
         let reserved = format!("[app]\nname = \"{UNBOUND}\"\nversion = \"1\"");
         let [reserved]: [String; 1] = problems(&reserved).try_into().unwrap();
         assert!(reserved.contains("is reserved"), "{reserved}");
+        let deep = format!("[settings]\na = {}1{}", "{ b.b = ".repeat(60), "}".repeat(60));
+        let expected = "notes/app.toml:2: tables and arrays are nested deeper than 100 levels";
+        assert_eq!(problems(&deep), [expected]);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use wattle_graph::toml_depth;
+
 use crate::load::file::{self, DOCUMENT_BYTES};
 
 /// Reads a text file in a folder.
@@ -17,7 +19,9 @@ pub(super) fn read(folder: &Path, path: &str) -> Result<String, String> {
 
 /// Returns the text files that a graph file references.
 pub(super) fn referenced_files(graphs: &str) -> BTreeSet<String> {
-    let Ok(document) = graphs.parse::<toml::Table>() else { return BTreeSet::new() };
+    let checked = toml_depth::check(graphs).ok();
+    let document = checked.and_then(|()| graphs.parse::<toml::Table>().ok());
+    let Some(document) = document else { return BTreeSet::new() };
     let graphs = document.get("graphs").and_then(toml::Value::as_table);
     let graphs = graphs.into_iter().flat_map(toml::Table::values);
     let nodes = graphs.filter_map(|graph| graph.get("nodes")?.as_table());
@@ -42,5 +46,13 @@ mod tests {
         "#;
         let referenced_files: Vec<_> = referenced_files(text).into_iter().collect();
         assert_eq!(referenced_files, ["prompts/x.md", "prompts/y.md"]);
+    }
+
+    #[test]
+    fn a_document_that_is_nested_too_deeply_has_no_files() {
+        let head = "[graphs.a.nodes.x]\nwith_files = { system = 'x.md' }\n";
+        let deep = format!("{head}with = {}1{}", "{ a.a = ".repeat(60), "}".repeat(60));
+        assert!(!referenced_files(head).is_empty());
+        assert!(referenced_files(&deep).is_empty());
     }
 }

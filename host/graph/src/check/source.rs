@@ -6,6 +6,7 @@ use serde_json::{Map, Number, Value};
 use toml::de::{DeTable, DeValue};
 
 use crate::limit::DOCUMENT_LIMIT_BYTES;
+use crate::toml_depth;
 
 /// A parsed document with the lines of its values.
 pub(super) struct SourceDocument {
@@ -22,6 +23,7 @@ impl SourceDocument {
     /// Parses a TOML document and records the line of each value.
     pub(super) fn toml(text: &str) -> Result<Self, SyntaxError> {
         check_size(text)?;
+        toml_depth::check(text).map_err(|error| (Some(error.line), error.to_string()))?;
         let starts = line_starts(text);
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map(|span| line_at(&starts, span.start));

@@ -190,6 +190,15 @@ fn syntax_errors_have_a_line() {
 }
 
 #[test]
+fn a_document_that_is_nested_too_deeply_is_one_problem_with_its_line() {
+    let deep = format!("[graphs.g]\nentry = {}1{}", "{ a.a = ".repeat(60), "}".repeat(60));
+    let problems = check_toml("graph.toml", &deep, &AnyPlugin).unwrap_err();
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let message = "tables and arrays are nested deeper than 100 levels";
+    assert_eq!(problems, [format!("graph.toml:2: {message}")]);
+}
+
+#[test]
 fn all_invalid_fields_are_reported() {
     let text = r#"
 extra = 1

@@ -10,6 +10,7 @@ use crate::event::{Event, EventKind};
 use crate::expr::expression::{CelExpression, Variables};
 use crate::mapping::template::Template;
 use crate::mapping::{EventContext, OneOrMany, RunInfo, event_json, field};
+use crate::toml_depth;
 
 /// Variables of expressions.
 const VARIABLES: &[&str] =
@@ -92,6 +93,7 @@ impl StreamProjection {
     ///
     /// A message that names the problem and its location.
     pub fn parse(text: &str) -> Result<Self, String> {
+        toml_depth::check(text).map_err(|error| format!("line {}: {error}", error.line))?;
         let file: StreamDocument = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();

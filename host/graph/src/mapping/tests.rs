@@ -129,6 +129,9 @@ fn invalid_streams_are_rejected_with_the_reason() {
         let error = StreamProjection::parse(text).unwrap_err();
         assert!(error.contains(part), "{text}: {error}");
     }
+    let deep = format!("\nconstants = {}1{}", "{ a.a = ".repeat(60), "}".repeat(60));
+    let error = StreamProjection::parse(&deep).unwrap_err();
+    assert_eq!(error, "line 2: tables and arrays are nested deeper than 100 levels");
 }
 
 const FILES: &str = r#"

@@ -7,6 +7,7 @@ use std::path::Path;
 use toml::{Table, Value};
 use wattle_graph::check::{AnyPlugin, NodeSchema, PluginCatalog, Problem};
 use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::toml_depth;
 use wattle_run::ports::Sandbox;
 
 use crate::config::Config;
@@ -75,7 +76,9 @@ fn problem(unloaded: &Unloaded) -> Problem {
 
 /// Returns the plugins that nodes and channels of a graph file name.
 fn named_plugins(graphs: &str) -> BTreeSet<String> {
-    let Ok(document) = graphs.parse::<Table>() else { return BTreeSet::new() };
+    let checked = toml_depth::check(graphs).ok();
+    let document = checked.and_then(|()| graphs.parse::<Table>().ok());
+    let Some(document) = document else { return BTreeSet::new() };
     let graphs = document.get("graphs").and_then(Value::as_table);
     let graphs: Vec<&Table> =
         graphs.into_iter().flat_map(Table::values).filter_map(Value::as_table).collect();
@@ -154,6 +157,8 @@ mod tests {
         "#;
         assert_eq!(named_plugins(text).into_iter().collect::<Vec<_>>(), ["math", "std"]);
         assert!(named_plugins("no [toml").is_empty());
+        let deep = format!("{text}w.with = {}1{}", "{ a.a = ".repeat(60), "}".repeat(60));
+        assert!(named_plugins(&deep).is_empty());
     }
 
     #[test]

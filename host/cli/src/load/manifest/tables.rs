@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
-use wattle_graph::suggest;
+use wattle_graph::{suggest, toml_depth};
 
 /// Maximum number of problems of a manifest that are reported. Nobody reads more problems at once.
 const PROBLEMS: usize = 100;
@@ -48,6 +48,11 @@ pub(super) struct Tables<'t> {
 impl<'t> Tables<'t> {
     /// Parses the text as TOML.
     pub(super) fn parse(text: &'t str) -> Result<Self, ManifestProblem> {
+        toml_depth::check(text).map_err(|error| ManifestProblem {
+            line: Some(error.line as usize),
+            message: error.to_string(),
+            hint: None,
+        })?;
         let (left, problems) = (DeTable::new(), Vec::new());
         let mut tables = Self { text, left, problems };
         match DeTable::parse(text) {
