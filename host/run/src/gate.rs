@@ -11,7 +11,8 @@
 //!   of calls, bytes and log messages of a guest call; [`call_list`]: the calls that a client sees.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
-//!   the functions that guests call. `deltas`: the pieces of a streamed completion.
+//!   the functions that guests call. `deltas`: the pieces of a streamed completion;
+//!   `unread_deltas`: those that the guest has not read.
 //! * `ticket`: calls whose numbers are taken before they are made.
 //! * `in_doubt`: in-doubt calls; `elicit`: elicitations of MCP servers.
 //! * `tool_check`: arguments and outputs of tools; `tool_timeout`: the timeout of their calls.
@@ -41,6 +42,7 @@ pub(crate) mod tool_check;
 pub(crate) mod tool_timeout;
 mod tools;
 pub mod transaction;
+mod unread_deltas;
 pub mod unwind;
 
 use std::sync::Arc;

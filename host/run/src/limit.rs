@@ -248,6 +248,11 @@ pub const RECOVERY_MS: u64 = 60_000;
 /// first bytes and its digest.
 pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;
 
+/// Maximum number of deltas of a completion that its guest has not read. Beyond it, they are joined
+/// by kind. A response of the maximum size can have 1.4 million deltas, which would take 140 MB.
+/// The limit allows those of some minutes.
+pub const UNREAD_DELTAS: usize = 10_000;
+
 /// Maximum number of events that a task or a web handler may emit.
 pub const EMITTED_EVENTS: u32 = 10_000;
 

@@ -1,5 +1,8 @@
 //! The deltas of a streamed completion.
 
+use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
+
 use serde::{Deserialize, Serialize};
 
 /// A delta of a streamed completion.
@@ -54,5 +57,36 @@ impl Delta {
             }
             (_, next) => Some(next),
         }
+    }
+
+    /// Joins deltas of one completion by kind: all texts, all reasoning, and all arguments of each
+    /// tool call. Leaves out what a [`Self::Restart`] discards. The content stays the same; the
+    /// order of deltas of different kinds is lost.
+    pub fn join_by_kind(deltas: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut joined: Vec<Self> = Vec::new();
+        // Positions of the last deltas in `joined`, by kind and, of tool calls, by index.
+        let mut last: HashMap<(Discriminant<Self>, u32), usize> = HashMap::new();
+        for delta in deltas {
+            let index = match &delta {
+                Self::ToolCall { index, .. } => *index,
+                Self::Text { .. } | Self::Reasoning { .. } => 0,
+                Self::Restart => {
+                    joined.clear();
+                    last.clear();
+                    0
+                }
+            };
+            let kind = (discriminant(&delta), index);
+            let known = last.get(&kind).and_then(|position| joined.get_mut(*position));
+            let rest = match known {
+                Some(known) => known.join(delta),
+                None => Some(delta),
+            };
+            if let Some(rest) = rest {
+                last.insert(kind, joined.len());
+                joined.push(rest);
+            }
+        }
+        joined
     }
 }

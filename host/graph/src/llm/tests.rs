@@ -198,6 +198,16 @@ proptest! {
     }
 
     #[test]
+    fn deltas_that_are_joined_by_kind_have_the_same_content(deltas in vec(delta(), 0..24)) {
+        let joined = Delta::join_by_kind(deltas.clone());
+        assert_eq!(told(&joined), told(&deltas));
+        let number = |is_kind: fn(&Delta) -> bool| joined.iter().filter(|it| is_kind(it)).count();
+        assert!(number(|delta| matches!(delta, Delta::Text { .. })) <= 1);
+        assert!(number(|delta| matches!(delta, Delta::Reasoning { .. })) <= 1);
+        assert!(number(|delta| matches!(delta, Delta::Restart)) <= 1);
+    }
+
+    #[test]
     fn deltas_contain_the_whole_completion(answer in answer()) {
         let (text, _, calls) = told(&answer.deltas());
         assert_eq!(text, answer.text());

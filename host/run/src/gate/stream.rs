@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
 use crate::gate::entry::CallLookup;
+use crate::gate::unread_deltas::{DeltaReceiver, DeltaSender, unread_deltas};
 use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Effect, EffectContext, Gate};
 use crate::grant::Grants;
@@ -26,7 +26,7 @@ pub struct CompletionStream {
     gate: Arc<Gate>,
     /// Number of the call, which is also the batch of every read.
     number: u32,
-    deltas: mpsc::UnboundedReceiver<Vec<Delta>>,
+    deltas: DeltaReceiver,
     state: CompletionState,
     /// True if the last read returned recorded deltas, which an execution before a crash received.
     replayed: bool,
@@ -48,7 +48,7 @@ enum CompletionState {
 struct StreamingCall {
     request: CompletionRequest,
     #[serde(skip)]
-    delta_sender: mpsc::UnboundedSender<Vec<Delta>>,
+    delta_sender: DeltaSender,
 }
 
 impl HostCall for StreamingCall {
@@ -83,10 +83,7 @@ impl HostCall for StreamingCall {
 
 impl Effect for StreamingCall {
     async fn perform(&self, context: &EffectContext<'_>) -> Result<Completion, CallError> {
-        let on_deltas = |deltas: &[Delta]| {
-            // A guest that stopped reading may still request the whole completion.
-            let _ = self.delta_sender.send(deltas.to_vec());
-        };
+        let on_deltas = |deltas: &[Delta]| self.delta_sender.send(deltas);
         context.complete_streaming(&self.request, on_deltas).await
     }
 }
@@ -96,7 +93,7 @@ pub(crate) fn start_stream(
     request: CompletionRequest,
 ) -> Result<CompletionStream, CallError> {
     let number = gate.reserve_call_numbers(1)?;
-    let (delta_sender, deltas) = mpsc::unbounded_channel();
+    let (delta_sender, deltas) = unread_deltas();
     let call = StreamingCall { request, delta_sender };
     let state = CompletionState::NotStarted(Box::new(call));
     let gate = gate.clone();
