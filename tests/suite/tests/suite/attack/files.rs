@@ -147,6 +147,28 @@ async fn parts_of_an_app_are_limited_together() {
     calm::check(server).await;
 }
 
+/// The documents have as many levels as the parser accepts. Reading them would overflow the stack.
+#[tokio::test]
+async fn nested_documents_are_refused_and_others_load() {
+    let key = vec!["a"; 80].join(".");
+    let deep = (0..79).fold("1".to_owned(), |inner, _| format!("{{ {key} = {inner} }}"));
+    let setup = Setup::misdeeds(calm::HONEST).await;
+    app(&setup, "manifest", "", &format!("[settings]\nx = {deep}"));
+    app(&setup, "graph", "", "");
+    let graph = format!("{}with = {deep}\n", calm::HONEST);
+    setup.workspace.write("plugins/graph/graph.toml", graph);
+    app(&setup, "stream", "", "");
+    setup.workspace.write("plugins/stream/streams/deep.toml", format!("constants = {deep}\n"));
+    let server = setup.start().await;
+    let all = problems(&server).await;
+    for path in ["manifest", "graph", "stream"] {
+        let message = of(&all, path);
+        assert!(message.contains("nested deeper than 100 levels"), "{path}: {message}\n{all:?}");
+    }
+    assert_eq!(all.len(), 3, "{all:?}");
+    calm::check(server).await;
+}
+
 #[tokio::test]
 async fn many_new_files_are_checked_and_reported() {
     let setup = Setup::misdeeds(calm::HONEST).await;
