@@ -10,7 +10,7 @@ use crate::limit::{
     SCHEMA_PATHS_BYTES,
 };
 use crate::schema::error::SchemaError;
-use crate::schema::pattern::Patterns;
+use crate::schema::pattern::{self, Patterns};
 use crate::schema::reference::Document;
 
 /// Index of a part in [`Outline::parts`].
@@ -158,6 +158,9 @@ impl<'s> Build<'s> {
         }
         part.regex = fields.get("format").and_then(Value::as_str) == Some("regex");
         part.whole = fields.contains_key("uniqueItems");
+        for definitions in ["definitions", "$defs"].iter().filter_map(|key| fields.get(*key)) {
+            pattern::check_lengths(definitions)?;
+        }
         if let Some(pattern) = fields.get("pattern").and_then(Value::as_str) {
             part.patterns = self.patterns.keyword_size(pattern)?;
         }

@@ -61,10 +61,7 @@ impl Patterns {
         if let Some(size) = self.sizes.get(pattern) {
             return Ok(*size);
         }
-        if pattern.len() as u64 > PATTERN_BYTES {
-            let message = format!("a pattern of the schema has more than {PATTERN_BYTES} bytes");
-            return Err(Exceeded::new("pattern_bytes", PATTERN_BYTES, message).into());
-        }
+        check_length(pattern)?;
         if escapes(pattern) > PATTERN_ESCAPES {
             let message = format!(
                 "a pattern of the schema has more than {PATTERN_ESCAPES} escapes such as `\\d`: \
@@ -105,6 +102,32 @@ impl Patterns {
             2 * *size + tables + PATTERN_COMPILED_BYTES
         };
         self.sizes.values().map(of).sum()
+    }
+}
+
+/// Checks the length of a pattern.
+fn check_length(pattern: &str) -> Result<(), Exceeded> {
+    if pattern.len() as u64 <= PATTERN_BYTES {
+        return Ok(());
+    }
+    let message = format!("a pattern of the schema has more than {PATTERN_BYTES} bytes");
+    Err(Exceeded::new("pattern_bytes", PATTERN_BYTES, message))
+}
+
+/// Checks the lengths of all patterns in the definitions of a schema, also of those that nothing
+/// refers to. In drafts 4 to 7, the validator checks them too, in time proportional to the square
+/// of their lengths.
+pub(super) fn check_lengths(definitions: &Value) -> Result<(), Exceeded> {
+    match definitions {
+        Value::Array(items) => items.iter().try_for_each(check_lengths),
+        Value::Object(fields) => {
+            let keyword = fields.get("pattern").and_then(Value::as_str);
+            let properties = fields.get("patternProperties").and_then(Value::as_object);
+            let names = properties.into_iter().flat_map(Map::keys).map(String::as_str);
+            keyword.into_iter().chain(names).try_for_each(check_length)?;
+            fields.values().try_for_each(check_lengths)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -154,6 +154,24 @@ fn patterns_match_in_linear_time() {
     assert!(matches!(small, Err(Misfit::Invalid(_))), "{small:?}");
 }
 
+/// The validator checks them in drafts 4 to 7.
+#[test]
+fn patterns_of_definitions_that_nothing_refers_to_are_limited() {
+    let long = "a".repeat(1_001);
+    for unused in [
+        json!({ "pattern": long }),
+        json!({ "items": [{ "patternProperties": { long.clone(): true } }] }),
+    ] {
+        assert_eq!(refused(&json!({ "definitions": { "unused": unused } })), "pattern_bytes");
+        assert_eq!(
+            refused(&json!({ "items": { "$defs": { "unused": unused } } })),
+            "pattern_bytes"
+        );
+    }
+    let unused = json!({ "properties": { "pattern": { "default": long } }, "pattern": "^a" });
+    assert!(Schema::compile(&json!({ "definitions": { "unused": unused } })).is_ok());
+}
+
 #[test]
 fn texts_with_the_format_regex_have_a_limited_length_and_count_its_square() {
     let schema = json!({
