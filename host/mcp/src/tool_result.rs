@@ -44,7 +44,7 @@ pub(crate) fn to_tool_output(
     }
     // Servers often also send the structured content as text; a model needs the content once. The
     // texts are compared as they were sent, with encoded files.
-    let is_repeated = structured.as_ref().is_some_and(|it| contains_content(&texts, it));
+    let is_repeated = structured.as_ref().is_some_and(|it| show_content(&texts, it));
     texts = texts.into_iter().map(|text| replace_in_text(text, &mut images)).collect();
     if let Some(document) = &mut structured {
         replace_in_document(document, &mut images);
@@ -95,50 +95,29 @@ pub(crate) fn from_undefined_result(result: &ServerResult) -> Option<CallToolRes
     Some(CallToolResult::success(content))
 }
 
-/// Maximum bytes that are compared to find structured content in texts. Larger content is always
-/// added as text.
-const MAX_COMPARED_BYTES: usize = 16 << 20;
+/// Field in which servers wrap a result that is no object. The Python SDK and FastMCP do.
+const WRAPPING_FIELD: &str = "result";
 
-/// Returns true if the texts contain the structured content: a text is the JSON of the content, or
-/// each value of the content occurs in a text.
-fn contains_content(texts: &[String], document: &Value) -> bool {
-    if texts.iter().any(|text| is_json_of(text, document)) {
-        return true;
-    }
-    let mut values = Vec::new();
-    scalars(document, &mut values);
-    let bytes: usize = texts.iter().map(String::len).sum();
-    !texts.is_empty()
-        && bytes.saturating_mul(values.len()) <= MAX_COMPARED_BYTES
-        && values.iter().all(|value| texts.iter().any(|text| contains_value(text, value)))
+/// Returns true if the texts show the whole structured content: a text is the JSON of the content,
+/// or the content wraps a value that the texts show. A text in which the values of the content
+/// occur does not count, because the text may mean other values by them.
+fn show_content(texts: &[String], document: &Value) -> bool {
+    let fields = document.as_object().filter(|fields| fields.len() == 1);
+    let wrapped = fields.and_then(|fields| fields.get(WRAPPING_FIELD));
+    texts.iter().any(|text| is_json_of(text, document))
+        || wrapped.is_some_and(|value| show_value(texts, value))
 }
 
-/// Collects all scalar values except `null`.
-fn scalars<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
-        Value::Object(fields) => fields.values().for_each(|field| scalars(field, all)),
-        Value::Null => {}
-        other => all.push(other),
-    }
+/// Returns true if a text is a value, or the texts are the items of a list, in order.
+fn show_value(texts: &[String], value: &Value) -> bool {
+    let items = value.as_array().filter(|items| !items.is_empty() && items.len() == texts.len());
+    texts.iter().any(|text| is_text_of(text, value))
+        || items.is_some_and(|items| texts.iter().zip(items).all(|(text, it)| is_text_of(text, it)))
 }
 
-/// Returns true if a text contains a value: a string may occur anywhere, and any other value must
-/// be a separate word.
-fn contains_value(text: &str, value: &Value) -> bool {
-    if let Value::String(part) = value {
-        return text.contains(part.as_str());
-    }
-    let part = value.to_string();
-    text.match_indices(&part).any(|(at, part)| {
-        let (before, after) = (&text[..at], &text[at + part.len()..]);
-        let goes_on = match after.strip_prefix('.') {
-            Some(rest) => rest.starts_with(|letter: char| letter.is_ascii_digit()),
-            None => after.starts_with(char::is_alphanumeric),
-        };
-        !goes_on
-            && !before.ends_with(|letter: char| letter.is_alphanumeric() || ".-".contains(letter))
-    })
+/// Returns true if a text is a string, or the JSON of a value.
+fn is_text_of(text: &str, value: &Value) -> bool {
+    value.as_str() == Some(text) || is_json_of(text, value)
 }
 
 /// Truncates the texts to `output_bytes` bytes in total, and appends a note about the truncation.
@@ -305,14 +284,28 @@ mod tests {
         for (texts, document, count) in [
             (json!(["short"]), json!({ "total": 42 }), 2),
             (json!(["{\"total\": 42}"]), json!({ "total": 42 }), 1),
+            (json!(["Here it is:", "{\"total\": 42}"]), json!({ "total": 42 }), 2),
+            // A value that is wrapped in `result`.
             (json!(["42"]), json!({ "result": 42 }), 1),
-            (json!(["a", "b"]), json!({ "result": ["a", "b"] }), 2),
-            (json!(["a", "b"]), json!({ "result": ["a", "c"] }), 3),
+            (json!(["true"]), json!({ "result": true }), 1),
             (json!(["three"]), json!({ "result": "three" }), 1),
-            (json!(["The sum is 3. Done."]), json!({ "sum": 3, "note": null }), 1),
-            (json!(["The sum is -3."]), json!({ "sum": 3 }), 2),
-            (json!(["The sum is 42."]), json!({ "sum": 4 }), 2),
-            (json!(["The sum is 4.2"]), json!({ "sum": 4 }), 2),
+            (json!(["[1, 2]"]), json!({ "result": [1, 2] }), 1),
+            (json!(["a", "b"]), json!({ "result": ["a", "b"] }), 2),
+            (json!(["{\"a\": 1}", "2"]), json!({ "result": [{ "a": 1 }, 2] }), 2),
+            (json!(["a", "b"]), json!({ "result": ["a", "c"] }), 3),
+            (json!(["b", "a"]), json!({ "result": ["a", "b"] }), 3),
+            (json!(["none"]), json!({ "result": [] }), 2),
+            (json!([]), json!({ "result": [] }), 1),
+            (json!(["3"]), json!({ "result": 3, "unit": "ms" }), 2),
+            // Texts in which the values only occur.
+            (json!(["Analysis finished."]), json!({ "grade": "A" }), 2),
+            (json!(["booked"]), json!({ "status": "ok" }), 2),
+            (json!(["done"]), json!({ "rows": [] }), 2),
+            (json!(["done"]), json!({ "price": null }), 2),
+            (json!(["It is true."]), json!({ "granted": true }), 2),
+            (json!(["Completed in 42 ms"]), json!({ "total": 42 }), 2),
+            (json!(["The sum is 3. Done."]), json!({ "sum": 3, "note": null }), 2),
+            (json!(["42"]), json!({ "total": 42 }), 2),
         ] {
             let blocks: Value = texts
                 .as_array()

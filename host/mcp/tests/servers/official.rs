@@ -36,7 +36,7 @@ async fn official_server_can_be_restarted() {
     child.kill().await.unwrap();
     let (_child, _) = listening(&folder, "v1", port).await;
     let sum = call(&servers, "add", json!({ "a": 1, "b": 2 })).await.unwrap();
-    assert_eq!(text(&sum), "3");
+    assert_eq!(text(&sum), "3|{\"sum\":3}");
 }
 
 /// The Python library before version 1.9 is silent at the first request of the stateless protocol,
@@ -74,7 +74,7 @@ async fn check(library: &str, servers: &McpServers) {
     let sum = call(servers, "add", json!({ "a": 1, "b": 2 })).await.unwrap();
     assert_eq!(
         (text(&sum).as_str(), sum.structured),
-        ("3", Some(json!({ "sum": 3 }))),
+        ("3|{\"sum\":3}", Some(json!({ "sum": 3 }))),
         "{library}"
     );
     let failed = call(servers, "fail", json!({})).await.unwrap();
