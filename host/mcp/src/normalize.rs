@@ -128,6 +128,11 @@ impl Normalizer {
                 let is_error = text.eq_ignore_ascii_case("true");
                 result.insert("isError".into(), is_error.into());
             }
+            Some(Value::Number(number)) => {
+                // The client of the Python SDK also reads a number other than 0 as true.
+                let is_error = number.as_f64().is_some_and(|number| number.abs() > 0.0);
+                result.insert("isError".into(), is_error.into());
+            }
             Some(Value::Bool(_)) | None => {}
             Some(_) => drop(result.remove("isError")),
         }
@@ -468,7 +473,9 @@ mod tests {
             (json!({ "isError": "true", "message": "no" }), true, r#"{"message":"no"}"#),
             (json!({ "isError": true, "error": "no" }), true, r#"{"error":"no"}"#),
             (json!({ "isError": "False", "value": 3 }), false, r#"{"value":3}"#),
-            (json!({ "isError": 1, "value": 3 }), false, r#"{"value":3}"#),
+            (json!({ "isError": 1, "message": "no" }), true, r#"{"message":"no"}"#),
+            (json!({ "isError": 0, "value": 3 }), false, r#"{"value":3}"#),
+            (json!({ "isError": null, "value": 3 }), false, r#"{"value":3}"#),
         ] {
             let message = mended(json!({ "result": result }));
             let read: CallToolResult = serde_json::from_value(message["result"].clone()).unwrap();
