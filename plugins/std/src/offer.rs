@@ -92,13 +92,15 @@ impl Offer {
     }
 }
 
-/// Converts a name to one that providers accept: 1 to 64 characters of `[a-zA-Z0-9_-]`.
+/// Converts a name to one that providers accept: 1 to 64 characters of `[a-zA-Z0-9_-]`. Gemini
+/// requires that the first character is a letter or `_`.
 fn safe_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();
     }
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    name.chars().take(NAME_LIMIT).map(safe).collect()
+    let prefix = if name.starts_with(|c: char| c.is_ascii_digit() || c == '-') { "_" } else { "" };
+    prefix.chars().chain(name.chars().map(safe)).take(NAME_LIMIT).collect()
 }
 
 #[cfg(test)]
@@ -136,6 +138,17 @@ mod tests {
         assert_eq!(offer.own_name("mcp_graph_q_x"), "mcp:graph/q.x");
         assert_eq!(offer.model_name("mcp:graph/q.x"), "mcp_graph_q_x");
         assert_eq!((offer.own_name("nothing"), &*offer.model_name("a.b")), ("nothing", "a_b"));
+    }
+
+    #[test]
+    fn names_begin_with_a_letter_or_an_underscore() {
+        let long = "7".repeat(64);
+        let offer = offer(&["21st_builder", "-x", "_21st_builder", "7.a", &long], &[]).unwrap();
+        let longest = format!("_{}", "7".repeat(63));
+        assert_eq!(names(&offer), ["_21st_builder_2", "_-x", "_21st_builder", "_7_a", &longest]);
+        assert_eq!(offer.own_name("_21st_builder_2"), "21st_builder");
+        assert_eq!(offer.own_name("_21st_builder"), "_21st_builder");
+        assert_eq!((offer.own_name(&longest), &*offer.model_name("9")), (&*long, "_9"));
     }
 
     #[test]
