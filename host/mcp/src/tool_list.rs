@@ -206,10 +206,7 @@ fn ttl_of(page: &ListToolsResult) -> Option<Duration> {
 }
 
 fn tool_info(normalizer: &Normalizer, tool: &Tool) -> Option<ToolInfo> {
-    if tool.name.is_empty()
-        || tool.name.len() > MAX_NAME_BYTES
-        || tool.name.contains(is_invalid_name_char)
-    {
+    if !is_usable_name(&tool.name) {
         let name = one_line(&tool.name);
         normalizer.note(&format!("the tool `{name}` is left out: its name cannot be used"));
         return None;
@@ -237,9 +234,12 @@ fn tool_info(normalizer: &Normalizer, tool: &Tool) -> Option<ToolInfo> {
     })
 }
 
-/// Returns true for control characters and whitespace, which models do not repeat reliably.
-fn is_invalid_name_char(char: char) -> bool {
-    char.is_control() || char.is_whitespace()
+/// Returns true if a name has words with one space between them. Grants and people identify a tool
+/// by its name, and names that differ in other whitespace or in control characters look the same.
+fn is_usable_name(name: &str) -> bool {
+    let is_invalid = |char: char| char.is_control() || char.is_whitespace();
+    name.len() <= MAX_NAME_BYTES
+        && name.split(' ').all(|word| !word.is_empty() && !word.contains(is_invalid))
 }
 
 /// Removes control characters other than line breaks, and bounds the length.
@@ -280,8 +280,12 @@ mod tests {
 
     #[test]
     fn tools_with_invalid_names_are_omitted() {
-        for name in ["", "a\nb", "a b", &"x".repeat(129)] {
-            assert_eq!(tool(json!({ "name": name, "inputSchema": {} })), None, "{name}");
+        for name in ["", " ", " a", "a ", "a  b", "a\nb", "a\u{a0}b", "a\u{7}", &"x".repeat(129)] {
+            assert_eq!(tool(json!({ "name": name, "inputSchema": {} })), None, "{name:?}");
+        }
+        for name in ["Create CIFS Share", "a/b", "a:b", "\u{e9}t\u{e9}", &"x".repeat(128)] {
+            let info = tool(json!({ "name": name, "inputSchema": {} }));
+            assert_eq!(info.map(|info| info.name).as_deref(), Some(name));
         }
         let bare = tool(json!({ "name": "x", "inputSchema": {} })).unwrap();
         assert_eq!(bare.hints, ToolHints::default());

@@ -59,9 +59,10 @@ pub(super) fn check_content(output: &ToolOutput, output_bytes: usize, message_by
 pub(super) fn clean(tools: &[ToolInfo]) {
     assert!(tools.len() <= TOOLS, "{} tools", tools.len());
     for tool in tools {
-        let unfit = |char: char| char.is_control() || char.is_whitespace();
+        let unfit = |char: char| char.is_control() || (char.is_whitespace() && char != ' ');
         assert!(!tool.name.is_empty() && tool.name.len() <= NAME_BYTES);
         assert!(!tool.name.contains(unfit), "{:?}", tool.name);
+        assert!(tool.name.split(' ').all(|word| !word.is_empty()), "{:?}", tool.name);
         assert!(tool.description.len() <= DESCRIPTION_BYTES);
         let unfit = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
         assert!(!tool.description.contains(unfit), "{:?}", tool.description);
