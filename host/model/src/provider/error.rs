@@ -158,6 +158,7 @@ fn status_of_kind(word: &str) -> Option<u16> {
         "invalid_request_error" => 400,
         // `InvalidApiKey` and `Throttling...` are codes of Alibaba Cloud.
         "authentication_error" | "invalid_api_key" | "InvalidApiKey" => 401,
+        "billing_error" => 402,
         "permission_error" => 403,
         "not_found_error" | "model_not_found" => 404,
         "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => 429,
@@ -305,12 +306,15 @@ impl ErrorClass {
             });
         // DeepSeek and others return status 400 for an unknown model.
         let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
-        let unknown_model =
-            says("model_not_found") || message.to_lowercase().contains("model not exist");
+        let message = message.to_lowercase();
+        let unknown_model = says("model_not_found") || message.contains("model not exist");
+        // Anthropic returns status 400 for an account without credit.
+        let no_credit = message.contains("credit balance is too low");
         match status.as_u16() {
             401 | 403 => Self::Auth,
             400 if unknown_model => Self::NotFound,
             400 if wrong_key => Self::Auth,
+            400 if no_credit => Self::Quota,
             402 => Self::Quota,
             429 if says("insufficient_quota") => Self::Quota,
             429 => Self::RateLimit,
@@ -506,6 +510,7 @@ mod tests {
             (json!({ "base_resp": { "status_code": 0, "status_msg": "success" } }), None),
             (json!({ "code": 0, "msg": "success" }), None),
             (json!({ "code": 200, "status": "failed" }), None),
+            (json!({ "type": "error", "error": { "type": "billing_error" } }), Some(402)),
             (
                 json!({ "error": { "type": "invalid_request_error", "code": "invalid_api_key" } }),
                 Some(401),
@@ -520,11 +525,13 @@ mod tests {
         let quota = json!({ "error": { "code": "insufficient_quota" } });
         let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
         let model = json!({ "error": { "message": "Model Not Exist" } });
+        let credit = json!({ "error": { "message": "Your credit balance is too low to access" } });
         let cases = [
             (400, &model, ErrorClass::NotFound, code::UNAVAILABLE),
             (401, &Value::Null, ErrorClass::Auth, code::UNAVAILABLE),
             (403, &Value::Null, ErrorClass::Auth, code::UNAVAILABLE),
             (400, &key, ErrorClass::Auth, code::UNAVAILABLE),
+            (400, &credit, ErrorClass::Quota, code::RATE_LIMITED),
             (400, &Value::Null, ErrorClass::BadRequest, code::INVALID),
             (422, &Value::Null, ErrorClass::BadRequest, code::INVALID),
             (413, &Value::Null, ErrorClass::BadRequest, code::INVALID),
