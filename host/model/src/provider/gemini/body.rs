@@ -67,7 +67,7 @@ pub(super) fn build(
 /// The tool call that a result belongs to: its name, and its id if Gemini assigned an id.
 struct CalledTool<'a> {
     name: &'a str,
-    id: Option<String>,
+    id: Option<Value>,
 }
 
 fn contents(chat: &Chat<'_>, owner: &StateOwner, model: &str) -> Value {
@@ -152,16 +152,15 @@ fn assistant_parts<'a>(
                 written.push(merge_fields(json!({ "text": text, "thought": true }), fields));
             }
             SentPart::Call(call, mut fields) => {
-                let own = fields.remove("functionCall");
-                let id = own.as_ref().and_then(|own| own.get("id")).and_then(Value::as_str);
-                let id = id.map(str::to_owned);
-                let name = names::tool_name(&call.name);
-                let mut request =
-                    json!({ "name": name, "args": names::arguments_object(&call.arguments) });
-                if let Some(id) = &id {
-                    request["id"] = json!(id);
-                }
+                let own = match fields.remove("functionCall") {
+                    Some(Value::Object(own)) => own,
+                    _ => Map::new(),
+                };
+                let (name, id) = (names::tool_name(&call.name), own.get("id").cloned());
                 asked.insert(call.id.clone(), CalledTool { name, id });
+                let request =
+                    json!({ "name": name, "args": names::arguments_object(&call.arguments) });
+                let request = merge_fields(request, own);
                 let mut part = merge_fields(json!({ "functionCall": request }), fields);
                 // Only the first call of a turn has a signature.
                 if wants_signatures && is_first && part.get("thoughtSignature").is_none() {
@@ -183,7 +182,7 @@ fn tool_result(result: &ToolResult, asked: &HashMap<String, CalledTool<'_>>) -> 
     let key = if result.is_error { "error" } else { "output" };
     let mut response = json!({ "name": name, "response": { key: result.content } });
     if let Some(id) = asked.and_then(|asked| asked.id.as_ref()) {
-        response["id"] = json!(id);
+        response["id"] = id.clone();
     }
     json!({ "functionResponse": response })
 }

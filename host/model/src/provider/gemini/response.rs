@@ -3,7 +3,7 @@
 //! A stream ends with its connection. A finish reason does not end the stream, because some
 //! services send a finish reason with every chunk.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
 use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::lenient::SurrogateJoiner;
@@ -21,6 +21,10 @@ use crate::sink::CallSink;
 /// Fields of a part that this module interprets. All others are provider state, such as
 /// `thoughtSignature`.
 const KNOWN_FIELDS: [&str; 3] = ["text", "thought", "functionCall"];
+
+/// Fields of a function call that this module interprets. All others are provider state, such as
+/// `id`.
+const KNOWN_CALL_FIELDS: [&str; 2] = ["name", "args"];
 
 /// Counts in the usage.
 const COUNTS: [&str; 4] = [
@@ -94,12 +98,9 @@ impl<'a> GeminiResponse<'a> {
         if self.part_count > MAX_PARTS {
             return Err(ResponseError::Malformed(format!("it has more than {MAX_PARTS} parts")));
         }
-        let own = object
-            .iter()
-            .filter(|(name, value)| !KNOWN_FIELDS.contains(&name.as_str()) && has_content(value));
-        let mut fields: Fields = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut fields = other_fields(object, &KNOWN_FIELDS);
         self.state_size.add_fields(&fields).map_err(ResponseError::Malformed)?;
-        let call = object.get("functionCall").filter(|call| call.is_object());
+        let call = object.get("functionCall").and_then(Value::as_object);
         let text = object.get("text").and_then(Value::as_str);
         if let Some(text) = text {
             let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
@@ -108,8 +109,10 @@ impl<'a> GeminiResponse<'a> {
             self.push_text(text, thought, own);
         }
         if let Some(call) = call {
-            if let Some(id) = call.get("id").and_then(Value::as_str) {
-                fields.insert("functionCall".into(), json!({ "id": id }));
+            let own = other_fields(call, &KNOWN_CALL_FIELDS);
+            self.state_size.add_fields(&own).map_err(ResponseError::Malformed)?;
+            if !own.is_empty() {
+                fields.insert("functionCall".into(), own.into());
             }
             self.push_call(call, fields)?;
         } else if text.is_none() && !fields.is_empty() {
@@ -151,7 +154,7 @@ impl<'a> GeminiResponse<'a> {
         self.message.push_text(&words.text, Fields::new());
     }
 
-    fn push_call(&mut self, call: &Value, fields: Fields) -> Result<(), ResponseError> {
+    fn push_call(&mut self, call: &Fields, fields: Fields) -> Result<(), ResponseError> {
         self.flush_text();
         let text = |field: &str| call.get(field).and_then(Value::as_str).unwrap_or_default();
         let name = text("name").to_owned();
@@ -254,6 +257,13 @@ impl ResponseBuilder for GeminiResponse<'_> {
     }
 }
 
+/// Returns the fields of an object with content, except the known fields.
+fn other_fields(object: &Fields, known: &[&str]) -> Fields {
+    let other =
+        object.iter().filter(|(name, value)| !known.contains(&name.as_str()) && has_content(value));
+    other.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// Returns the usage. Gemini does not count tokens of reasoning as output.
 fn to_usage(counts: &TokenCounts) -> Usage {
     let reasoning_tokens = counts.get("/thoughtsTokenCount");
@@ -273,6 +283,7 @@ fn to_usage(counts: &TokenCounts) -> Usage {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use wattle_graph::llm::Part;
     use wattle_run::ports::model::DiscardDeltas;
 
@@ -325,6 +336,7 @@ mod tests {
             piece(json!({ "text": "hm", "thought": true })),
             piece(json!({ "functionCall": call(Value::Null), "thoughtSignature": "s1" })),
             piece(json!({ "functionCall": call(json!("own")) })),
+            piece(json!({ "functionCall": { "name": "add", "id": "more", "at": { "step": 1 } } })),
             stop(json!({ "text": "", "thoughtSignature": "s2" })),
         ]);
         assert_eq!(reply.finish_reason, FinishReason::ToolCalls);
@@ -343,6 +355,7 @@ mod tests {
             ("(hm)".to_owned(), json!({})),
             ("call#add#0".to_owned(), json!({ "thoughtSignature": "s1" })),
             ("own".to_owned(), json!({ "functionCall": { "id": "own" } })),
+            ("more".to_owned(), json!({ "functionCall": { "id": "more", "at": { "step": 1 } } })),
             (String::new(), json!({ "thoughtSignature": "s2" })),
         ];
         assert_eq!(shown, expected);
@@ -355,6 +368,7 @@ mod tests {
         for part in [
             json!({ "text": "", "thoughtSignature": signature }),
             json!({ "functionCall": { "name": "add" }, "thoughtSignature": signature }),
+            json!({ "functionCall": { "name": "add", "mark": signature } }),
             json!({ "inlineData": { "mimeType": "image/png", "data": signature } }),
         ] {
             let mut builder = GeminiResponse::new(owner(), "gemini-3-pro", &sink);
