@@ -11,6 +11,8 @@
 //! Other providers, and models of other families, get neither the state nor the reasoning of the
 //! message.
 
+mod call_ids;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
@@ -172,6 +174,9 @@ pub(super) struct ProviderState {
     /// Fields of the message itself.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) fields: Fields,
+    /// The ids of the calls as the provider sent them, if `fields` contains one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    call_ids: Vec<String>,
 }
 
 /// A part in the outline of a message.
@@ -289,7 +294,9 @@ impl MessageBuilder {
         };
         let mut parts = Vec::new();
         if !self.fields.is_empty() || self.outline.iter().any(has_state) {
-            let state = ProviderState { owner, outline: self.outline, fields: self.fields };
+            let call_ids = call_ids::referenced_in(&self.fields, &self.calls);
+            let (outline, fields) = (self.outline, self.fields);
+            let state = ProviderState { owner, outline, fields, call_ids };
             parts.push(state.to_part());
         }
         parts.extend(Some(self.reasoning).filter(|text| !text.is_empty()).map(Part::Reasoning));
@@ -320,7 +327,15 @@ impl<'a> SentMessage<'a> {
             return Self { parts: plain_parts(parts, false), fields: Fields::new() };
         }
         match ordered_parts(parts, state.outline) {
-            Some(parts) => Self { parts, fields: state.fields },
+            Some(parts) => {
+                let ids = parts.iter().filter_map(|piece| match piece {
+                    SentPart::Call(call, _) => Some(call.id.as_str()),
+                    _ => None,
+                });
+                let mut fields = state.fields;
+                call_ids::replace(&mut fields, &state.call_ids, ids);
+                Self { parts, fields }
+            }
             None => Self { parts: plain_parts(parts, true), fields: Fields::new() },
         }
     }
