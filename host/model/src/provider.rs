@@ -45,8 +45,8 @@ pub(crate) use crate::provider::error::WITHHELD;
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
 pub(crate) use crate::provider::key::ApiKey;
 use crate::provider::provider_state::StateOwner;
-use crate::provider::schema::SchemaAdapter;
 pub use crate::provider::schema::schema_changes;
+use crate::provider::schema::{SchemaAdapter, closed};
 use crate::provider::service::Service;
 pub(crate) use crate::provider::service::base_url;
 pub(crate) use crate::provider::turn_response::TurnResponse;
@@ -154,8 +154,16 @@ impl Provider {
         self.service.kind
     }
 
-    pub(crate) fn structured(&self) -> StructuredMode {
-        self.structured
+    /// Returns the mode in which a call begins to request output that matches a schema: the
+    /// configured mode, or a weaker one for a schema that Anthropic rejects.
+    pub(crate) fn structured_mode(&self, schema: &ResponseSchema) -> StructuredMode {
+        let is_rejected = || {
+            self.kind() == ProviderKind::Anthropic && closed::to_closed(&schema.schema).is_none()
+        };
+        match self.structured {
+            StructuredMode::Schema if is_rejected() => StructuredMode::Prompt,
+            mode => mode,
+        }
     }
 
     pub(crate) fn extra(&self) -> &Extra {

@@ -36,7 +36,7 @@ pub(crate) async fn complete(
     call: &CandidateCall<'_>,
     shape: &CompiledSchema<'_>,
 ) -> Result<Completion, Failure> {
-    let mut mode = call.provider.structured();
+    let mut mode = call.provider.structured_mode(shape.definition());
     let (mut chat, first) = loop {
         let chat = with_schema_prompt(call, shape, mode);
         match call.turn(&chat, response_format(shape, mode)).await {

@@ -20,8 +20,10 @@
 //!   into one object.
 //! * `walker`: keyword by keyword; `rules`: rules that involve several keywords.
 //! * `reference`: `$ref` and `$defs`; `pattern`: regular expressions.
+//! * `closed`: schemas of responses for Anthropic, with requirements of their own.
 
 mod cache;
+pub(super) mod closed;
 mod merge;
 mod pattern;
 mod reference;

@@ -107,7 +107,8 @@ fn has_lookaround(pattern: &Value) -> bool {
         .is_some_and(|pattern| LOOKAROUND_STARTS.iter().any(|look| pattern.contains(look)))
 }
 
-fn is_object(map: &Map<String, Value>) -> bool {
+/// Returns whether a schema describes objects.
+pub(crate) fn is_object(map: &Map<String, Value>) -> bool {
     let typed = match map.get("type") {
         Some(Value::String(kind)) => kind == "object",
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),

@@ -19,6 +19,12 @@ fn gemini(text: &str) -> Value {
     }] })
 }
 
+fn anthropic(text: &str) -> Value {
+    json!({
+        "model": "m", "stop_reason": "end_turn", "content": [{ "type": "text", "text": text }],
+    })
+}
+
 #[tokio::test]
 async fn openai_gets_a_strict_schema_and_nulls_are_dropped() {
     let server = server(vec![json_response(&chat(r#"{"city":"Rome","zip":null}"#))]).await;
@@ -75,14 +81,32 @@ async fn gemini_and_anthropic_get_the_schema() {
     assert_eq!(config["responseJsonSchema"]["required"], json!(["city"]));
     assert_eq!(config["responseJsonSchema"].get("$schema"), None);
 
-    let answer = json!({
-        "model": "m", "stop_reason": "end_turn",
-        "content": [{ "type": "text", "text": "{\"city\":\"Rome\"}" }],
-    });
-    let server_b = server(vec![json_response(&answer)]).await;
+    let server_b = server(vec![json_response(&anthropic(r#"{"city":"Rome"}"#))]).await;
     complete(&simple("anthropic", &server_b.uri()), &ask_city()).await.unwrap();
     let format = &bodies(&server_b).await[0]["output_config"]["format"];
-    assert_eq!(format["type"], "json_schema");
+    let closed = json!({
+        "type": "object",
+        "required": ["city"],
+        "properties": { "city": { "type": "string" }, "zip": { "type": "string" } },
+        "additionalProperties": false,
+    });
+    assert_eq!(format, &json!({ "type": "json_schema", "schema": closed }));
+}
+
+#[tokio::test]
+async fn schema_that_anthropic_rejects_is_in_the_instructions() {
+    let server = server(vec![json_response(&anthropic(r#"{"city":"Rome"}"#))]).await;
+    let mut request = ask_city();
+    let schema = json!({
+        "type": "object", "properties": {}, "additionalProperties": { "type": "string" },
+    });
+    request.response_schema.as_mut().unwrap().schema = schema;
+    let completion = complete(&simple("anthropic", &server.uri()), &request).await.unwrap();
+    assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
+    let bodies = bodies(&server).await;
+    assert_eq!((bodies.len(), bodies[0].get("output_config")), (1, None));
+    let system = bodies[0]["system"].as_str().unwrap();
+    assert!(system.contains(r#""additionalProperties":{"type":"string"}"#), "{system}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 use crate::chat::{Chat, ChatMessage, ImageData, MessageImage, UserPart};
 use crate::provider::names;
 use crate::provider::provider_state::{SentMessage, SentPart, StateOwner, merge_fields};
-use crate::provider::schema::SchemaAdapter;
+use crate::provider::schema::{SchemaAdapter, closed};
 use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
@@ -43,9 +43,11 @@ pub(super) fn build(
     let format = match ask.format {
         // The API has no JSON mode; the system instructions have the schema.
         ResponseFormat::Text | ResponseFormat::JsonObject => None,
-        ResponseFormat::Schema(shape) => Some(json!({ "format": {
-            "type": "json_schema", "schema": strict::without_dialect(&shape.schema),
-        } })),
+        ResponseFormat::Schema(shape) => {
+            let closed = closed::to_closed(&shape.schema);
+            let schema = closed.unwrap_or_else(|| strict::without_dialect(&shape.schema));
+            Some(json!({ "format": { "type": "json_schema", "schema": schema } }))
+        }
     };
     let fields = [
         ("system", ask.chat.instructions().map(Value::from)),
