@@ -14,6 +14,7 @@ mod model_family;
 mod names;
 mod openai;
 mod provider_state;
+mod rejected_schemas;
 mod schema;
 mod service;
 mod sse;
@@ -45,6 +46,7 @@ pub(crate) use crate::provider::error::WITHHELD;
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
 pub(crate) use crate::provider::key::ApiKey;
 use crate::provider::provider_state::StateOwner;
+use crate::provider::rejected_schemas::RejectedSchemas;
 pub use crate::provider::schema::schema_changes;
 use crate::provider::schema::{SchemaAdapter, closed};
 use crate::provider::service::Service;
@@ -68,6 +70,7 @@ const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Provider {
     service: Service,
     structured: StructuredMode,
+    rejected_schemas: RejectedSchemas,
     stream: bool,
     extra: Extra,
     /// The reason why the configured headers cannot be sent; `None` if they can.
@@ -132,6 +135,7 @@ impl Provider {
         Ok(Self {
             service: Service::new(name, config, key, http)?,
             structured: config.structured,
+            rejected_schemas: RejectedSchemas::default(),
             stream: config.stream,
             extra: config.extra.clone(),
             header_error: None,
@@ -155,14 +159,40 @@ impl Provider {
     }
 
     /// Returns the mode in which a call begins to request output that matches a schema: the
-    /// configured mode, or a weaker one for a schema that Anthropic rejects.
-    pub(crate) fn structured_mode(&self, schema: &ResponseSchema) -> StructuredMode {
+    /// configured mode, or a weaker one for a schema that the provider has rejected, or that
+    /// Anthropic rejects.
+    pub(crate) fn structured_mode(
+        &self,
+        spec: AttemptSpec<'_>,
+        schema: &ResponseSchema,
+    ) -> StructuredMode {
+        let accepted = self.rejected_schemas.accepted_mode(spec.route, spec.model, schema);
+        if let Some(mode) = accepted {
+            return mode;
+        }
         let is_rejected = || {
             self.kind() == ProviderKind::Anthropic && closed::to_closed(&schema.schema).is_none()
         };
         match self.structured {
             StructuredMode::Schema if is_rejected() => StructuredMode::Prompt,
             mode => mode,
+        }
+    }
+
+    /// Remembers the mode in which the provider accepted a call after it had rejected the schema in
+    /// a stronger mode.
+    pub(crate) fn remember_mode(
+        &self,
+        spec: AttemptSpec<'_>,
+        schema: &ResponseSchema,
+        mode: StructuredMode,
+    ) {
+        if self.rejected_schemas.remember(spec.route, spec.model, schema, mode) {
+            tracing::info!(
+                provider = %self.service.name, route = %spec.route, model = %spec.model,
+                schema = %schema.name, ?mode,
+                "the provider rejects the response schema, so calls with it begin in a weaker mode"
+            );
         }
     }
 

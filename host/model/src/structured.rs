@@ -1,9 +1,9 @@
 //! Structured output: JSON documents that match a response schema.
 //!
 //! A call uses the strongest structured mode of the provider, and a weaker mode if the provider
-//! rejects the schema. The host validates every document against the schema of the guest. The model
-//! corrects an invalid document in one repair turn, unless the guest disables it. A `restart`
-//! discards the deltas of the invalid document.
+//! rejects the schema. Later calls with the schema begin in that mode. The host validates every
+//! document against the schema of the guest. The model corrects an invalid document in one repair
+//! turn, unless the guest disables it. A `restart` discards the deltas of the invalid document.
 
 mod coerce;
 mod extract;
@@ -36,7 +36,8 @@ pub(crate) async fn complete(
     call: &CandidateCall<'_>,
     shape: &CompiledSchema<'_>,
 ) -> Result<Completion, Failure> {
-    let mut mode = call.provider.structured_mode(shape.definition());
+    let first_mode = call.provider.structured_mode(call.spec, shape.definition());
+    let mut mode = first_mode;
     let (mut chat, first) = loop {
         let chat = with_schema_prompt(call, shape, mode);
         match call.turn(&chat, response_format(shape, mode)).await {
@@ -50,6 +51,9 @@ pub(crate) async fn complete(
             },
         }
     };
+    if mode != first_mode {
+        call.provider.remember_mode(call.spec, shape.definition(), mode);
+    }
     let owner = call.spec.owner;
     let source = (call.spec.model, call.spec.route);
     let wrong = match validate(owner, shape, &first).await {

@@ -166,6 +166,39 @@ async fn rejected_schema_falls_back_to_a_weaker_mode() {
 }
 
 #[tokio::test]
+async fn rejected_schema_is_remembered() {
+    let error = json!({ "error": { "message": "Invalid schema for response_format" } });
+    let refused = ResponseTemplate::new(400).set_body_json(error);
+    let city = json_response(&chat("{\"city\":\"Rome\"}"));
+    let server = server(vec![refused, city.clone(), city.clone(), city]).await;
+    let routes = simple("openai", &server.uri());
+    for _ in 0..2 {
+        complete(&routes, &ask_city()).await.unwrap();
+    }
+    // The provider may accept another schema.
+    let mut other = ask_city();
+    other.response_schema.as_mut().unwrap().schema["required"] = json!(["city", "zip"]);
+    other.tries.repair = Some(false);
+    complete(&routes, &other).await.unwrap_err();
+    let bodies = bodies(&server).await;
+    let modes: Vec<&Value> = bodies.iter().map(|body| &body["response_format"]["type"]).collect();
+    assert_eq!(modes, ["json_schema", "json_object", "json_object", "json_schema"]);
+}
+
+#[tokio::test]
+async fn mode_that_the_provider_rejects_as_well_is_not_remembered() {
+    let error = json!({ "error": { "message": "this is no JSON" } });
+    let refused = ResponseTemplate::new(400).set_body_json(error);
+    let city = json_response(&chat("{\"city\":\"Rome\"}"));
+    let server = server(vec![refused.clone(), refused.clone(), refused, city]).await;
+    let routes = simple("openai", &server.uri());
+    complete(&routes, &ask_city()).await.unwrap_err();
+    complete(&routes, &ask_city()).await.unwrap();
+    let bodies = bodies(&server).await;
+    assert_eq!((bodies.len(), &bodies[3]["response_format"]["type"]), (4, &json!("json_schema")));
+}
+
+#[tokio::test]
 async fn rejection_without_a_word_about_the_schema_does_not_change_the_mode() {
     let error = json!({ "error": { "message": "the conversation is too long" } });
     let refused = ResponseTemplate::new(400).set_body_json(error);
