@@ -37,7 +37,7 @@ const KNOWN_FIELDS: [&str; 8] = [
 
 /// Counts in the usage. Gateways in front of other formats send `input_tokens` and `output_tokens`,
 /// DeepSeek `prompt_cache_hit_tokens` and Moonshot `cached_tokens`.
-const COUNTS: [&str; 8] = [
+const COUNTS: [&str; 9] = [
     "/prompt_tokens",
     "/input_tokens",
     "/completion_tokens",
@@ -46,6 +46,7 @@ const COUNTS: [&str; 8] = [
     "/prompt_cache_hit_tokens",
     "/cached_tokens",
     "/completion_tokens_details/reasoning_tokens",
+    "/total_tokens",
 ];
 
 /// A response that is being assembled.
@@ -264,7 +265,7 @@ fn array_items(value: Option<&Value>) -> &[Value] {
 }
 
 fn to_usage(counts: &TokenCounts) -> Usage {
-    Usage {
+    let mut usage = Usage {
         input_tokens: counts.largest(&["/prompt_tokens", "/input_tokens"]),
         output_tokens: counts.largest(&["/completion_tokens", "/output_tokens"]),
         cached_input_tokens: counts.largest(&[
@@ -273,7 +274,20 @@ fn to_usage(counts: &TokenCounts) -> Usage {
             "/cached_tokens",
         ]),
         reasoning_tokens: counts.get("/completion_tokens_details/reasoning_tokens"),
+    };
+    if let Some(output) = output_with_reasoning(&usage, counts.get("/total_tokens")) {
+        usage.output_tokens = Some(output);
     }
+    usage
+}
+
+/// Returns the tokens of output and reasoning if the service counts the reasoning apart from the
+/// output, as xAI does. The total is then the sum of input, output and reasoning. In the format,
+/// the output includes the reasoning.
+fn output_with_reasoning(usage: &Usage, total: Option<u64>) -> Option<u64> {
+    let output = usage.output_tokens?.checked_add(usage.reasoning_tokens?)?;
+    let sum = usage.input_tokens?.checked_add(output)?;
+    (total == Some(sum)).then_some(output)
 }
 
 #[cfg(test)]
@@ -430,6 +444,25 @@ mod tests {
         ]);
         let usage = reply.unwrap().usage;
         assert_eq!((usage.input_tokens, usage.output_tokens), (Some(7), Some(2)));
+    }
+
+    #[test]
+    fn reasoning_counted_apart_from_the_output_is_output() {
+        let details = json!({ "reasoning_tokens": 2_809 });
+        for (total, expected) in [
+            (json!(14_428), 4_308),
+            (json!("14428"), 4_308),
+            (json!(11_619), 1_499),
+            (json!(14_427), 1_499),
+            (Value::Null, 1_499),
+        ] {
+            let usage = json!({ "prompt_tokens": 10_120, "completion_tokens": 1_499,
+                "total_tokens": total, "completion_tokens_details": details });
+            let last = json!({ "choices": [], "usage": usage });
+            let usage = read(&[delta(json!({ "content": "a" })), end("stop"), last]).unwrap().usage;
+            assert_eq!((usage.input_tokens, usage.output_tokens), (Some(10_120), Some(expected)));
+            assert_eq!(usage.reasoning_tokens, Some(2_809), "{total}");
+        }
     }
 
     #[test]
