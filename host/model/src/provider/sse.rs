@@ -2,13 +2,16 @@
 //!
 //! Chunks may end anywhere: within a line break, an event or a character. Lines end with LF, CR LF
 //! or CR. Comments, which services send to keep a connection alive, are skipped. The empty line
-//! after the last event may be missing.
+//! after the last event may be missing. A line `error: {...}` is an event with an error object.
 
 use memchr::memchr2;
 use wattle_run::json::lenient;
 
 /// Starts of lines that the formats do not use: comments and fields.
 const IGNORED_PREFIXES: [&str; 4] = [":", "event:", "id:", "retry:"];
+
+/// Start of a line with an error object. Builds of llama.cpp until 2025 send such lines.
+const ERROR_PREFIX: &str = "error:";
 
 /// Maximum characters of a line that is not part of an event.
 const MAX_NON_EVENT_CHARS: usize = 200;
@@ -82,13 +85,21 @@ impl SseParser {
                 }
                 None => self.data = Some(value.to_owned()),
             }
-        } else if self.non_event_line.is_none()
+            return None;
+        }
+        if self.non_event_line.is_none()
             && !IGNORED_PREFIXES.iter().any(|start| line.starts_with(start))
         {
             self.non_event_line = Some(line.trim().chars().take(MAX_NON_EVENT_CHARS).collect());
         }
-        None
+        error_event(line)
     }
+}
+
+/// Returns the data of an event with the error object of a line; `None` if the line has none.
+fn error_event(line: &str) -> Option<String> {
+    let error = line.strip_prefix(ERROR_PREFIX)?.trim();
+    error.starts_with('{').then(|| format!("{{\"error\":{error}}}"))
 }
 
 #[cfg(test)]
@@ -106,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_way_of_writing_events_is_parsed() {
-        let cases: [(&str, &[&str]); 8] = [
+        let cases: [(&str, &[&str]); 11] = [
             ("data: a\n\ndata: b\n\n", &["a", "b"]),
             ("data: a\r\n\r\ndata:b\r\n\r\n", &["a", "b"]),
             ("data: a\r\rdata: b\r\r", &["a", "b"]),
@@ -115,6 +126,9 @@ mod tests {
             ("data: a\ndata:\ndata:  b\n\n", &["a\n\n b"]),
             ("\u{feff}data: a\n\ndata: b", &["a", "b"]),
             ("event: ping\n\nretry: 1\n", &[]),
+            ("error: {\"code\":400}\n\ndata: a\n\n", &["{\"error\":{\"code\":400}}", "a"]),
+            ("data: a\n\nerror:{}", &["a", "{\"error\":{}}"]),
+            ("error: busy\n\n", &[]),
         ];
         for (text, expected) in cases {
             assert_eq!(read(&[text.as_bytes()]), expected, "{text:?}");
