@@ -7,7 +7,7 @@
 
 mod coerce;
 mod extract;
-mod reader;
+pub(crate) mod reader;
 pub(crate) mod response_schema;
 pub(crate) mod strict;
 

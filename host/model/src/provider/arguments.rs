@@ -5,6 +5,7 @@ use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::lenient::{self, SurrogateJoiner};
 
 use crate::provider::provider_state::has_content;
+use crate::structured::reader::push_escaped;
 
 /// The empty object. Gateways that translate Anthropic's format send it before the arguments,
 /// because a block of Anthropic's format starts with an empty object.
@@ -47,8 +48,39 @@ fn from_text(text: &str, budget: &JsonBudget) -> Value {
 
 /// Parses a JSON object; `None` if the text is not a JSON object.
 fn parse_object(text: &str, budget: &JsonBudget) -> Option<Value> {
-    let read = lenient::parse_within(text.trim(), budget).ok();
+    let mut escaped = EscapedText::default();
+    escaped.push_str(text.trim());
+    let read = lenient::parse_within(&escaped.text, budget).ok();
     read.map(lenient::join_surrogates_in).filter(Value::is_object)
+}
+
+/// A JSON text in which raw control characters in strings are escaped. Models write line breaks and
+/// tabs into strings without the escapes that JSON requires.
+#[derive(Debug, Default)]
+struct EscapedText {
+    text: String,
+    /// Whether the text ends within a string.
+    in_string: bool,
+    /// Whether the text ends with the backslash of an escape.
+    in_escape: bool,
+}
+
+impl EscapedText {
+    fn push_str(&mut self, piece: &str) {
+        for sign in piece.chars() {
+            if !self.in_string || self.in_escape {
+                self.text.push(sign);
+            } else {
+                push_escaped(&mut self.text, sign);
+            }
+            match sign {
+                _ if self.in_escape => self.in_escape = false,
+                '\\' => self.in_escape = self.in_string,
+                '"' => self.in_string = !self.in_string,
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Arguments that arrive in fragments. Text that may be the start of a string that means no
@@ -56,7 +88,7 @@ fn parse_object(text: &str, budget: &JsonBudget) -> Option<Value> {
 /// held text is not part of the arguments. The emitted fragments therefore add up to the arguments.
 #[derive(Debug, Default)]
 pub(super) struct ArgumentsBuffer {
-    text: String,
+    escaped: EscapedText,
     halves: SurrogateJoiner,
     /// The start of the arguments, without white space, held back while it may be a string that
     /// means no arguments (`{}`, `[]`, `null`).
@@ -83,35 +115,40 @@ impl ArgumentsBuffer {
     /// Finishes the arguments. Returns the remaining text to emit. The truncated start of a string
     /// that means no arguments is malformed, and is emitted.
     pub(super) fn finish(&mut self) -> &str {
-        let from = self.text.len();
+        let from = self.text().len();
         let rest = self.halves.finish();
         self.add(rest);
         if !self.is_none() {
-            self.text.push_str(&std::mem::take(&mut self.held));
+            self.release_held();
         }
-        &self.text[from..]
+        &self.text()[from..]
     }
 
     /// Returns the emitted text.
     pub(super) fn text(&self) -> &str {
-        &self.text
+        &self.escaped.text
     }
 
     /// Returns whether the whole text is a string that means no arguments.
     pub(super) fn is_none(&self) -> bool {
-        self.text.is_empty() && NO_ARGUMENTS.contains(&self.held.as_str())
+        self.text().is_empty() && NO_ARGUMENTS.contains(&self.held.as_str())
     }
 
     /// Returns the parsed arguments.
     pub(super) fn parse(&self, budget: &JsonBudget) -> Value {
-        from_text(&self.text, budget)
+        from_text(self.text(), budget)
     }
 
     fn add(&mut self, piece: &str) -> &str {
-        let from = self.text.len();
+        let from = self.text().len();
         let rest = self.hold_back(piece);
-        self.text.push_str(rest);
-        &self.text[from..]
+        self.escaped.push_str(rest);
+        &self.text()[from..]
+    }
+
+    /// Appends the held text, which has no string.
+    fn release_held(&mut self) {
+        self.escaped.push_str(&std::mem::take(&mut self.held));
     }
 
     /// Moves the start of a fragment to the held text as long as the text may be a string that
@@ -130,7 +167,7 @@ impl ArgumentsBuffer {
             } else if self.held == EMPTY_OBJECT && sign == '{' {
                 self.held.clear();
             } else {
-                self.text.push_str(&std::mem::take(&mut self.held));
+                self.release_held();
                 self.has_started = true;
             }
         }
@@ -177,6 +214,9 @@ mod tests {
             ("\"word\"", "\"word\"", json!("\"word\"")),
             (r#""{\"a\": 1}""#, r#""{\"a\": 1}""#, json!({ "a": 1 })),
             (r#"{"a": "\ud83d"}"#, r#"{"a": "\ud83d"}"#, json!({ "a": "\u{fffd}" })),
+            ("{\"a\": \"1\n\t2\"}", r#"{"a": "1\u000a\u00092"}"#, json!({ "a": "1\n\t2" })),
+            ("{\"a\":\n\"\\\"\n\"}", "{\"a\":\n\"\\\"\\u000a\"}", json!({ "a": "\"\n" })),
+            ("{\"a\": \"\\\n\"}", "{\"a\": \"\\\n\"}", json!("{\"a\": \"\\\n\"}")),
         ] {
             for size in [1, 2, 3, 100] {
                 assert_eq!(read(text, size), (shown.into(), value.clone()), "{text} by {size}");
@@ -210,6 +250,8 @@ mod tests {
         }
         assert_eq!(from_json(Some(&json!({ "a": 1 })), &budget), json!({ "a": 1 }));
         assert_eq!(from_json(Some(&json!("{}{\"a\": 1}")), &budget), json!({ "a": 1 }));
+        let twice = json!("{\"a\": \"1\n2\"}").to_string();
+        assert_eq!(from_json(Some(&json!(twice)), &budget), json!({ "a": "1\n2" }));
     }
 
     #[test]

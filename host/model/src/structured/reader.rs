@@ -68,7 +68,7 @@ pub(super) fn read(text: &str) -> ReadOutcome<'_> {
 }
 
 /// Appends a character of a string in the form that JSON requires: control characters are escaped.
-pub(super) fn push_escaped(text: &mut String, sign: char) {
+pub(crate) fn push_escaped(text: &mut String, sign: char) {
     if sign < ' ' {
         text.push_str(&format!("\\u{:04x}", u32::from(sign)));
     } else {
