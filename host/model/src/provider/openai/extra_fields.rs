@@ -1,5 +1,7 @@
 //! Provider-specific fields, merged from chunks.
 
+use std::ops::RangeInclusive;
+
 use serde_json::Value;
 
 use crate::provider::provider_state::{Fields, StateSize, approx_bytes, has_content};
@@ -8,8 +10,15 @@ use crate::provider::provider_state::{Fields, StateSize, approx_bytes, has_conte
 const MAX_OPEN_ITEMS: usize = 128;
 
 /// String fields that each chunk repeats. The strings of all other fields are appended to those of
-/// earlier chunks.
+/// earlier chunks, unless they [repeat](is_repetition) them.
 const REPEATED_FIELDS: [&str; 4] = ["type", "id", "format", "name"];
+
+/// String fields of `reasoning_details` that arrive in fragments.
+const FRAGMENTED_FIELDS: [&str; 4] = ["text", "summary", "data", "signature"];
+
+/// The number of characters of a word that a chunk can repeat in any field. Shorter fragments of a
+/// text may be equal by chance, and longer strings are no names.
+const REPEATED_CHARS: RangeInclusive<usize> = 4..=32;
 
 /// Merges the fields of a chunk that are not in `read`, and adds the size of new data to `own`.
 ///
@@ -38,7 +47,7 @@ pub(super) fn merge_chunk(
 /// same index. Returns the number of bytes added.
 fn merge_field(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
     match (fields.get_mut(name), value) {
-        (Some(Value::String(text)), Value::String(more)) if !REPEATED_FIELDS.contains(&name) => {
+        (Some(Value::String(text)), Value::String(more)) if !is_repetition(name, text, more) => {
             text.push_str(more);
             Ok(more.len())
         }
@@ -55,6 +64,21 @@ fn merge_field(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, 
             Ok(name.len() + approx_bytes(value)?)
         }
     }
+}
+
+/// Returns whether the string of a chunk repeats the field and is no fragment of it. A word that
+/// equals the whole value so far is a repetition, such as the name of a phase or a channel that a
+/// service sends with every chunk. Fragments of texts and signatures do not begin with one word
+/// twice.
+fn is_repetition(name: &str, known: &str, more: &str) -> bool {
+    REPEATED_FIELDS.contains(&name)
+        || known == more && is_word(more) && !FRAGMENTED_FIELDS.contains(&name)
+}
+
+/// Returns whether a string is a word in lower case, as services name the values of a field.
+fn is_word(text: &str) -> bool {
+    let is_of_word = |letter: char| letter.is_ascii_lowercase() || matches!(letter, '_' | '-');
+    REPEATED_CHARS.contains(&text.len()) && text.chars().all(is_of_word)
 }
 
 fn merge_objects(known: &mut Fields, more: &Fields) -> Result<usize, String> {
@@ -114,6 +138,28 @@ mod tests {
             "n": 2,
         });
         assert_eq!(joined(&pieces), expected);
+    }
+
+    #[test]
+    fn repeated_words_are_not_appended() {
+        let detail = |text: &str| json!({ "index": 0, "text": text, "status": "in_progress" });
+        let piece = json!({
+            "phase": "commentary",
+            "reasoning_signature": "AbCd",
+            "thoughts": "no",
+            "reasoning_details": [detail("haha")],
+        });
+        let expected = json!({
+            "phase": "commentary",
+            "reasoning_signature": "AbCdAbCd",
+            "thoughts": "nono",
+            "reasoning_details": [detail("hahahaha")],
+        });
+        assert_eq!(joined(&[piece.clone(), piece.clone()]), expected);
+        let expected = json!("commentary");
+        assert_eq!(joined(&[piece.clone(), piece.clone(), piece])["phase"], expected);
+        let pieces = [json!({ "cipher": "abcd" }), json!({ "cipher": "efgh" })];
+        assert_eq!(joined(&pieces), json!({ "cipher": "abcdefgh" }));
     }
 
     #[test]

@@ -23,9 +23,11 @@ use crate::provider::token_counts::TokenCounts;
 use crate::provider::turn_response::TurnResponse;
 use crate::sink::CallSink;
 
-/// Fields of a message that this crate reads or writes.
-const KNOWN_FIELDS: [&str; 8] = [
+/// Fields of a message that this crate reads or writes, and `channel`. Groq sends `channel` with
+/// every chunk of gpt-oss, and rejects it in a message: "property 'channel' is unsupported".
+const KNOWN_FIELDS: [&str; 9] = [
     "role",
+    "channel",
     "content",
     "tool_calls",
     "function_call",
