@@ -1,9 +1,10 @@
 //! OpenAI's chat completions, and their dialects.
 //!
 //! Services that speak this format differ most in their streams: see `response` for the chunks and
-//! `tool_calls` for tool calls.
+//! `tool_calls` for tool calls. `call_ids` has the ids of calls that they accept.
 
 mod body;
+mod call_ids;
 mod extra_fields;
 mod response;
 mod tool_calls;

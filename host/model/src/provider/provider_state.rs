@@ -242,6 +242,9 @@ pub(super) struct MessageBuilder {
     outline: Vec<OutlineItem>,
     /// Fields of the message itself that only the provider understands.
     pub(super) fields: Fields,
+    /// Whether the message has a state in any case, because it has call ids that other providers
+    /// reject.
+    pub(super) has_own_ids: bool,
 }
 
 impl MessageBuilder {
@@ -293,7 +296,7 @@ impl MessageBuilder {
             OutlineItem::Reasoning(_) | OutlineItem::Own(_) => true,
         };
         let mut parts = Vec::new();
-        if !self.fields.is_empty() || self.outline.iter().any(has_state) {
+        if self.has_own_ids || !self.fields.is_empty() || self.outline.iter().any(has_state) {
             let call_ids = call_ids::referenced_in(&self.fields, &self.calls);
             let (outline, fields) = (self.outline, self.fields);
             let state = ProviderState { owner, outline, fields, call_ids };
@@ -313,18 +316,22 @@ pub(super) struct SentMessage<'a> {
     pub(super) parts: Vec<SentPart<'a>>,
     /// Fields of the message itself.
     pub(super) fields: Fields,
+    /// Whether the provider made the message, even if the message was changed since.
+    pub(super) is_own: bool,
 }
 
 impl<'a> SentMessage<'a> {
     /// Converts a message for a provider. Omits the state of other providers, and state that no
     /// longer matches the message.
     pub(super) fn new(parts: &'a [Part], owner: &StateOwner) -> Self {
-        let state = parts.iter().find_map(ProviderState::from_part);
-        let Some(state) = state else {
-            return Self { parts: plain_parts(parts, true), fields: Fields::new() };
+        let plain = |with_reasoning: bool, is_own: bool| {
+            let parts = plain_parts(parts, with_reasoning);
+            Self { parts, fields: Fields::new(), is_own }
         };
+        let state = parts.iter().find_map(ProviderState::from_part);
+        let Some(state) = state else { return plain(true, false) };
         if !owner.accepts(&state.owner) {
-            return Self { parts: plain_parts(parts, false), fields: Fields::new() };
+            return plain(false, false);
         }
         match ordered_parts(parts, state.outline) {
             Some(parts) => {
@@ -334,9 +341,9 @@ impl<'a> SentMessage<'a> {
                 });
                 let mut fields = state.fields;
                 call_ids::replace(&mut fields, &state.call_ids, ids);
-                Self { parts, fields }
+                Self { parts, fields, is_own: true }
             }
-            None => Self { parts: plain_parts(parts, true), fields: Fields::new() },
+            None => plain(true, true),
         }
     }
 
@@ -548,6 +555,18 @@ mod tests {
         draft.push_call(call("c1"), Fields::new());
         let parts = draft.build(StateOwner::new("o", "gpt-5"));
         assert_eq!(parts, [Part::Text("hi".into()), Part::ToolCall(call("c1"))]);
+    }
+
+    #[test]
+    fn message_with_ids_of_its_provider_has_an_owner() {
+        let mut draft = MessageBuilder { has_own_ids: true, ..MessageBuilder::default() };
+        draft.push_call(call("c1"), Fields::new());
+        let mut parts = draft.build(StateOwner::new("o", "gpt-5"));
+        parts.push(Part::Text("changed".into()));
+        for (provider, is_own) in [("o", true), ("p", false)] {
+            let said = SentMessage::new(&parts, &StateOwner::new(provider, "gpt-5"));
+            assert_eq!(said.is_own, is_own, "{provider}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolRe
 
 use crate::chat::{Chat, ChatMessage, UserPart};
 use crate::provider::names;
+use crate::provider::openai::call_ids::CallIds;
 use crate::provider::provider_state::{Fields, SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
 use crate::provider::thought_signature;
@@ -59,13 +60,16 @@ pub(super) fn build(
 
 fn messages(chat: &Chat<'_>, owner: &StateOwner, model: &str) -> Value {
     let wants_signatures = thought_signature::is_needed_in_openai_format(model);
+    let mut ids = CallIds::for_model(model);
     let message = |turn: &ChatMessage<'_>| match turn {
         ChatMessage::System(text) => vec![json!({ "role": "system", "content": text })],
         ChatMessage::User(parts) => vec![json!({ "role": "user", "content": user_content(parts) })],
         ChatMessage::Assistant(parts) => {
-            vec![assistant_message(parts, owner, wants_signatures)]
+            vec![assistant_message(parts, owner, wants_signatures, &mut ids)]
         }
-        ChatMessage::Results(results) => results.iter().map(|result| tool_result(result)).collect(),
+        ChatMessage::Results(results) => {
+            results.iter().map(|result| tool_result(result, &ids)).collect()
+        }
     };
     chat.messages.iter().flat_map(message).collect()
 }
@@ -89,7 +93,12 @@ fn user_content(parts: &[UserPart<'_>]) -> Value {
 
 /// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects
 /// calls without reasoning, and other services do not know the field.
-fn assistant_message(parts: &[Part], owner: &StateOwner, wants_signatures: bool) -> Value {
+fn assistant_message(
+    parts: &[Part],
+    owner: &StateOwner,
+    wants_signatures: bool,
+    ids: &mut CallIds,
+) -> Value {
     let said = SentMessage::new(parts, owner);
     let mut calls = Vec::new();
     let mut reasoning = String::new();
@@ -98,9 +107,12 @@ fn assistant_message(parts: &[Part], owner: &StateOwner, wants_signatures: bool)
     for piece in said.parts {
         match piece {
             SentPart::Call(call, fields) => {
+                if said.is_own {
+                    ids.add_own(&call.id);
+                }
                 let arguments = names::arguments_object(&call.arguments).to_string();
                 let request = json!({
-                    "id": call.id, "type": "function",
+                    "id": ids.sent(&call.id), "type": "function",
                     "function": { "name": names::tool_name(&call.name), "arguments": arguments },
                 });
                 let may_add_signature = may_add_signature && !has_gateway_state(&fields);
@@ -147,10 +159,10 @@ fn placeholder_signature() -> Fields {
 
 /// Returns a tool result. The format has no flag for a failed tool, so the text starts with
 /// `error:`.
-fn tool_result(result: &ToolResult) -> Value {
+fn tool_result(result: &ToolResult, ids: &CallIds) -> Value {
     let content =
         if result.is_error { format!("error: {}", result.content) } else { result.content.clone() };
-    json!({ "role": "tool", "tool_call_id": result.call_id, "content": content })
+    json!({ "role": "tool", "tool_call_id": ids.sent(&result.call_id), "content": content })
 }
 
 fn tool_definition(tool: &ToolDefinition, schema: &Value) -> Value {

@@ -15,6 +15,7 @@ use wattle_run::json::lenient::SurrogateJoiner;
 
 use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
 use crate::provider::finish_reason;
+use crate::provider::openai::call_ids::CallIdForm;
 use crate::provider::openai::extra_fields;
 use crate::provider::openai::tool_calls::ToolCalls;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize};
@@ -57,6 +58,8 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
     sink: &'a CallSink<'a>,
     id: String,
     model: String,
+    /// The form of call ids that the service accepts from other services.
+    id_form: CallIdForm,
     output: StreamedText,
     text: SurrogateJoiner,
     reasoning: SurrogateJoiner,
@@ -86,6 +89,7 @@ impl<'a> OpenAiResponse<'a> {
             sink,
             id: String::new(),
             model: model.to_owned(),
+            id_form: CallIdForm::of_model(model),
             output: StreamedText::for_model(model),
             text: SurrogateJoiner::default(),
             reasoning: SurrogateJoiner::default(),
@@ -246,6 +250,7 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         };
         let mut draft = MessageBuilder::default();
         draft.fields = self.fields;
+        draft.has_own_ids = self.calls.sent_ids().any(|id| !self.id_form.accepts(id));
         draft.push_reasoning(&self.output.reasoning, Fields::new());
         draft.push_text(&self.output.text, Fields::new());
         self.calls.move_into(&mut draft, self.sink);

@@ -97,6 +97,12 @@ impl ToolCalls {
         self.calls.iter().map(bytes).sum()
     }
 
+    /// Returns the ids that the service sent.
+    pub(super) fn sent_ids(&self) -> impl Iterator<Item = &str> {
+        let sent = self.calls.iter().filter(|call| call.sent_id.as_ref() == Some(&call.id));
+        sent.map(|call| call.id.as_str())
+    }
+
     /// Adds a fragment. Derives missing ids from `response_id`. Adds the size of the
     /// provider-specific fields to `own`.
     pub(super) fn push_fragment(
