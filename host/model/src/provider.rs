@@ -18,6 +18,7 @@ mod rejected_schemas;
 mod schema;
 mod service;
 mod sse;
+mod stream_options;
 mod think_tags;
 mod thought_signature;
 mod throttle;
@@ -42,7 +43,7 @@ use crate::error::ConfigError;
 use crate::extra::{self, Extra};
 pub(crate) use crate::provider::attempt::{AttemptSpec, RequestCount};
 use crate::provider::error::ProviderError;
-pub(crate) use crate::provider::error::WITHHELD;
+pub(crate) use crate::provider::error::{WITHHELD, rejection_words};
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
 pub(crate) use crate::provider::key::ApiKey;
 use crate::provider::provider_state::StateOwner;
@@ -51,6 +52,7 @@ pub use crate::provider::schema::schema_changes;
 use crate::provider::schema::{SchemaAdapter, closed};
 use crate::provider::service::Service;
 pub(crate) use crate::provider::service::base_url;
+use crate::provider::stream_options::StreamOptions;
 pub(crate) use crate::provider::turn_response::TurnResponse;
 use crate::retry::Backoff;
 use crate::sink::CallSink;
@@ -76,6 +78,7 @@ pub(crate) struct Provider {
     /// The reason why the configured headers cannot be sent; `None` if they can.
     header_error: Option<String>,
     schemas: SchemaAdapter,
+    stream_options: StreamOptions,
     concurrency: Semaphore,
     backoff: Backoff,
 }
@@ -140,6 +143,7 @@ impl Provider {
             extra: config.extra.clone(),
             header_error: None,
             schemas: SchemaAdapter::new(name, config.kind),
+            stream_options: StreamOptions::default(),
             concurrency: Semaphore::new(MAX_CONCURRENCY),
             backoff: Backoff::default(),
         })
@@ -217,7 +221,8 @@ impl Provider {
         }
     }
 
-    /// Sends one turn and retries transient errors. Does not retry once a delta was emitted.
+    /// Sends one turn and retries transient errors. Does not retry once a delta was emitted. A
+    /// request whose `stream_options` the service rejects is sent without them.
     pub(crate) async fn turn(
         &self,
         spec: AttemptSpec<'_>,
@@ -226,13 +231,28 @@ impl Provider {
     ) -> Result<TurnResponse, Failure> {
         self.ensure_usable()?;
         let mut tried = 0;
+        let mut has_options = self.stream_options.are_sent(spec.model);
         loop {
-            match self.try_once(spec, ask, sink).await {
-                Ok(reply) => return Ok(reply),
+            match self.try_once(spec, ask, sink, has_options).await {
+                Ok(reply) => {
+                    if !has_options {
+                        self.stream_options.leave_out(&self.service.name, spec.model);
+                    }
+                    return Ok(reply);
+                }
                 Err(error) if sink.has_emitted() => return Err(error.failure),
-                Err(error) => self.wait_before_retry(spec, error, tried).await?,
+                Err(error)
+                    if has_options
+                        && self.wants_stream(sink)
+                        && stream_options::are_rejected(&error.failure) =>
+                {
+                    has_options = false;
+                }
+                Err(error) => {
+                    self.wait_before_retry(spec, error, tried).await?;
+                    tried += 1;
+                }
             }
-            tried += 1;
         }
     }
 
@@ -272,18 +292,22 @@ impl Provider {
         Ok(())
     }
 
-    /// Sends one request. The timeout starts after the wait for a free slot.
+    /// Sends one request, with `stream_options` if `has_options` and if they apply. The timeout
+    /// starts after the wait for a free slot.
     async fn try_once(
         &self,
         spec: AttemptSpec<'_>,
         ask: &TurnRequest<'_>,
         sink: &CallSink<'_>,
+        has_options: bool,
     ) -> Result<TurnResponse, ProviderError> {
         let _place = self.concurrency.acquire().await;
         spec.requests.increment();
         let (owner, streams) = (self.state_owner(spec), self.wants_stream(sink));
         let request = match self.service.kind {
-            ProviderKind::Openai => openai::request(self, ask, &owner, spec.model, streams),
+            ProviderKind::Openai => {
+                openai::request(self, ask, &owner, spec.model, streams, has_options)
+            }
             ProviderKind::Gemini => gemini::request(self, ask, &owner, spec.model, streams),
             ProviderKind::Anthropic => anthropic::request(self, ask, &owner, spec.model, streams),
         };

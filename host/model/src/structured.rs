@@ -20,7 +20,7 @@ use wattle_run::schemas::SchemaCache;
 
 use crate::chat::Chat;
 use crate::config::{ProviderKind, StructuredMode};
-use crate::provider::{ResponseFormat, TurnResponse};
+use crate::provider::{ResponseFormat, TurnResponse, rejection_words};
 use crate::route::CandidateCall;
 use crate::structured::response_schema::{CompiledSchema, InvalidDocument};
 
@@ -167,16 +167,8 @@ fn weaker_mode(mode: StructuredMode, kind: ProviderKind) -> Option<StructuredMod
 }
 
 fn is_schema_rejection(failure: &Failure) -> bool {
-    let status = failure.details.as_ref().and_then(|details| details["status"].as_u64());
-    let Some(status @ (400 | 422)) = status.filter(|_| failure.code == code::INVALID) else {
-        return false;
-    };
-    // Only the provider's part of the message is searched, because the name of a route or a model
-    // may contain `json`. vLLM rejects a schema within a response with a success status.
-    let places = [format!("(status {status}): "), "(in its response): ".to_owned()];
-    let told = places.iter().find_map(|place| failure.message.split_once(place.as_str()));
-    let told = told.map(|(_, told)| told.to_lowercase()).unwrap_or_default();
-    SCHEMA_WORDS.iter().any(|word| told.contains(word))
+    let words = rejection_words(failure).unwrap_or_default();
+    SCHEMA_WORDS.iter().any(|word| words.contains(word))
 }
 
 /// Returns the message that requests a repair.

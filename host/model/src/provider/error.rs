@@ -403,6 +403,18 @@ fn provider_message(service: &Service, body: &Value, text: &str) -> String {
     excerpt(service, error_message(body).unwrap_or(text))
 }
 
+/// Returns the provider's part of the message, in lower case, if the provider rejects the request
+/// with status 400 or 422. The rest of the message has names of routes and models. vLLM rejects a
+/// request within a response with a success status.
+pub(crate) fn rejection_words(failure: &Failure) -> Option<String> {
+    let status = failure.details.as_ref().and_then(|details| details["status"].as_u64());
+    let status =
+        status.filter(|status| failure.code == code::INVALID && [400, 422].contains(status))?;
+    let places = [format!("(status {status}): "), "(in its response): ".to_owned()];
+    let words = places.iter().find_map(|place| failure.message.split_once(place.as_str()));
+    words.map(|(_, words)| words.to_lowercase())
+}
+
 /// Returns the error message in a document, if the document has one.
 pub(super) fn error_message(body: &Value) -> Option<&str> {
     let mut texts = MESSAGE_POINTERS.iter().filter_map(|field| body.pointer(field)?.as_str());

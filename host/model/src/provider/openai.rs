@@ -16,14 +16,17 @@ use reqwest::RequestBuilder;
 use crate::provider::provider_state::StateOwner;
 use crate::provider::{Provider, TurnRequest};
 
-/// Builds a request to `model`, for a stream if `streams`.
+/// Builds a request to `model`, for a stream if `streams`. A request for a stream has
+/// `stream_options` if `has_options`.
 pub(super) fn request(
     provider: &Provider,
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     streams: bool,
+    has_options: bool,
 ) -> RequestBuilder {
-    let body = body::build(ask, owner, model, streams, provider.schemas());
+    let has_options = streams && has_options;
+    let body = body::build(ask, owner, model, streams, has_options, provider.schemas());
     provider.service.post("chat/completions").json(&body)
 }

@@ -14,8 +14,8 @@ use wattle_run::ports::Model as _;
 use wiremock::ResponseTemplate;
 
 use crate::support::{
-    RecordedDeltas, ask, ask_city, ask_tools, assert_no_key, bodies, complete, message, raw_server,
-    routes, server, simple, stream, table,
+    RecordedDeltas, ask, ask_city, ask_tools, assert_no_key, bodies, complete, error_status,
+    message, raw_server, routes, server, simple, stream, table,
 };
 
 /// The path of each kind at the stand-in.
@@ -181,6 +181,30 @@ async fn call_is_retried_before_the_first_delta() {
     let server = server(vec![events(error), events(said)]).await;
     let (answer, _) = stream(&patient(&server.uri()), &ask("hi")).await;
     assert_eq!(answer.unwrap().parts, [Part::Text("hi".into())]);
+}
+
+#[tokio::test]
+async fn rejected_stream_options_are_left_out_of_later_requests() {
+    let detail = json!([{ "type": "extra_forbidden", "loc": ["body", "stream_options"],
+        "msg": "Extra inputs are not permitted" }]);
+    let rejection = ResponseTemplate::new(422).set_body_json(json!({ "detail": detail }));
+    let said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\
+                \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    for (answers, is_ok, expected) in [
+        (vec![rejection.clone(), events(said)], true, vec![true, false, false]),
+        // Without the field, the service rejects the request for another reason.
+        (vec![rejection], false, vec![true, false, true, false]),
+        (vec![error_status(422)], false, vec![true, true]),
+    ] {
+        let server = server(answers).await;
+        let routes = simple("openai", &server.uri());
+        for _ in 0..2 {
+            assert_eq!(complete(&routes, &ask("hi")).await.is_ok(), is_ok);
+        }
+        let bodies = bodies(&server).await;
+        let sent = bodies.iter().map(|body| body.get("stream_options").is_some());
+        assert_eq!(sent.collect::<Vec<bool>>(), expected);
+    }
 }
 
 fn events(text: &str) -> ResponseTemplate {

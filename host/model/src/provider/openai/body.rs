@@ -18,12 +18,14 @@ const MAX_COMPLETION_TOKENS_MODELS: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "
 /// The field in which Google's endpoint for the format sends and expects signatures.
 const SIGNED_FIELD: &str = "extra_content";
 
-/// Returns the body of a request. Settings of the request override those of the route.
+/// Returns the body of a request, with `stream_options` if `has_options`. Settings of the request
+/// override those of the route.
 pub(super) fn build(
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     stream: bool,
+    has_options: bool,
     schemas: &SchemaAdapter,
 ) -> Value {
     let request = ask.request;
@@ -40,7 +42,7 @@ pub(super) fn build(
     let temperature = request.temperature.or(ask.route.temperature);
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let fields = [
-        ("stream_options", stream.then(|| json!({ "include_usage": true }))),
+        ("stream_options", has_options.then(|| json!({ "include_usage": true }))),
         ("tools", tools.map(|tools| schemas.write_tools(tools, tool_definition))),
         ("tool_choice", tools.and(tool_choice(&request.tool_choice))),
         ("response_format", response_format(ask.format)),
