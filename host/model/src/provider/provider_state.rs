@@ -193,6 +193,12 @@ enum OutlineItem {
     Own(Value),
 }
 
+impl OutlineItem {
+    fn is_marked_reasoning(&self) -> bool {
+        matches!(self, Self::Reasoning(TextRange { fields, .. }) if !fields.is_empty())
+    }
+}
+
 /// The next `bytes` bytes of the text or the reasoning, and the fields of their part other than the
 /// text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -333,6 +339,8 @@ impl<'a> SentMessage<'a> {
         if !owner.accepts(&state.owner) {
             return plain(false, false);
         }
+        // Reasoning with fields of its own is incomplete without them.
+        let has_plain_reasoning = !state.outline.iter().any(OutlineItem::is_marked_reasoning);
         match ordered_parts(parts, state.outline) {
             Some(parts) => {
                 let ids = parts.iter().filter_map(|piece| match piece {
@@ -343,7 +351,7 @@ impl<'a> SentMessage<'a> {
                 call_ids::replace(&mut fields, &state.call_ids, ids);
                 Self { parts, fields, is_own: true }
             }
-            None => plain(true, true),
+            None => plain(has_plain_reasoning, true),
         }
     }
 
@@ -517,10 +525,8 @@ mod tests {
             let said = SentMessage::new(&parts, &owner);
             assert!(said.fields.is_empty());
             let bare = said.parts.iter().all(|piece| match piece {
-                SentPart::Text(_, fields)
-                | SentPart::Reasoning(_, fields)
-                | SentPart::Call(_, fields) => fields.is_empty(),
-                SentPart::Opaque(_) => false,
+                SentPart::Text(_, fields) | SentPart::Call(_, fields) => fields.is_empty(),
+                SentPart::Reasoning(..) | SentPart::Opaque(_) => false,
             });
             assert!(bare, "{:?}", said.parts);
         }

@@ -6,6 +6,7 @@ use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolRe
 use crate::chat::{Chat, ChatMessage, UserPart};
 use crate::provider::names;
 use crate::provider::openai::call_ids::CallIds;
+use crate::provider::openai::reasoning_field::ReasoningField;
 use crate::provider::provider_state::{Fields, SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
 use crate::provider::thought_signature;
@@ -94,7 +95,7 @@ fn user_content(parts: &[UserPart<'_>]) -> Value {
 }
 
 /// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects
-/// calls without reasoning, and other services do not know the field.
+/// calls without reasoning, and other services do not know its field.
 fn assistant_message(
     parts: &[Part],
     owner: &StateOwner,
@@ -104,6 +105,7 @@ fn assistant_message(
     let said = SentMessage::new(parts, owner);
     let mut calls = Vec::new();
     let mut reasoning = String::new();
+    let mut reasoning_field = ReasoningField::default();
     let text = said.text();
     let may_add_signature = wants_signatures && !has_gateway_state(&said.fields);
     for piece in said.parts {
@@ -125,7 +127,10 @@ fn assistant_message(
                 }
                 calls.push(request);
             }
-            SentPart::Reasoning(text, _) => reasoning.push_str(text),
+            SentPart::Reasoning(text, state) => {
+                reasoning_field = ReasoningField::from_state(&state);
+                reasoning.push_str(text);
+            }
             SentPart::Text(..) | SentPart::Opaque(_) => {}
         }
     }
@@ -138,7 +143,7 @@ fn assistant_message(
     }
     message["tool_calls"] = calls.into();
     if !reasoning.is_empty() {
-        message["reasoning_content"] = reasoning.into();
+        message[reasoning_field.name()] = reasoning.into();
     }
     merge_fields(message, said.fields)
 }

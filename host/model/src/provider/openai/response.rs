@@ -17,6 +17,7 @@ use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
 use crate::provider::finish_reason;
 use crate::provider::openai::call_ids::CallIdForm;
 use crate::provider::openai::extra_fields;
+use crate::provider::openai::reasoning_field::ReasoningField;
 use crate::provider::openai::tool_calls::ToolCalls;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize};
 use crate::provider::think_tags::StreamedText;
@@ -63,6 +64,8 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
     output: StreamedText,
     text: SurrogateJoiner,
     reasoning: SurrogateJoiner,
+    /// The field in which the first reasoning came.
+    reasoning_field: Option<ReasoningField>,
     /// Whether the model sent an explicit refusal.
     has_refusal: bool,
     calls: ToolCalls,
@@ -93,6 +96,7 @@ impl<'a> OpenAiResponse<'a> {
             output: StreamedText::for_model(model),
             text: SurrogateJoiner::default(),
             reasoning: SurrogateJoiner::default(),
+            reasoning_field: None,
             has_refusal: false,
             calls: ToolCalls::default(),
             fields: Fields::new(),
@@ -108,11 +112,10 @@ impl<'a> OpenAiResponse<'a> {
 
     fn push_delta(&mut self, delta: &Value) -> Result<(), String> {
         let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
-        let reasoning = match field("reasoning_content") {
-            "" => field("reasoning"),
-            reasoning => reasoning,
-        };
-        self.add_reasoning(reasoning);
+        if let Some((name, reasoning)) = ReasoningField::find(delta) {
+            self.reasoning_field = self.reasoning_field.or(Some(name));
+            self.add_reasoning(reasoning);
+        }
         match delta.get("content") {
             Some(Value::String(text)) => self.add_content(text),
             Some(Value::Array(pieces)) => {
@@ -251,7 +254,10 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         let mut draft = MessageBuilder::default();
         draft.fields = self.fields;
         draft.has_own_ids = self.calls.sent_ids().any(|id| !self.id_form.accepts(id));
-        draft.push_reasoning(&self.output.reasoning, Fields::new());
+        if !self.output.reasoning.is_empty() {
+            let field = self.reasoning_field.unwrap_or_default();
+            draft.push_reasoning(&self.output.reasoning, field.to_state());
+        }
         draft.push_text(&self.output.text, Fields::new());
         self.calls.move_into(&mut draft, self.sink);
         let usage = to_usage(&self.counts);
