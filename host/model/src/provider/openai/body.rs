@@ -6,6 +6,7 @@ use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolRe
 use crate::chat::{Chat, ChatMessage, UserPart};
 use crate::provider::names;
 use crate::provider::openai::call_ids::CallIds;
+use crate::provider::openai::content_parts;
 use crate::provider::openai::reasoning_field::ReasoningField;
 use crate::provider::provider_state::{Fields, SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
@@ -94,8 +95,8 @@ fn user_content(parts: &[UserPart<'_>]) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects
-/// calls without reasoning, and other services do not know its field.
+/// Returns an assistant message. Reasoning that is not part of the content is sent back only with
+/// tool calls: DeepSeek rejects calls without reasoning, and other services do not know its field.
 fn assistant_message(
     parts: &[Part],
     owner: &StateOwner,
@@ -106,7 +107,7 @@ fn assistant_message(
     let mut calls = Vec::new();
     let mut reasoning = String::new();
     let mut reasoning_field = ReasoningField::default();
-    let text = said.text();
+    let content = typed_content(&said.parts).unwrap_or_else(|| said.text().into());
     let may_add_signature = wants_signatures && !has_gateway_state(&said.fields);
     for piece in said.parts {
         match piece {
@@ -127,18 +128,18 @@ fn assistant_message(
                 }
                 calls.push(request);
             }
-            SentPart::Reasoning(text, state) => {
+            SentPart::Reasoning(text, state) if !content_parts::is_part(&state) => {
                 reasoning_field = ReasoningField::from_state(&state);
                 reasoning.push_str(text);
             }
-            SentPart::Text(..) | SentPart::Opaque(_) => {}
+            SentPart::Text(..) | SentPart::Reasoning(..) | SentPart::Opaque(_) => {}
         }
     }
-    let mut message = json!({ "role": "assistant", "content": text });
+    let mut message = json!({ "role": "assistant", "content": content });
     if calls.is_empty() {
         return merge_fields(message, said.fields);
     }
-    if text.is_empty() {
+    if message["content"] == "" {
         message["content"] = Value::Null;
     }
     message["tool_calls"] = calls.into();
@@ -146,6 +147,23 @@ fn assistant_message(
         message[reasoning_field.name()] = reasoning.into();
     }
     merge_fields(message, said.fields)
+}
+
+/// Returns the content as an array of parts if the service sent it as one; `None` if it is a text.
+fn typed_content(parts: &[SentPart<'_>]) -> Option<Value> {
+    let is_part = |piece: &SentPart<'_>| match piece {
+        SentPart::Reasoning(_, state) => content_parts::is_part(state),
+        _ => false,
+    };
+    if !parts.iter().any(is_part) {
+        return None;
+    }
+    let part = |piece: &SentPart<'_>| match piece {
+        SentPart::Text(text, _) => Some(json!({ "type": "text", "text": text })),
+        SentPart::Reasoning(text, state) => content_parts::restore(text, state),
+        _ => None,
+    };
+    Some(parts.iter().filter_map(part).collect())
 }
 
 /// Returns whether the state of a message or of a call has fields of a gateway, which then has its

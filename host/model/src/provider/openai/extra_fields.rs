@@ -81,7 +81,13 @@ fn is_word(text: &str) -> bool {
     REPEATED_CHARS.contains(&text.len()) && text.chars().all(is_of_word)
 }
 
-fn merge_objects(known: &mut Fields, more: &Fields) -> Result<usize, String> {
+/// Merges the fields of an object with those of the same names from earlier chunks. Returns the
+/// number of bytes added.
+///
+/// # Errors
+///
+/// Fails if the fields are nested too deep.
+pub(super) fn merge_objects(known: &mut Fields, more: &Fields) -> Result<usize, String> {
     let said = more.iter().filter(|(_, value)| !value.is_null());
     said.map(|(name, value)| merge_field(known, name, value)).sum()
 }

@@ -16,6 +16,7 @@ use wattle_run::json::lenient::SurrogateJoiner;
 use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
 use crate::provider::finish_reason;
 use crate::provider::openai::call_ids::CallIdForm;
+use crate::provider::openai::content_parts::{self, ContentParts, Position};
 use crate::provider::openai::extra_fields;
 use crate::provider::openai::reasoning_field::ReasoningField;
 use crate::provider::openai::tool_calls::ToolCalls;
@@ -62,6 +63,8 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
     /// The form of call ids that the service accepts from other services.
     id_form: CallIdForm,
     output: StreamedText,
+    /// The typed parts of the content.
+    parts: ContentParts,
     text: SurrogateJoiner,
     reasoning: SurrogateJoiner,
     /// The field in which the first reasoning came.
@@ -94,6 +97,7 @@ impl<'a> OpenAiResponse<'a> {
             model: model.to_owned(),
             id_form: CallIdForm::of_model(model),
             output: StreamedText::for_model(model),
+            parts: ContentParts::default(),
             text: SurrogateJoiner::default(),
             reasoning: SurrogateJoiner::default(),
             reasoning_field: None,
@@ -119,8 +123,8 @@ impl<'a> OpenAiResponse<'a> {
         match delta.get("content") {
             Some(Value::String(text)) => self.add_content(text),
             Some(Value::Array(pieces)) => {
-                for piece in pieces {
-                    self.push_typed_content(piece);
+                for (index, piece) in pieces.iter().enumerate() {
+                    self.push_typed_content(piece, index == 0)?;
                 }
             }
             _ => {}
@@ -173,28 +177,61 @@ impl<'a> OpenAiResponse<'a> {
         self.output.bytes() + self.calls.bytes()
     }
 
-    fn add_reasoning(&mut self, piece: &str) {
+    /// Adds reasoning. Returns the number of its bytes.
+    fn add_reasoning(&mut self, piece: &str) -> usize {
+        let start = self.output.reasoning.len();
         self.output.push_reasoning(&self.reasoning.feed(piece), self.sink);
+        self.output.reasoning.len() - start
+    }
+
+    /// Adds the half of a character that the reasoning ends with.
+    fn finish_reasoning(&mut self) {
+        let (start, rest) = (self.output.reasoning.len(), self.reasoning.finish());
+        self.output.push_reasoning(rest, self.sink);
+        self.parts.extend_last(start, rest.len());
     }
 
     fn add_content(&mut self, piece: &str) {
         self.output.push_text(&self.text.feed(piece), self.sink);
     }
 
-    /// Adds an item of the content array that Mistral sends: `{"type": "text" | "thinking", ...}`.
-    fn push_typed_content(&mut self, piece: &Value) {
-        match piece.get("type").and_then(Value::as_str) {
+    /// Adds an item of an array of content. The first item of a chunk may continue the last part.
+    fn push_typed_content(&mut self, piece: &Value, is_first: bool) -> Result<(), String> {
+        let Some(part) = piece.as_object() else { return Ok(()) };
+        match part.get("type").and_then(Value::as_str) {
             Some("text") => {
-                self.add_content(piece.get("text").and_then(Value::as_str).unwrap_or_default());
+                self.add_content(part.get("text").and_then(Value::as_str).unwrap_or_default());
+                Ok(())
             }
-            Some("thinking") => {
-                for inner in array_items(piece.get("thinking")) {
-                    let text = inner.get("text").and_then(Value::as_str).unwrap_or_default();
-                    self.add_reasoning(text);
-                }
-            }
-            _ => {}
+            Some(_) if content_parts::is_part(part) => self.push_part(part, is_first),
+            _ => Ok(()),
         }
+    }
+
+    /// Adds a part with reasoning. From now on tags are text, because a service that separates the
+    /// reasoning leaves no tags in the text.
+    fn push_part(&mut self, part: &Fields, is_first: bool) -> Result<(), String> {
+        self.output.flush(self.sink);
+        let start = Position::end_of(&self.output);
+        let is_next = is_first && self.parts.is_continued_by(part, start);
+        if !is_next {
+            self.finish_reasoning();
+        }
+        let start = Position::end_of(&self.output);
+        let mut part = part.clone();
+        for text in content_parts::reasoning_texts(&mut part) {
+            *text = match &*text {
+                Value::String(words) => self.add_reasoning(words).into(),
+                _ => Value::Null,
+            };
+        }
+        let end = self.output.reasoning.len();
+        let bytes = if is_next {
+            self.parts.continue_last(part, end)?
+        } else {
+            self.parts.push(part, start, end)?
+        };
+        self.state_size.add(bytes)
     }
 }
 
@@ -245,7 +282,7 @@ impl ResponseBuilder for OpenAiResponse<'_> {
     fn build(mut self) -> TurnResponse {
         self.output.push_text(self.text.finish(), self.sink);
         self.output.flush(self.sink);
-        self.output.push_reasoning(self.reasoning.finish(), self.sink);
+        self.finish_reasoning();
         let finish_reason = if self.has_refusal {
             FinishReason::ContentFilter
         } else {
@@ -254,11 +291,8 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         let mut draft = MessageBuilder::default();
         draft.fields = self.fields;
         draft.has_own_ids = self.calls.sent_ids().any(|id| !self.id_form.accepts(id));
-        if !self.output.reasoning.is_empty() {
-            let field = self.reasoning_field.unwrap_or_default();
-            draft.push_reasoning(&self.output.reasoning, field.to_state());
-        }
-        draft.push_text(&self.output.text, Fields::new());
+        let state = self.reasoning_field.unwrap_or_default().to_state();
+        self.parts.move_into(&mut draft, &self.output, &state);
         self.calls.move_into(&mut draft, self.sink);
         let usage = to_usage(&self.counts);
         TurnResponse { parts: draft.build(self.owner), finish_reason, usage, model: self.model }

@@ -1,0 +1,338 @@
+//! Typed parts of the content of a message.
+//!
+//! Most services send the content as a text. Mistral sends an array of parts, in which parts of
+//! type `thinking` have the reasoning, and rejects reasoning in another form. Such parts are
+//! provider state: the content of the message in a request is the array that the service sent. The
+//! state has the number of its bytes in place of each text of reasoning.
+
+use serde_json::Value;
+
+use crate::provider::openai::extra_fields::merge_objects;
+use crate::provider::provider_state::{Fields, MessageBuilder, approx_bytes};
+use crate::provider::think_tags::StreamedText;
+
+/// Types of parts with reasoning, each with the field that has the reasoning: a text, or an array
+/// of items with a `text`.
+const REASONING_FIELDS: [(&str, &str); 1] = [("thinking", "thinking")];
+
+/// The typed parts of a response so far. Text is not a part.
+#[derive(Debug, Default)]
+pub(super) struct ContentParts(Vec<ContentPart>);
+
+#[derive(Debug)]
+struct ContentPart {
+    fields: Fields,
+    start: Position,
+    /// Bytes of the reasoning up to the end of the part.
+    reasoning_end: usize,
+}
+
+/// A position in a response: the bytes of text and reasoning before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) text: usize,
+    pub(super) reasoning: usize,
+}
+
+impl Position {
+    /// Returns the position at the end of the output so far.
+    pub(super) fn end_of(output: &StreamedText) -> Self {
+        Self { text: output.text.len(), reasoning: output.reasoning.len() }
+    }
+}
+
+impl ContentParts {
+    /// Returns whether a part at this position continues the last part. Services send the reasoning
+    /// of one part in several chunks.
+    pub(super) fn is_continued_by(&self, part: &Fields, start: Position) -> bool {
+        self.0.last().is_some_and(|last| last.is_continued_by(part, start))
+    }
+
+    /// Adds a part whose reasoning ends at `reasoning_end`. Its reasoning texts are
+    /// [replaced](reasoning_texts) with their numbers of bytes. Returns the number of bytes that
+    /// the part adds to the state.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the part is nested too deep.
+    pub(super) fn push(
+        &mut self,
+        part: Fields,
+        start: Position,
+        reasoning_end: usize,
+    ) -> Result<usize, String> {
+        let bytes = size(&part)?;
+        self.0.push(ContentPart { fields: part, start, reasoning_end });
+        Ok(bytes)
+    }
+
+    /// Adds a part to the last part, which it continues, like [`push`](Self::push).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the part is nested too deep.
+    pub(super) fn continue_last(
+        &mut self,
+        part: Fields,
+        reasoning_end: usize,
+    ) -> Result<usize, String> {
+        let Some(last) = self.0.last_mut() else { return Ok(0) };
+        // Checks the depth before the recursion in `merge_part`.
+        size(&part)?;
+        last.reasoning_end = reasoning_end;
+        merge_part(&mut last.fields, part)
+    }
+
+    /// Counts reasoning of `bytes` at `start` to the last text of the last part, if the part ends
+    /// there.
+    pub(super) fn extend_last(&mut self, start: usize, bytes: usize) {
+        if let Some(last) = self.0.last_mut().filter(|last| last.reasoning_end == start)
+            && let Some(text) = reasoning_texts(&mut last.fields).pop()
+            && let Some(count) = text.as_u64()
+        {
+            *text = (count + bytes as u64).into();
+            last.reasoning_end += bytes;
+        }
+    }
+
+    /// Moves the output of a response into a draft, in the order in which it came. `state` is the
+    /// state of reasoning that is not part of the content.
+    pub(super) fn move_into(
+        self,
+        draft: &mut MessageBuilder,
+        output: &StreamedText,
+        state: &Fields,
+    ) {
+        let plain = |draft: &mut MessageBuilder, from: Position, to: Position| {
+            let reasoning = slice(&output.reasoning, from.reasoning, to.reasoning);
+            if !reasoning.is_empty() {
+                draft.push_reasoning(reasoning, state.clone());
+            }
+            draft.push_text(slice(&output.text, from.text, to.text), Fields::new());
+        };
+        let mut end = Position::default();
+        for part in self.0 {
+            plain(draft, end, part.start);
+            end = Position { text: part.start.text, reasoning: part.reasoning_end };
+            let reasoning = slice(&output.reasoning, part.start.reasoning, end.reasoning);
+            draft.push_reasoning(reasoning, part.fields);
+        }
+        plain(draft, end, Position::end_of(output));
+    }
+}
+
+impl ContentPart {
+    fn is_continued_by(&self, part: &Fields, start: Position) -> bool {
+        let end = Position { text: self.start.text, reasoning: self.reasoning_end };
+        let is_same = |name: &str| match (self.fields.get(name), part.get(name)) {
+            (Some(known), Some(other)) => known == other,
+            _ => true,
+        };
+        let has_same_form = reasoning_field(part).is_some_and(|name| {
+            matches!(
+                (self.fields.get(name), part.get(name)),
+                (Some(Value::Array(_)), Some(Value::Array(_)))
+                    | (Some(Value::Number(_)), Some(Value::String(_)))
+                    | (_, None)
+            )
+        });
+        end == start && has_same_form && ["type", "id", "index"].into_iter().all(is_same)
+    }
+}
+
+/// Returns whether the state of reasoning is that of a part.
+pub(super) fn is_part(state: &Fields) -> bool {
+    reasoning_field(state).is_some()
+}
+
+/// Returns the part of a reasoning text with its state; `None` if the reasoning was not in a part.
+pub(super) fn restore(text: &str, state: &Fields) -> Option<Value> {
+    if !is_part(state) {
+        return None;
+    }
+    let (mut part, mut rest) = (state.clone(), text);
+    for text in reasoning_texts(&mut part) {
+        if let Some(bytes) = text.as_u64() {
+            let (piece, after) = rest.split_at_checked(bytes as usize).unwrap_or((rest, ""));
+            *text = piece.into();
+            rest = after;
+        }
+    }
+    Some(part.into())
+}
+
+/// Returns the reasoning texts of a part, or the numbers in their place.
+pub(super) fn reasoning_texts(part: &mut Fields) -> Vec<&mut Value> {
+    let Some(name) = reasoning_field(part) else { return Vec::new() };
+    match part.get_mut(name) {
+        Some(Value::Array(items)) => {
+            items.iter_mut().filter_map(|item| item.get_mut("text")).collect()
+        }
+        Some(text) => vec![text],
+        None => Vec::new(),
+    }
+}
+
+/// Returns the name of the field with the reasoning; `None` for a part of a type without reasoning.
+fn reasoning_field(part: &Fields) -> Option<&'static str> {
+    let kind = part.get("type")?;
+    REASONING_FIELDS.iter().find(|(name, _)| kind == name).map(|(_, field)| *field)
+}
+
+/// Returns the approximate size of a part.
+///
+/// # Errors
+///
+/// Fails if the part is nested too deep.
+fn size(part: &Fields) -> Result<usize, String> {
+    let mut bytes = 0;
+    for (name, value) in part {
+        bytes += name.len() + approx_bytes(value)?;
+    }
+    Ok(bytes)
+}
+
+/// Merges a part with the part that continues it. Returns the number of bytes added.
+fn merge_part(known: &mut Fields, mut part: Fields) -> Result<usize, String> {
+    let mut added = 0;
+    if let Some(name) = reasoning_field(&part)
+        && let Some(more) = part.remove(name)
+    {
+        match known.get_mut(name) {
+            Some(known) => added += merge_reasoning(known, more)?,
+            None => {
+                added += name.len() + approx_bytes(&more)?;
+                known.insert(name.to_owned(), more);
+            }
+        }
+    }
+    Ok(added + merge_objects(known, &part)?)
+}
+
+fn merge_reasoning(known: &mut Value, more: Value) -> Result<usize, String> {
+    match (known, more) {
+        (Value::Array(items), Value::Array(more)) => merge_items(items, more),
+        (count, more) => {
+            *count = sum(Some(&*count), Some(&more));
+            Ok(0)
+        }
+    }
+}
+
+/// Appends items to those of a part. A text at the start of a chunk continues a text at the end.
+fn merge_items(items: &mut Vec<Value>, more: Vec<Value>) -> Result<usize, String> {
+    let mut added = 0;
+    for (index, item) in more.into_iter().enumerate() {
+        let last = items.last_mut().and_then(Value::as_object_mut);
+        let last = last.filter(|last| index == 0 && is_next_text(last, &item));
+        if let (Some(last), Some(item)) = (last, item.as_object()) {
+            let count = sum(last.get("text"), item.get("text"));
+            added += merge_objects(last, item)?;
+            last.insert("text".to_owned(), count);
+        } else {
+            added += 1 + approx_bytes(&item)?;
+            items.push(item);
+        }
+    }
+    Ok(added)
+}
+
+/// Returns whether an item has a text, and is of the same type as the last item, which has one.
+fn is_next_text(last: &Fields, item: &Value) -> bool {
+    let is_text = |text: Option<&Value>| text.is_some_and(Value::is_number);
+    is_text(last.get("text")) && is_text(item.get("text")) && last.get("type") == item.get("type")
+}
+
+/// Returns the sum of two numbers of bytes.
+fn sum(left: Option<&Value>, right: Option<&Value>) -> Value {
+    let count = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
+    count(left).saturating_add(count(right)).into()
+}
+
+fn slice(text: &str, start: usize, end: usize) -> &str {
+    text.get(start..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(value: Value) -> Fields {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn texts_of_a_part_are_restored() {
+        for part in [
+            json!({ "type": "thinking", "thinking": [
+                { "type": "text", "text": "hé" },
+                { "type": "reference", "reference_ids": [1] },
+                { "type": "text", "text": "", "own": 1 },
+                { "type": "text", "text": "there" },
+            ], "closed": true }),
+            json!({ "type": "thinking", "thinking": "héllo", "signature": "s" }),
+            json!({ "type": "thinking", "thinking": [] }),
+            json!({ "type": "thinking" }),
+        ] {
+            let (mut state, mut reasoning) = (fields(part.clone()), String::new());
+            for text in reasoning_texts(&mut state) {
+                let words = text.as_str().unwrap();
+                reasoning.push_str(words);
+                *text = words.len().into();
+            }
+            assert_eq!(restore(&reasoning, &state), Some(part));
+        }
+        assert_eq!(restore("hm", &fields(json!({ "field": "reasoning" }))), None);
+        assert_eq!(restore("hm", &Fields::new()), None);
+        let longer = fields(json!({ "type": "thinking", "thinking": 7 }));
+        let expected = json!({ "type": "thinking", "thinking": "hm" });
+        assert_eq!(restore("hm", &longer), Some(expected));
+    }
+
+    #[test]
+    fn chunks_of_a_part_are_merged() {
+        let mut part = fields(json!({ "type": "thinking", "thinking": [] }));
+        for chunk in [
+            json!([{ "type": "text", "text": 2, "signature": "" }]),
+            json!([{ "type": "text", "text": 3, "signature": "a" }]),
+            json!([{ "type": "reference", "reference_ids": [1] }, { "type": "text", "text": 1 }]),
+            json!([{ "type": "text", "text": 1 }, { "type": "text", "text": 1 }]),
+        ] {
+            merge_part(&mut part, fields(json!({ "type": "thinking", "thinking": chunk })))
+                .unwrap();
+        }
+        merge_part(&mut part, fields(json!({ "type": "thinking", "closed": true }))).unwrap();
+        let expected = json!({ "type": "thinking", "closed": true, "thinking": [
+            { "type": "text", "text": 5, "signature": "a" },
+            { "type": "reference", "reference_ids": [1] },
+            { "type": "text", "text": 2 },
+            { "type": "text", "text": 1 },
+        ] });
+        assert_eq!(Value::Object(part), expected);
+        let mut part = fields(json!({ "type": "thinking", "thinking": 2 }));
+        merge_part(&mut part, fields(json!({ "type": "thinking", "thinking": 3 }))).unwrap();
+        assert_eq!(part["thinking"], 5);
+    }
+
+    #[test]
+    fn part_is_continued_where_it_ends() {
+        let at = |text, reasoning| Position { text, reasoning };
+        let mut parts = ContentParts::default();
+        let state = json!({ "type": "thinking", "thinking": [], "id": "a" });
+        parts.push(fields(state), at(1, 2), 5).unwrap();
+        for (part, start, is_continued) in [
+            (json!({ "type": "thinking", "thinking": [] }), at(1, 5), true),
+            (json!({ "type": "thinking", "thinking": [], "id": "a" }), at(1, 5), true),
+            (json!({ "type": "thinking", "closed": true }), at(1, 5), true),
+            (json!({ "type": "thinking", "thinking": [], "id": "b" }), at(1, 5), false),
+            (json!({ "type": "thinking", "thinking": "hm" }), at(1, 5), false),
+            (json!({ "type": "thinking", "thinking": [] }), at(2, 5), false),
+            (json!({ "type": "thinking", "thinking": [] }), at(1, 6), false),
+            (json!({ "type": "other" }), at(1, 5), false),
+        ] {
+            assert_eq!(parts.is_continued_by(&fields(part.clone()), start), is_continued, "{part}");
+        }
+    }
+}
