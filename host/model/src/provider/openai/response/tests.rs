@@ -1,0 +1,215 @@
+//! Tests of responses in chunks.
+
+use wattle_graph::llm::{Part, ToolCall};
+use wattle_run::ports::model::DiscardDeltas;
+
+use crate::provider::provider_state::{SentMessage, SentPart};
+
+use super::{
+    CallSink, FinishReason, OpenAiResponse, Progress, ResponseBuilder as _, ResponseError,
+    StateOwner, TurnResponse, Value, json,
+};
+
+fn read(chunks: &[Value]) -> Result<TurnResponse, ResponseError> {
+    let sink = CallSink::new(&DiscardDeltas);
+    let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink);
+    for chunk in chunks {
+        builder.push(chunk)?;
+    }
+    Ok(builder.build())
+}
+
+fn delta(delta: Value) -> Value {
+    json!({ "id": "a", "model": "m-dated", "choices": [{ "index": 0, "delta": delta }] })
+}
+
+fn end(reason: &str) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+}
+
+#[test]
+fn reasoning_precedes_text_and_tool_calls() {
+    let call = json!({ "index": 0, "id": "x", "function": { "name": "t", "arguments": "{}" } });
+    let reply = read(&[
+        delta(json!({ "role": "assistant", "content": "", "reasoning_content": null })),
+        delta(json!({ "reasoning_content": "h" })),
+        delta(json!({ "reasoning_content": "m" })),
+        delta(json!({ "content": "let me " })),
+        delta(json!({ "content": "see" })),
+        delta(json!({ "tool_calls": [call] })),
+        end("stop"),
+        json!({ "choices": [], "usage": { "prompt_tokens": 7, "prompt_cache_hit_tokens": 5 } }),
+    ])
+    .unwrap();
+    let call = ToolCall { id: "x".into(), name: "t".into(), arguments: json!({}) };
+    let expected =
+        [Part::Reasoning("hm".into()), Part::Text("let me see".into()), Part::ToolCall(call)];
+    assert_eq!(reply.parts[1..], expected, "after the state");
+    assert_eq!(reply.finish_reason, FinishReason::ToolCalls);
+    assert_eq!((reply.usage.input_tokens, reply.usage.cached_input_tokens), (Some(7), Some(5)));
+    assert_eq!(reply.model, "m-dated");
+}
+
+#[test]
+fn dialects_are_understood() {
+    let thinking = json!([{ "type": "thinking", "thinking": [{ "text": "hm" }] }]);
+    let cases = [
+        (json!({ "reasoning": "hm", "content": "hi" }), "hm", "hi"),
+        (json!({ "content": "<think>hm</think>hi" }), "hm", "hi"),
+        (json!({ "content": thinking }), "hm", ""),
+        (json!({ "content": [{ "type": "text", "text": "hi" }] }), "", "hi"),
+    ];
+    for (said, reasoning, text) in cases {
+        let reply = read(&[delta(said.clone()), end("stop")]).unwrap();
+        let found = reply.parts.iter().find_map(|part| match part {
+            Part::Reasoning(text) => Some(text.as_str()),
+            _ => None,
+        });
+        assert_eq!(found.unwrap_or_default(), reasoning, "{said}");
+        assert_eq!(reply.text(), text, "{said}");
+    }
+}
+
+#[test]
+fn provider_specific_fields_become_provider_state() {
+    let signature = json!({ "google": { "thought_signature": "s" } });
+    let call = json!({ "index": 0, "id": "x", "extra_content": signature,
+        "function": { "name": "t", "arguments": "{}" } });
+    let detail = json!({ "type": "reasoning.encrypted", "data": "abc", "index": 0 });
+    let reply = read(&[
+        delta(json!({ "role": "assistant", "content": "", "reasoning_details": [detail] })),
+        delta(json!({ "tool_calls": [call], "annotations": [1] })),
+        end("tool_calls"),
+    ])
+    .unwrap();
+    let said = SentMessage::new(&reply.parts, &StateOwner::new("p", "m"));
+    assert_eq!(Value::Object(said.fields), json!({ "reasoning_details": [detail] }));
+    let [SentPart::Call(_, fields)] = &said.parts[..] else { panic!("{:?}", said.parts) };
+    assert_eq!(Value::Object(fields.clone()), json!({ "extra_content": signature }));
+}
+
+#[test]
+fn refusal_stays_in_order() {
+    let reply =
+        read(&[delta(json!({ "content": "a <" })), delta(json!({ "refusal": "no" })), end("stop")]);
+    assert_eq!(reply.unwrap().text(), "a <no");
+}
+
+#[test]
+fn text_before_a_closing_tag_alone_is_reasoning() {
+    let reply = read(&[
+        delta(json!({ "content": "The user greets me.\n</thi" })),
+        delta(json!({ "content": "nk>\n\nHello!" })),
+        end("stop"),
+    ])
+    .unwrap();
+    let expected = [Part::Reasoning("The user greets me.\n".into()), Part::Text("Hello!".into())];
+    assert_eq!(reply.parts[1..], expected);
+}
+
+#[test]
+fn split_surrogate_pairs_are_joined() {
+    let piece = |text: &str| {
+        let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
+        wattle_run::json::lenient::parse(&chunk).unwrap()
+    };
+    let reply = read(&[piece("caf\\ud83d"), piece("\\ude00!\\ud83d"), end("stop")]).unwrap();
+    assert_eq!(reply.text(), "caf\u{1f600}!\u{fffd}");
+}
+
+#[test]
+fn usage_is_found_in_every_place() {
+    let counts = json!({ "prompt_tokens": 7, "cached_tokens": 2 });
+    for last in [
+        json!({ "choices": [], "usage": counts }),
+        json!({ "choices": [{ "delta": {}, "usage": counts }], "usage": null }),
+        json!({ "choices": [], "x_groq": { "id": "a", "usage": counts } }),
+        json!({ "choices": [{ "delta": {}, "usage": counts }], "usage": {} }),
+    ] {
+        let empty = json!({ "choices": [], "usage": { "prompt_tokens": null } });
+        let chunks = [delta(json!({ "content": "a" })), end("stop"), last, empty];
+        let reply = read(&chunks).unwrap();
+        assert_eq!((reply.usage.input_tokens, reply.usage.cached_input_tokens), (Some(7), Some(2)));
+    }
+}
+
+#[test]
+fn usage_in_several_chunks_is_merged() {
+    let usage = |counts: Value| json!({ "choices": [], "usage": counts });
+    let reply = read(&[
+        usage(json!({ "prompt_tokens": "7", "completion_tokens": 0 })),
+        delta(json!({ "content": "a" })),
+        end("stop"),
+        usage(json!({ "completion_tokens": 2.0, "prompt_tokens_details": null })),
+        usage(json!({ "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0 })),
+    ]);
+    let usage = reply.unwrap().usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(7), Some(2)));
+}
+
+#[test]
+fn reasoning_counted_apart_from_the_output_is_output() {
+    let details = json!({ "reasoning_tokens": 2_809 });
+    for (total, expected) in [
+        (json!(14_428), 4_308),
+        (json!("14428"), 4_308),
+        (json!(11_619), 1_499),
+        (json!(14_427), 1_499),
+        (Value::Null, 1_499),
+    ] {
+        let usage = json!({ "prompt_tokens": 10_120, "completion_tokens": 1_499,
+            "total_tokens": total, "completion_tokens_details": details });
+        let last = json!({ "choices": [], "usage": usage });
+        let usage = read(&[delta(json!({ "content": "a" })), end("stop"), last]).unwrap().usage;
+        assert_eq!((usage.input_tokens, usage.output_tokens), (Some(10_120), Some(expected)));
+        assert_eq!(usage.reasoning_tokens, Some(2_809), "{total}");
+    }
+}
+
+#[test]
+fn finish_reason_determines_the_progress() {
+    let words = delta(json!({ "content": "a" }));
+    let mut last = words.clone();
+    last["choices"][0]["finish_reason"] = json!("stop");
+    let usage = json!({ "choices": [], "usage": { "prompt_tokens": 1 } });
+    let mut counted = last.clone();
+    counted["usage"] = usage["usage"].clone();
+    let mut counted_end = end("stop");
+    counted_end["choices"][0]["usage"] = usage["usage"].clone();
+    let choice = json!({ "message": { "content": "a" }, "finish_reason": "stop" });
+    let whole = json!({ "choices": [choice] });
+    let own = delta(json!({ "reasoning_details": [{ "signature": "s" }] }));
+    for (chunks, progress) in [
+        (vec![&words, &end("stop")], Progress::Finished),
+        (vec![&words, &end("stop"), &own], Progress::Finished),
+        (vec![&words, &end("stop"), &usage], Progress::UsageReceived),
+        (vec![&words, &counted_end], Progress::UsageReceived),
+        (vec![&words, &usage, &end("stop")], Progress::Finished),
+        (vec![&words, &usage, &end("stop"), &usage], Progress::UsageReceived),
+        (vec![&words, &end("stop"), &words], Progress::FinishIgnored),
+        (vec![&last], Progress::MaybeFinished),
+        (vec![&last, &usage], Progress::MaybeFinished),
+        (vec![&last, &last], Progress::FinishIgnored),
+        (vec![&counted], Progress::MaybeFinished),
+        (vec![&whole], Progress::Finished),
+        (vec![&whole, &usage], Progress::UsageReceived),
+        (vec![&end("stop")], Progress::FinishIgnored),
+    ] {
+        let sink = CallSink::new(&DiscardDeltas);
+        let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink);
+        for chunk in &chunks {
+            builder.push(chunk).unwrap();
+        }
+        assert_eq!(builder.progress(), progress, "{chunks:?}");
+    }
+}
+
+#[test]
+fn service_that_stops_early_is_an_error() {
+    let error = json!({ "error": { "message": "busy", "type": "server_error" } });
+    assert_eq!(read(std::slice::from_ref(&error)).unwrap_err(), ResponseError::Reported(error));
+    for reason in ["insufficient_system_resource", "network_error", "ABORT"] {
+        let gave_up = read(&[delta(json!({ "content": "a" })), end(reason)]);
+        assert_eq!(gave_up.unwrap_err(), ResponseError::Stopped(reason.to_owned()));
+    }
+}
