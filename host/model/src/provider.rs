@@ -10,6 +10,7 @@ mod gemini;
 mod idle;
 mod image;
 mod key;
+mod left_out;
 mod model_family;
 mod names;
 mod openai;
@@ -46,6 +47,7 @@ use crate::provider::error::ProviderError;
 pub(crate) use crate::provider::error::{WITHHELD, rejection_words};
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
 pub(crate) use crate::provider::key::ApiKey;
+use crate::provider::left_out::LeftOutLog;
 use crate::provider::provider_state::StateOwner;
 use crate::provider::rejected_schemas::RejectedSchemas;
 pub use crate::provider::schema::schema_changes;
@@ -78,6 +80,7 @@ pub(crate) struct Provider {
     /// The reason why the configured headers cannot be sent; `None` if they can.
     header_error: Option<String>,
     schemas: SchemaAdapter,
+    left_out: LeftOutLog,
     stream_options: StreamOptions,
     concurrency: Semaphore,
     backoff: Backoff,
@@ -143,6 +146,7 @@ impl Provider {
             extra: config.extra.clone(),
             header_error: None,
             schemas: SchemaAdapter::new(name, config.kind),
+            left_out: LeftOutLog::new(name),
             stream_options: StreamOptions::default(),
             concurrency: Semaphore::new(MAX_CONCURRENCY),
             backoff: Backoff::default(),
@@ -329,7 +333,8 @@ impl Provider {
         let owner = self.state_owner(spec);
         match self.service.kind {
             ProviderKind::Openai => {
-                let builder = openai::OpenAiResponse::new(owner, spec.model, sink);
+                let log = &self.left_out;
+                let builder = openai::OpenAiResponse::new(owner, spec.model, sink, log);
                 exchange::read(&self.service, spec, sink, response, builder).await
             }
             ProviderKind::Gemini => {

@@ -23,7 +23,7 @@ use crate::provider::model_family::{family, family_without_model};
 /// Maximum bytes of the state of one response. Signatures and encrypted reasoning have some ten
 /// KiB; pages that the provider's own tools found have some hundred KiB. The journal stores the
 /// whole state.
-const MAX_STATE_BYTES: usize = 4 << 20;
+pub(super) const MAX_STATE_BYTES: usize = 4 << 20;
 
 /// Maximum nesting depth of a value in the state.
 const MAX_STATE_DEPTH: usize = 32;

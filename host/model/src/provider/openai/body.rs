@@ -128,7 +128,7 @@ fn assistant_message(
                 }
                 calls.push(request);
             }
-            SentPart::Reasoning(text, state) if !content_parts::is_part(&state) => {
+            SentPart::Reasoning(text, state) if !content_parts::has_reasoning(&state) => {
                 reasoning_field = ReasoningField::from_state(&state);
                 reasoning.push_str(text);
             }
@@ -152,8 +152,9 @@ fn assistant_message(
 /// Returns the content as an array of parts if the service sent it as one; `None` if it is a text.
 fn typed_content(parts: &[SentPart<'_>]) -> Option<Value> {
     let is_part = |piece: &SentPart<'_>| match piece {
-        SentPart::Reasoning(_, state) => content_parts::is_part(state),
-        _ => false,
+        SentPart::Opaque(_) => true,
+        SentPart::Reasoning(_, state) => content_parts::has_reasoning(state),
+        SentPart::Text(..) | SentPart::Call(..) => false,
     };
     if !parts.iter().any(is_part) {
         return None;
@@ -161,7 +162,8 @@ fn typed_content(parts: &[SentPart<'_>]) -> Option<Value> {
     let part = |piece: &SentPart<'_>| match piece {
         SentPart::Text(text, _) => Some(json!({ "type": "text", "text": text })),
         SentPart::Reasoning(text, state) => content_parts::restore(text, state),
-        _ => None,
+        SentPart::Opaque(part) => Some(part.clone()),
+        SentPart::Call(..) => None,
     };
     Some(parts.iter().filter_map(part).collect())
 }

@@ -1,19 +1,28 @@
 //! Typed parts of the content of a message.
 //!
-//! Most services send the content as a text. Mistral sends an array of parts, in which parts of
-//! type `thinking` have the reasoning, and rejects reasoning in another form. Such parts are
-//! provider state: the content of the message in a request is the array that the service sent. The
-//! state has the number of its bytes in place of each text of reasoning.
+//! Most services send the content as a text. Others send an array of parts. Mistral has the
+//! reasoning in parts of type `thinking`, and Databricks in parts of type `reasoning`, with the
+//! signatures of Claude. Both reject reasoning in another form. All parts but texts are provider
+//! state: the content of the message in a request is the array that the service sent. The state has
+//! the number of its bytes in place of each text of reasoning.
 
 use serde_json::Value;
 
 use crate::provider::openai::extra_fields::merge_objects;
-use crate::provider::provider_state::{Fields, MessageBuilder, approx_bytes};
+use crate::provider::provider_state::{
+    Fields, MAX_STATE_BYTES, MessageBuilder, approx_bytes, has_content,
+};
 use crate::provider::think_tags::StreamedText;
 
 /// Types of parts with reasoning, each with the field that has the reasoning: a text, or an array
 /// of items with a `text`.
-const REASONING_FIELDS: [(&str, &str); 1] = [("thinking", "thinking")];
+const REASONING_FIELDS: [(&str, &str); 2] = [("thinking", "thinking"), ("reasoning", "summary")];
+
+/// The field with the signature of a reasoning text. It ends the text.
+const SIGNATURE_FIELD: &str = "signature";
+
+/// Maximum parts of one response.
+const MAX_PARTS: usize = 1_000;
 
 /// The typed parts of a response so far. Text is not a part.
 #[derive(Debug, Default)]
@@ -46,6 +55,21 @@ impl ContentParts {
     /// of one part in several chunks.
     pub(super) fn is_continued_by(&self, part: &Fields, start: Position) -> bool {
         self.0.last().is_some_and(|last| last.is_continued_by(part, start))
+    }
+
+    /// Returns the reason why a part cannot be kept in a state that has `state_bytes`; `None` if it
+    /// can.
+    pub(super) fn rejection(&self, part: &Fields, state_bytes: usize) -> Option<String> {
+        if self.0.len() >= MAX_PARTS {
+            return Some(format!("the content has more than {MAX_PARTS} parts"));
+        }
+        let bytes = match size(part) {
+            Ok(bytes) if has_reasoning(part) => bytes.saturating_sub(reasoning_bytes(part)),
+            Ok(bytes) => bytes,
+            Err(reason) => return Some(reason),
+        };
+        let is_too_large = state_bytes.saturating_add(bytes) > MAX_STATE_BYTES;
+        is_too_large.then(|| format!("the provider state has more than {MAX_STATE_BYTES} bytes"))
     }
 
     /// Adds a part whose reasoning ends at `reasoning_end`. Its reasoning texts are
@@ -114,8 +138,12 @@ impl ContentParts {
         for part in self.0 {
             plain(draft, end, part.start);
             end = Position { text: part.start.text, reasoning: part.reasoning_end };
-            let reasoning = slice(&output.reasoning, part.start.reasoning, end.reasoning);
-            draft.push_reasoning(reasoning, part.fields);
+            if has_reasoning(&part.fields) {
+                let reasoning = slice(&output.reasoning, part.start.reasoning, end.reasoning);
+                draft.push_reasoning(reasoning, part.fields);
+            } else {
+                draft.push_opaque(part.fields.into());
+            }
         }
         plain(draft, end, Position::end_of(output));
     }
@@ -136,18 +164,41 @@ impl ContentPart {
                     | (_, None)
             )
         });
-        end == start && has_same_form && ["type", "id", "index"].into_iter().all(is_same)
+        end == start
+            && has_same_form
+            && ["type", "id", "index"].into_iter().all(is_same)
+            && !(self.is_signed() && reasoning_bytes(part) > 0)
+    }
+
+    /// Returns whether the part, or the last item of its reasoning, has a signature.
+    fn is_signed(&self) -> bool {
+        let reasoning = reasoning_field(&self.fields).and_then(|name| self.fields.get(name));
+        let last = reasoning.and_then(Value::as_array).and_then(|items| items.last());
+        let of_item = last.and_then(|item| item.get(SIGNATURE_FIELD));
+        [self.fields.get(SIGNATURE_FIELD), of_item].into_iter().flatten().any(has_content)
     }
 }
 
-/// Returns whether the state of reasoning is that of a part.
-pub(super) fn is_part(state: &Fields) -> bool {
-    reasoning_field(state).is_some()
+/// Returns whether a part, or the state of reasoning, is that of a part with reasoning.
+pub(super) fn has_reasoning(part: &Fields) -> bool {
+    reasoning_field(part).is_some()
+}
+
+/// Returns the number of bytes of the reasoning in a part that the service sent.
+fn reasoning_bytes(part: &Fields) -> usize {
+    let length = |text: &Value| text.as_str().map_or(0, str::len);
+    match reasoning_field(part).and_then(|name| part.get(name)) {
+        Some(Value::Array(items)) => {
+            items.iter().filter_map(|item| item.get("text")).map(length).sum()
+        }
+        Some(text) => length(text),
+        None => 0,
+    }
 }
 
 /// Returns the part of a reasoning text with its state; `None` if the reasoning was not in a part.
 pub(super) fn restore(text: &str, state: &Fields) -> Option<Value> {
-    if !is_part(state) {
+    if !has_reasoning(state) {
         return None;
     }
     let (mut part, mut rest) = (state.clone(), text);
@@ -275,6 +326,9 @@ mod tests {
             json!({ "type": "thinking", "thinking": "héllo", "signature": "s" }),
             json!({ "type": "thinking", "thinking": [] }),
             json!({ "type": "thinking" }),
+            json!({ "type": "reasoning", "summary": [
+                { "type": "summary_text", "text": "héllo", "signature": "s" },
+            ] }),
         ] {
             let (mut state, mut reasoning) = (fields(part.clone()), String::new());
             for text in reasoning_texts(&mut state) {
@@ -334,5 +388,31 @@ mod tests {
         ] {
             assert_eq!(parts.is_continued_by(&fields(part.clone()), start), is_continued, "{part}");
         }
+        let summary = |text: Value| {
+            let item = json!({ "type": "summary_text", "text": text, "signature": "s" });
+            fields(json!({ "type": "reasoning", "summary": [item] }))
+        };
+        parts.push(summary(json!(3)), at(1, 5), 8).unwrap();
+        assert!(parts.is_continued_by(&summary(json!("")), at(1, 8)));
+        assert!(!parts.is_continued_by(&summary(json!("hm")), at(1, 8)), "behind a signature");
+    }
+
+    #[test]
+    fn parts_that_are_too_large_are_rejected() {
+        let parts = ContentParts::default();
+        let part = |text: &str| {
+            (
+                fields(json!({ "type": "image", "data": text })),
+                fields(json!({ "type": "thinking", "thinking": text })),
+            )
+        };
+        let (image, thinking) = part(&"x".repeat(MAX_STATE_BYTES));
+        assert!(parts.rejection(&image, 0).unwrap().contains("4194304 bytes"));
+        assert_eq!(parts.rejection(&thinking, 0), None);
+        assert_eq!(parts.rejection(&part("x").0, 0), None);
+        assert!(parts.rejection(&part("x").0, MAX_STATE_BYTES).is_some());
+        let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+        let deep = fields(json!({ "type": "image", "data": deep }));
+        assert!(parts.rejection(&deep, 0).unwrap().contains("levels"));
     }
 }

@@ -15,6 +15,7 @@ use wattle_run::json::lenient::SurrogateJoiner;
 
 use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
 use crate::provider::finish_reason;
+use crate::provider::left_out::LeftOutLog;
 use crate::provider::openai::call_ids::CallIdForm;
 use crate::provider::openai::content_parts::{self, ContentParts, Position};
 use crate::provider::openai::extra_fields;
@@ -58,6 +59,7 @@ const COUNTS: [&str; 9] = [
 pub(in crate::provider) struct OpenAiResponse<'a> {
     owner: StateOwner,
     sink: &'a CallSink<'a>,
+    left_out: &'a LeftOutLog,
     id: String,
     model: String,
     /// The form of call ids that the service accepts from other services.
@@ -89,10 +91,16 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
 }
 
 impl<'a> OpenAiResponse<'a> {
-    pub(in crate::provider) fn new(owner: StateOwner, model: &str, sink: &'a CallSink<'a>) -> Self {
+    pub(in crate::provider) fn new(
+        owner: StateOwner,
+        model: &str,
+        sink: &'a CallSink<'a>,
+        left_out: &'a LeftOutLog,
+    ) -> Self {
         Self {
             owner,
             sink,
+            left_out,
             id: String::new(),
             model: model.to_owned(),
             id_form: CallIdForm::of_model(model),
@@ -197,19 +205,24 @@ impl<'a> OpenAiResponse<'a> {
 
     /// Adds an item of an array of content. The first item of a chunk may continue the last part.
     fn push_typed_content(&mut self, piece: &Value, is_first: bool) -> Result<(), String> {
-        let Some(part) = piece.as_object() else { return Ok(()) };
-        match part.get("type").and_then(Value::as_str) {
-            Some("text") => {
-                self.add_content(part.get("text").and_then(Value::as_str).unwrap_or_default());
-                Ok(())
-            }
-            Some(_) if content_parts::is_part(part) => self.push_part(part, is_first),
-            _ => Ok(()),
+        let kind = piece.get("type").and_then(Value::as_str);
+        let (Some(part), Some(kind)) = (piece.as_object(), kind) else {
+            self.left_out.log("unknown", "it has no type");
+            return Ok(());
+        };
+        if kind == "text" {
+            self.add_content(part.get("text").and_then(Value::as_str).unwrap_or_default());
+            return Ok(());
         }
+        if let Some(reason) = self.parts.rejection(part, self.state_size.bytes()) {
+            self.left_out.log(kind, &reason);
+            return Ok(());
+        }
+        self.push_part(part, is_first)
     }
 
-    /// Adds a part with reasoning. From now on tags are text, because a service that separates the
-    /// reasoning leaves no tags in the text.
+    /// Adds a part, which may have reasoning. From now on tags are text, because a service that
+    /// separates the reasoning leaves no tags in the text.
     fn push_part(&mut self, part: &Fields, is_first: bool) -> Result<(), String> {
         self.output.flush(self.sink);
         let start = Position::end_of(&self.output);

@@ -6,13 +6,13 @@ use wattle_run::ports::model::DiscardDeltas;
 use crate::provider::provider_state::{SentMessage, SentPart};
 
 use super::{
-    CallSink, FinishReason, OpenAiResponse, Progress, ResponseBuilder as _, ResponseError,
-    StateOwner, TurnResponse, Value, json,
+    CallSink, Fields, FinishReason, LeftOutLog, OpenAiResponse, Progress, ResponseBuilder as _,
+    ResponseError, StateOwner, TurnResponse, Value, json,
 };
 
 fn read(chunks: &[Value]) -> Result<TurnResponse, ResponseError> {
-    let sink = CallSink::new(&DiscardDeltas);
-    let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink);
+    let (sink, log) = (CallSink::new(&DiscardDeltas), LeftOutLog::new("p"));
+    let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink, &log);
     for chunk in chunks {
         builder.push(chunk)?;
     }
@@ -86,6 +86,38 @@ fn provider_specific_fields_become_provider_state() {
     assert_eq!(Value::Object(said.fields), json!({ "reasoning_details": [detail] }));
     let [SentPart::Call(_, fields)] = &said.parts[..] else { panic!("{:?}", said.parts) };
     assert_eq!(Value::Object(fields.clone()), json!({ "extra_content": signature }));
+}
+
+#[test]
+fn parts_of_the_content_stay_in_order() {
+    let page = json!({ "type": "page", "at": [1] });
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let thinking = |text: &str| json!({ "type": "thinking", "thinking": text });
+    let content = json!([text("a"), page, page, text("b"), thinking("hm"), 7, { "at": 1 }]);
+    let reply = read(&[
+        delta(json!({ "content": "see: " })),
+        delta(json!({ "content": content })),
+        delta(json!({ "content": [thinking("!"), thinking("and")] })),
+        delta(json!({ "content": "c" })),
+        end("stop"),
+    ])
+    .unwrap();
+    assert_eq!(reply.text(), "see: abc");
+    let said = SentMessage::new(&reply.parts, &StateOwner::new("p", "m"));
+    let state = |bytes: u64| {
+        let state = json!({ "type": "thinking", "thinking": bytes });
+        serde_json::from_value(state).unwrap()
+    };
+    let expected = [
+        SentPart::Text("see: a", Fields::new()),
+        SentPart::Opaque(page.clone()),
+        SentPart::Opaque(page),
+        SentPart::Text("b", Fields::new()),
+        SentPart::Reasoning("hm!", state(3)),
+        SentPart::Reasoning("and", state(3)),
+        SentPart::Text("c", Fields::new()),
+    ];
+    assert_eq!(said.parts, expected);
 }
 
 #[test]
@@ -195,8 +227,8 @@ fn finish_reason_determines_the_progress() {
         (vec![&whole, &usage], Progress::UsageReceived),
         (vec![&end("stop")], Progress::FinishIgnored),
     ] {
-        let sink = CallSink::new(&DiscardDeltas);
-        let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink);
+        let (sink, log) = (CallSink::new(&DiscardDeltas), LeftOutLog::new("p"));
+        let mut builder = OpenAiResponse::new(StateOwner::new("p", "m"), "m", &sink, &log);
         for chunk in &chunks {
             builder.push(chunk).unwrap();
         }
