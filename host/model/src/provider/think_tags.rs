@@ -134,6 +134,12 @@ impl StreamedText {
         self.text.len() + self.reasoning.len()
     }
 
+    /// Emits all text and reasoning so far, after a restart.
+    pub(super) fn emit_again(&self, sink: &CallSink<'_>) {
+        sink.emit_reasoning(&self.reasoning);
+        sink.emit_text(&self.text);
+    }
+
     /// Appends text that may contain reasoning within tags.
     pub(super) fn push_text(&mut self, piece: &str, sink: &CallSink<'_>) {
         for piece in self.parser.feed(piece) {

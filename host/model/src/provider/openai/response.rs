@@ -142,12 +142,11 @@ impl<'a> OpenAiResponse<'a> {
         self.has_refusal |= !refusal.is_empty();
         self.output.push_plain_text(&self.text.feed(refusal), self.sink);
         for call in tool_calls(delta) {
-            self.calls.push_fragment(call, &self.id, self.sink, &mut self.state_size)?;
+            self.push_call(call)?;
         }
         // `function_call` is the legacy form of a single tool call.
         if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
-            let call = json!({ "index": 0, "function": function });
-            self.calls.push_fragment(&call, &self.id, self.sink, &mut self.state_size)?;
+            self.push_call(&json!({ "index": 0, "function": function }))?;
         }
         // The text must not become reasoning any more, because the `restart` would also discard the
         // refusal or the calls.
@@ -197,6 +196,17 @@ impl<'a> OpenAiResponse<'a> {
         let (start, rest) = (self.output.reasoning.len(), self.reasoning.finish());
         self.output.push_reasoning(rest, self.sink);
         self.parts.extend_last(start, rest.len());
+    }
+
+    fn push_call(&mut self, call: &Value) -> Result<(), String> {
+        let bytes = self.output_bytes();
+        self.calls.push_fragment(call, &self.id, bytes, self.sink, &mut self.state_size)?;
+        if self.calls.take_renamed() {
+            self.sink.restart();
+            self.output.emit_again(self.sink);
+            self.calls.emit_again(self.sink);
+        }
+        Ok(())
     }
 
     fn add_content(&mut self, piece: &str) {

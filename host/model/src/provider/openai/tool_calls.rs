@@ -1,8 +1,9 @@
 //! Assembles tool calls from their fragments.
 //!
 //! In the format, each fragment has the index of its call. Services deviate: they send no index,
-//! the same index for all calls, complete calls, alternating fragments of two calls, or ids that
-//! come late or differ in each fragment. A complete call that arrives twice is one call.
+//! the same index for all calls, complete calls, alternating fragments of two calls, names in
+//! fragments, or ids that come late or differ in each fragment. A complete call that arrives twice
+//! is one call.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::ToolCall;
@@ -18,10 +19,20 @@ use crate::sink::CallSink;
 const KNOWN_CALL_FIELDS: [&str; 4] = ["index", "id", "type", "function"];
 const KNOWN_FUNCTION_FIELDS: [&str; 2] = ["name", "arguments"];
 
+/// Maximum bytes of a name that arrives in fragments.
+const MAX_SPLIT_NAME_BYTES: usize = 256;
+
+/// Maximum bytes of output that are emitted again because names arrive in fragments.
+const MAX_REPEATED_BYTES: usize = 1 << 20;
+
 /// The tool calls of one response.
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
     calls: Vec<PartialCall>,
+    /// Whether a name has changed that was emitted.
+    is_renamed: bool,
+    /// Bytes of output that were emitted again.
+    repeated_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -70,17 +81,20 @@ impl<'a> CallFragment<'a> {
     /// A fragment with another name, or with further arguments, starts another call if the
     /// arguments of `call` are complete. A fragment with another name and another id also does if
     /// these arguments have not started. A fragment with the id of `call` then continues `call`,
-    /// because an empty object may precede the arguments, and the name may be split.
+    /// because an empty object may precede the arguments, and the name may be split. So does a
+    /// fragment with nothing but a name, if `call` has an id: each call of the service has one.
     fn starts_new_call(&self, call: &PartialCall) -> bool {
         let has_its_id = self.id.is_some() && self.id == call.sent_id.as_deref();
+        let has_no_arguments = self.arguments.trim().is_empty();
+        let is_name = self.id.is_none() && call.sent_id.is_some() && has_no_arguments;
         match self.name {
             None => false,
             Some(_) if call.name.is_empty() => false,
             Some(name) if name != call.name => {
-                call.nesting.is_closed() || !has_its_id && !call.nesting.is_open()
+                call.nesting.is_closed() || !has_its_id && !is_name && !call.nesting.is_open()
             }
             Some(_) if has_its_id && call.arguments.is_none() => false,
-            Some(_) => call.nesting.is_closed() && !self.arguments.trim().is_empty(),
+            Some(_) => call.nesting.is_closed() && !has_no_arguments,
         }
     }
 }
@@ -103,12 +117,26 @@ impl ToolCalls {
         sent.map(|call| call.id.as_str())
     }
 
-    /// Adds a fragment. Derives missing ids from `response_id`. Adds the size of the
-    /// provider-specific fields to `own`.
+    /// Returns whether a name has changed that was emitted. The deltas are then void, and all
+    /// output so far is emitted again.
+    pub(super) fn take_renamed(&mut self) -> bool {
+        std::mem::take(&mut self.is_renamed)
+    }
+
+    /// Emits all calls so far, after a restart.
+    pub(super) fn emit_again(&self, sink: &CallSink<'_>) {
+        for (index, call) in self.calls.iter().enumerate().filter(|(_, call)| call.is_emitted) {
+            sink.emit_call(index, &call.id, &call.name, call.arguments.text());
+        }
+    }
+
+    /// Adds a fragment to a response with `output_bytes` of output so far. Derives missing ids from
+    /// `response_id`. Adds the size of the provider-specific fields to `own`.
     pub(super) fn push_fragment(
         &mut self,
         document: &Value,
         response_id: &str,
+        output_bytes: usize,
         sink: &CallSink<'_>,
         own: &mut StateSize,
     ) -> Result<(), String> {
@@ -140,6 +168,11 @@ impl ToolCalls {
         }
         if !function.is_empty() {
             call.fields.insert("function".into(), Value::Object(function));
+        }
+        let can_repeat = self.repeated_bytes + output_bytes <= MAX_REPEATED_BYTES;
+        if can_repeat && piece.name.is_some_and(|name| call.add_to_name(name)) {
+            self.is_renamed = true;
+            self.repeated_bytes += output_bytes;
         }
         call.append(index, &piece, sink);
         Ok(())
@@ -209,8 +242,22 @@ impl ToolCalls {
 }
 
 impl PartialCall {
+    /// Appends a fragment to the name, if the call has a name, another one, and no arguments.
+    /// Returns whether the name has changed.
+    fn add_to_name(&mut self, piece: &str) -> bool {
+        let is_fragment = !self.name.is_empty()
+            && self.name != piece
+            && !self.nesting.has_opened
+            && self.arguments.text().is_empty()
+            && self.name.len() + piece.len() <= MAX_SPLIT_NAME_BYTES;
+        if is_fragment {
+            self.name.push_str(piece);
+        }
+        is_fragment
+    }
+
     fn append(&mut self, index: usize, piece: &CallFragment<'_>, sink: &CallSink<'_>) {
-        // Some services repeat the name in every fragment.
+        // Some services repeat the name in every fragment. `add_to_name` appends other fragments.
         if let Some(name) = piece.name
             && self.name.is_empty()
         {
@@ -311,7 +358,12 @@ mod tests {
         let sink = CallSink::new(&kept);
         let mut calls = ToolCalls::default();
         for piece in pieces {
-            calls.push_fragment(piece, "a", &sink, &mut StateSize::default()).unwrap();
+            let bytes = calls.bytes();
+            calls.push_fragment(piece, "a", bytes, &sink, &mut StateSize::default()).unwrap();
+            if calls.take_renamed() {
+                sink.restart();
+                calls.emit_again(&sink);
+            }
         }
         let mut draft = MessageBuilder::default();
         calls.move_into(&mut draft, &sink);
@@ -329,7 +381,8 @@ mod tests {
 
     fn shown(deltas: &[Delta]) -> Vec<(String, String, Value)> {
         let mut calls: Vec<(String, String, String)> = Vec::new();
-        for delta in deltas {
+        let start = deltas.iter().rposition(|delta| *delta == Delta::Restart).unwrap_or_default();
+        for delta in &deltas[start..] {
             let Delta::ToolCall { index, id, name, arguments } = delta else { continue };
             if let (Some(id), Some(name)) = (id, name) {
                 assert_eq!(*index as usize, calls.len());
@@ -454,14 +507,28 @@ mod tests {
     }
 
     #[test]
-    fn a_split_name_with_the_same_id_starts_no_call() {
+    fn a_name_in_fragments_is_one_name() {
         let none = Value::Null;
-        let pieces = [
-            piece(json!(0), json!("x"), json!("get_"), json!("")),
-            piece(json!(0), json!("x"), json!("weather"), json!("")),
-            piece(json!(0), none.clone(), none.clone(), json!("{}")),
+        for id in [json!("x"), none.clone()] {
+            let pieces = [
+                piece(json!(0), json!("x"), json!("get_"), json!("")),
+                piece(json!(0), id.clone(), json!("city"), none.clone()),
+                piece(json!(0), id.clone(), json!("_name"), json!("")),
+                piece(json!(0), id.clone(), json!("get_city_name"), json!("")),
+                piece(json!(0), id, none.clone(), json!("{}")),
+            ];
+            assert_eq!(read(&pieces), [call("x", "get_city_name", json!({}))]);
+        }
+        let started = [
+            piece(json!(0), json!("x"), json!("get_"), json!("{")),
+            piece(json!(0), json!("x"), json!("city"), json!("}")),
         ];
-        assert_eq!(read(&pieces), [call("x", "get_", json!({}))]);
+        assert_eq!(read(&started), [call("x", "get_", json!({}))], "behind arguments");
+        let fragment =
+            |number: u32| piece(json!(0), json!("x"), json!(format!("get_{number:08}")), json!(""));
+        let pieces: Vec<Value> = (0..1_000).map(fragment).collect();
+        let name = &read(&pieces)[0].1;
+        assert!(name.starts_with("get_00000000get_00000001") && name.len() <= 256, "{name}");
     }
 
     #[test]
@@ -499,7 +566,7 @@ mod tests {
         let piece = json!({ "index": 0, "id": "x", "type": "function",
             "extra_content": { "google": { "thought_signature": "s" } },
             "function": { "name": "add", "arguments": "{}", "strict": true } });
-        calls.push_fragment(&piece, "a", &sink, &mut StateSize::default()).unwrap();
+        calls.push_fragment(&piece, "a", 0, &sink, &mut StateSize::default()).unwrap();
         let fields = json!({ "extra_content": { "google": { "thought_signature": "s" } },
             "function": { "strict": true } });
         assert_eq!(Value::Object(calls.calls[0].fields.clone()), fields);
@@ -524,7 +591,7 @@ mod tests {
         let mut own = StateSize::default();
         let outcome = (0..=MAX_CALLS).try_for_each(|number| {
             let piece = piece(json!(number), json!(null), json!("t"), json!(""));
-            calls.push_fragment(&piece, "", &sink, &mut own)
+            calls.push_fragment(&piece, "", 0, &sink, &mut own)
         });
         assert!(outcome.unwrap_err().contains("128"));
     }
