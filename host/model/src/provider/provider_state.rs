@@ -12,96 +12,18 @@
 //! message.
 
 mod call_ids;
+mod size;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
 use wattle_run::json::lenient;
 
+pub(super) use self::size::{MAX_STATE_BYTES, StateSize, approx_bytes};
 use crate::provider::model_family::{family, family_without_model};
-
-/// Maximum bytes of the state of one response. Signatures and encrypted reasoning have some ten
-/// KiB; pages that the provider's own tools found have some hundred KiB. The journal stores the
-/// whole state.
-pub(super) const MAX_STATE_BYTES: usize = 4 << 20;
-
-/// Maximum nesting depth of a value in the state.
-const MAX_STATE_DEPTH: usize = 32;
 
 /// Fields of a message or of a part.
 pub(super) type Fields = Map<String, Value>;
-
-/// The size of the state of one response.
-#[derive(Debug, Default)]
-pub(super) struct StateSize(usize);
-
-impl StateSize {
-    /// Returns the bytes so far.
-    pub(super) fn bytes(&self) -> usize {
-        self.0
-    }
-
-    /// Counts fields.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the fields are nested too deep, or if the state becomes too large.
-    pub(super) fn add_fields<'a>(
-        &mut self,
-        fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
-    ) -> Result<(), String> {
-        fields.into_iter().try_for_each(|(name, value)| self.add(name.len() + approx_bytes(value)?))
-    }
-
-    /// Counts a value.
-    ///
-    /// # Errors
-    ///
-    /// Fails in the same cases as [`add_fields`](Self::add_fields).
-    pub(super) fn add_value(&mut self, value: &Value) -> Result<(), String> {
-        self.add(approx_bytes(value)?)
-    }
-
-    /// Counts bytes.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the state becomes too large.
-    pub(super) fn add(&mut self, bytes: usize) -> Result<(), String> {
-        self.0 = self.0.saturating_add(bytes);
-        if self.0 > MAX_STATE_BYTES {
-            return Err(format!(
-                "its provider-specific fields have more than {MAX_STATE_BYTES} bytes"
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for
-/// each array item and each other scalar.
-///
-/// # Errors
-///
-/// Fails if the value is nested too deep.
-pub(super) fn approx_bytes(value: &Value) -> Result<usize, String> {
-    fn inner(value: &Value, depth: usize) -> Result<usize, String> {
-        let Some(depth) = depth.checked_sub(1) else {
-            return Err(format!(
-                "a provider-specific field has more than {MAX_STATE_DEPTH} levels"
-            ));
-        };
-        match value {
-            Value::String(text) => Ok(text.len()),
-            Value::Array(items) => items.iter().map(|item| Ok(1 + inner(item, depth)?)).sum(),
-            Value::Object(fields) => {
-                fields.iter().map(|(name, value)| Ok(name.len() + inner(value, depth)?)).sum()
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(1),
-        }
-    }
-    inner(value, MAX_STATE_DEPTH)
-}
 
 /// Returns whether a value has content.
 pub(super) fn has_content(value: &Value) -> bool {
@@ -539,19 +461,6 @@ mod tests {
         let expected =
             json!({ "name": "add", "function": { "name": "add", "strict": true }, "x": 1 });
         assert_eq!(merge_fields(call, fields(own)), expected);
-    }
-
-    #[test]
-    fn provider_state_is_bounded() {
-        let deep = (0..MAX_STATE_DEPTH).fold(json!(1), |inner, _| json!([inner]));
-        let mut own = StateSize::default();
-        let refused = own.add_fields(&fields(json!({ "a": deep }))).unwrap_err();
-        assert!(refused.contains("levels"), "{refused}");
-        let mut own = StateSize::default();
-        own.add_value(&json!({ "a": "x".repeat(MAX_STATE_BYTES - 1) })).unwrap();
-        assert_eq!(own.bytes(), MAX_STATE_BYTES);
-        let refused = own.add(1).unwrap_err();
-        assert!(refused.contains("4194304 bytes"), "{refused}");
     }
 
     #[test]
