@@ -1,12 +1,18 @@
-//! Data that projections of apps read in addition to an event: its time, and the state of the
-//! thread.
+//! Projections of apps: the data that they read in addition to an event, which is its time and the
+//! state of the thread, and the turns in which they are evaluated.
+
+use std::io;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
-use wattle_graph::mapping::RunInfo;
+use wattle_graph::json_text::LimitedWriter;
+use wattle_graph::limit::Exceeded;
+use wattle_graph::mapping::{ProjectionBudget, RunInfo};
 use wattle_run::app::App;
+use wattle_run::blocking::{SHORT_JSON_BYTES, are_large_values, block_in_place_in_turn};
+use wattle_run::caller_id::CallerId;
 use wattle_run::hostcall::clock::{Zoned, to_zone};
 use wattle_run::state_cache::StateCache;
 
@@ -18,6 +24,31 @@ pub fn run_info(app: &App, thread: &str, run: &str) -> RunInfo {
         run: run.into(),
         settings: Value::clone(&app.settings),
     }
+}
+
+/// Returns true if the JSON form of an event is so long that work on it delays other tasks on the
+/// same thread.
+pub fn is_long_event(event: &Event) -> bool {
+    serde_json::to_writer(LimitedWriter::new(io::sink(), SHORT_JSON_BYTES), event).is_err()
+}
+
+/// Applies an event to a projection. If `is_long` is false, applies it within a short budget first,
+/// which delays no other task. If that is not enough, applies it within the budget `whole`, in a
+/// turn of the owner.
+///
+/// # Errors
+///
+/// [`Exceeded`] if the projection exceeds the budget `whole`.
+pub async fn apply_in_turn<T>(
+    owner: CallerId,
+    is_long: bool,
+    whole: &mut ProjectionBudget,
+    mut apply: impl FnMut(&mut ProjectionBudget) -> Result<T, Exceeded>,
+) -> Result<T, Exceeded> {
+    if !is_long && let Ok(applied) = apply(&mut ProjectionBudget::short()) {
+        return Ok(applied);
+    }
+    block_in_place_in_turn(owner, true, || apply(whole)).await
 }
 
 /// The state of a thread at the time of an event. The events must be applied in order.
@@ -62,14 +93,18 @@ impl StateAtEvent {
     }
 
     /// Returns the channel values at the current checkpoint as an object. Returns `null` before the
-    /// first checkpoint and if the state cannot be read.
-    pub async fn state(&mut self) -> &Value {
+    /// first checkpoint and if the state cannot be read. A large state is copied in a turn of the
+    /// owner.
+    pub async fn state(&mut self, owner: CallerId) -> &Value {
         let current = self.checkpoint;
         if self.loaded.as_ref().map(|(id, _)| *id) != current {
             self.loaded = match current {
                 Some(id) => {
                     let checkpoint = self.load(id).await;
-                    Some((id, checkpoint.map(|checkpoint| checkpoint.state()).unwrap_or_default()))
+                    let values = checkpoint.iter().flat_map(|it| it.values.values());
+                    let is_long = are_large_values(values.flat_map(ChannelValue::items));
+                    let copy = || checkpoint.as_ref().map(Checkpoint::state).unwrap_or_default();
+                    Some((id, block_in_place_in_turn(owner, is_long, copy).await))
                 }
                 None => None,
             };
@@ -145,6 +180,28 @@ fn file_timestamp(zoned: &Zoned) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the budgets within which a projection is applied.
+    async fn budgets(is_long: bool, is_short_enough: bool) -> Vec<ProjectionBudget> {
+        let (mut whole, mut budgets) = (ProjectionBudget::default(), Vec::new());
+        let apply = |budget: &mut ProjectionBudget| {
+            budgets.push(*budget);
+            if is_short_enough || *budget == ProjectionBudget::default() {
+                return Ok(());
+            }
+            Err(Exceeded { limit: "steps", allowed: 1, message: String::new() })
+        };
+        apply_in_turn(CallerId::default(), is_long, &mut whole, apply).await.unwrap();
+        budgets
+    }
+
+    #[tokio::test]
+    async fn only_long_projections_are_applied_in_a_turn() {
+        let (short, whole) = (ProjectionBudget::short(), ProjectionBudget::default());
+        assert_eq!(budgets(false, true).await, [short]);
+        assert_eq!(budgets(false, false).await, [short, whole]);
+        assert_eq!(budgets(true, true).await, [whole]);
+    }
 
     #[test]
     fn times_are_in_the_time_zone() {

@@ -13,6 +13,9 @@ pub mod sse;
 
 use bytes::Bytes;
 use serde::Serialize;
+use wattle_graph::failure::Failure;
+
+use crate::problem::Problem;
 
 /// Formats a message without an event name. JSON text has no line breaks, so the message needs only
 /// one `data` line.
@@ -22,4 +25,12 @@ fn json_message(document: &impl Serialize) -> Bytes {
         serde_json::json!({ "type": "error", "errorText": error.to_string() }).to_string()
     });
     format!("data: {data}\n\n").into()
+}
+
+/// Formats the message that ends a stream after an error. The message has no number, so a client
+/// that reconnects resumes after the last event that it received.
+fn error_message(failure: Failure) -> Bytes {
+    let problem = Problem::from(failure);
+    let data = serde_json::to_string(&*problem.0).unwrap_or_default();
+    format!("event: error\ndata: {data}\n\n").into()
 }

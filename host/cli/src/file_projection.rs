@@ -28,6 +28,7 @@ use wattle_graph::mapping::{
     EventContext, FileProjection, ProjectedFile, RunFileProjector, RunInfo,
 };
 use wattle_run::app::App;
+use wattle_run::caller_id::CallerId;
 use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
 use wattle_run::ports::observer::{Observer, RunSummary};
@@ -180,14 +181,14 @@ impl Worker {
         let states = StateCache::new(self.store.clone());
         let mut state_at_event = StateAtEvent::new(states, &self.zone, &summary.thread);
         let mut run = RunFileProjector::new(mapping, &info);
+        let owner = CallerId::of_app(&app.name);
         let before = summary.first_seq.saturating_sub(1);
         let mut events =
             EventRange::new(self.store.as_ref(), &summary.thread, before, summary.last_seq);
         while let Some(page) = events.next().await? {
             for event in page.iter().filter(|event| event.run == summary.run) {
-                let Some(file) = project(&mut run, &mut state_at_event, event).await else {
-                    continue;
-                };
+                let file = project(&mut run, &mut state_at_event, event, owner).await;
+                let Some(file) = file else { continue };
                 let limit = budget.begin_file().map_err(StopReason::Limit)?;
                 let content = FileContent::read(self.blobs.as_ref(), file.content).await;
                 let path = PathBuf::from(file.path);
@@ -241,9 +242,11 @@ async fn project(
     run: &mut RunFileProjector<'_>,
     state_at_event: &mut StateAtEvent,
     event: &Event,
+    owner: CallerId,
 ) -> Option<ProjectedFile> {
     state_at_event.apply(event);
     let (time, stamp) = (state_at_event.time(event), state_at_event.file_timestamp(event));
-    let state = if run.wants_state(event) { state_at_event.state().await } else { &Value::Null };
+    let wants_state = run.wants_state(event);
+    let state = if wants_state { state_at_event.state(owner).await } else { &Value::Null };
     run.apply(event, EventContext { time: &time, state }, &stamp)
 }

@@ -8,9 +8,10 @@ use serde_json::json;
 use crate::failure::{Failure, code};
 use crate::id::GraphName;
 
-/// Maximum weight of the values that the expressions of one template of a projection yield, such as
-/// the content of a file or the data of a message. Each expression may yield a whole state, and a
-/// template may have thousands. The limit equals the default limit of the state of a graph.
+/// Maximum weight of the values that the expressions of a projection yield for one file, or for all
+/// messages of one event, and maximum size of these messages, in bytes. Each expression may yield a
+/// whole state, and a projection may have thousands of expressions. The limit equals the default
+/// limit of the state of a graph.
 pub const RENDERED_BYTES: u64 = 64 << 20;
 
 /// Maximum length of a document in bytes. Typical documents have a few kilobytes, and some checks
@@ -103,6 +104,11 @@ pub const SCHEMA_MESSAGE_BYTES: usize = 2_000;
 /// step takes some ten to hundred nanoseconds. A condition that compares each of 300 items with
 /// each of 300 others needs fewer steps.
 pub const CONDITION_STEPS: u64 = 1_000_000;
+
+/// Maximum number of steps of all expressions of a projection for one event. An expression takes at
+/// least as many steps as its text has bytes. The limit allows ten expressions of
+/// [`CONDITION_STEPS`] each, or a thousand messages with some hundred short expressions each.
+pub const PROJECTION_STEPS: u64 = 10_000_000;
 
 /// Maximum length of the message about a failed expression, in bytes. The message may quote the
 /// state.

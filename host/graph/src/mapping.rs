@@ -2,12 +2,15 @@
 //! files.
 //!
 //! An app defines a projection in TOML. This module applies the rules event by event and performs
-//! no I/O. A projection cannot fail: an expression that fails yields `null`.
+//! no I/O. An expression that fails yields `null`. A projection fails only if its expressions or
+//! its messages exceed their [budget](ProjectionBudget).
 
+mod budget;
 mod file;
 mod stream;
 mod template;
 
+pub use budget::ProjectionBudget;
 pub use file::{FileProjection, ProjectedFile, RunFileProjector};
 pub use stream::{StreamMessage, StreamProjection, StreamProjector};
 

@@ -14,7 +14,8 @@
 //!   of its web handler;
 //! * the principal of a request, or else the app, for the input, the answers, the edit or the
 //!   command that it contains, and for the batches that these write;
-//! * the app, for its migrations and for supersteps that a projection or a replay executes again;
+//! * the app, for its migrations, for its own streams and files, and for supersteps that a
+//!   projection or a replay executes again;
 //! * an MCP server, for its messages.
 //!
 //! A completion counts for the run that asked for it, because all callers share the provider. All
@@ -28,8 +29,9 @@
 //!
 //! * **The size of a piece**, in steps, values or bytes. Each piece has a budget, and ends with
 //!   `limit` when the budget is used up: `StepBudget` for validations, `ConditionBudget` for
-//!   expressions, [`JsonBudget`](crate::json::bounded::JsonBudget) for parsing, and the call budget
-//!   of a guest. These counts depend on the data alone, so a replay comes to the same results.
+//!   expressions, `ProjectionBudget` for all expressions of a projection,
+//!   [`JsonBudget`](crate::json::bounded::JsonBudget) for parsing, and the call budget of a guest.
+//!   These counts depend on the data alone, so a replay comes to the same results.
 //! * **What an owner holds**: bytes, open requests, guest instances, places for runs. An owner
 //!   holds at most half of what other owners leave; see [`fair_share`](crate::fair_share). The
 //!   documentation of each resource says when more is allowed.

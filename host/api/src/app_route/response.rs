@@ -95,7 +95,7 @@ async fn stream(
     hand_off: HandOff,
 ) -> Result<Response, Problem> {
     let projection = match &hand_off.format {
-        StreamFormat::Custom(name) => Some(custom_projection(app, name)?),
+        StreamFormat::Custom(name) => Some((name.clone(), custom_projection(app, name)?)),
         StreamFormat::Sse | StreamFormat::AiSdk | StreamFormat::AgUi => None,
     };
     let scope = TenantScope { tenant: request.tenant };
@@ -114,8 +114,8 @@ async fn stream(
         }
         (StreamFormat::AiSdk, _) => ai_sdk::respond(parts, tail(before_run), hand_off.nodes),
         (StreamFormat::AgUi, _) => ag_ui::respond(parts, tail(before_run), hand_off.nodes),
-        (_, Some(projection)) => {
-            custom::respond(parts, app, projection, tail(before_run), received)
+        (_, Some((name, projection))) => {
+            custom::respond(parts, app, (name.as_str(), projection), tail(before_run), received)
         }
         (_, None) => sse::respond(parts, tail(received), EventView::default()),
     })

@@ -11,21 +11,26 @@ use bytes::Bytes;
 use serde_json::Value;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
-use wattle_graph::mapping::{EventContext, StreamMessage, StreamProjection, StreamProjector};
+use wattle_graph::limit::Exceeded;
+use wattle_graph::mapping::{
+    EventContext, ProjectionBudget, StreamMessage, StreamProjection, StreamProjector,
+};
 use wattle_run::app::App;
+use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
+use wattle_run::caller_id::CallerId;
 
-use crate::projection::{StateAtEvent, run_info};
+use crate::projection::{StateAtEvent, apply_in_turn, is_long_event, run_info};
 use crate::response::sse_response;
 use crate::stream::client_tail::{ClientTail, TailRequest};
 use crate::stream::parts::StreamParts;
 use crate::stream::run_encoder::{RunEncoder, encode_stream};
 
-/// Responds with the stream of one run. `last_event_id` is the sequence number of the last event
-/// that the client has received.
+/// Responds with the stream of one run in the format `name` of an app. `last_event_id` is the
+/// sequence number of the last event that the client has received.
 pub fn respond(
     parts: &StreamParts,
     app: &App,
-    projection: Arc<StreamProjection>,
+    (name, projection): (&str, Arc<StreamProjection>),
     request: TailRequest,
     last_event_id: u64,
 ) -> Response {
@@ -37,13 +42,23 @@ pub fn respond(
     let tail = ClientTail::new(parts, request, interval);
     let prelude = projection.prelude.iter().map(|prelude| comment(prelude)).collect();
     let heartbeat = comment(&projection.heartbeat_text);
-    let projector = StreamProjector::new(projection, run_info);
-    let encoder =
-        CustomEncoder { projector, state_at_event, heartbeat, last_event_id, is_over: false };
+    let encoder = CustomEncoder {
+        subject: format!("app `{}`: `streams/{name}.toml`", app.name),
+        owner: CallerId::of_app(&app.name),
+        projector: StreamProjector::new(projection, run_info),
+        state_at_event,
+        heartbeat,
+        last_event_id,
+        is_over: false,
+    };
     sse_response(encode_stream(tail, encoder, prelude))
 }
 
 struct CustomEncoder {
+    /// The app and its file, for errors.
+    subject: String,
+    /// The app, in whose turns long projections are evaluated.
+    owner: CallerId,
     projector: StreamProjector,
     state_at_event: StateAtEvent,
     heartbeat: Bytes,
@@ -55,28 +70,17 @@ impl RunEncoder for CustomEncoder {
     async fn encode(&mut self, event: &Event) -> Vec<Bytes> {
         self.state_at_event.apply(event);
         self.is_over = matches!(event.kind, EventKind::RunEnded(_));
-        let time = self.state_at_event.time(event);
-        let state = if self.projector.wants_state(event) {
-            self.state_at_event.state().await
-        } else {
-            &Value::Null
-        };
-        let messages = self.projector.apply(event, EventContext { time: &time, state });
-        if event.seq <= self.last_event_id {
+        if !self.projector.is_on(event) {
             return Vec::new();
         }
-        let last = messages.len().saturating_sub(1);
-        let messages = messages.iter().enumerate();
-        messages
-            .map(|(index, message)| format_message(message, (index == last).then_some(event.seq)))
-            .collect()
+        self.messages(event).await.unwrap_or_else(|exceeded| self.abort(exceeded))
     }
 
     fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// A custom format defines no message for errors.
+    /// A custom format defines no message for errors of the host.
     fn read_failed(&mut self, _failure: &Failure) -> Option<Vec<Bytes>> {
         None
     }
@@ -84,6 +88,43 @@ impl RunEncoder for CustomEncoder {
     fn heartbeat(&self) -> Bytes {
         self.heartbeat.clone()
     }
+}
+
+impl CustomEncoder {
+    /// Returns the messages of an event that the client has not received yet.
+    async fn messages(&mut self, event: &Event) -> Result<Vec<Bytes>, Exceeded> {
+        let (owner, projector) = (self.owner, &mut self.projector);
+        let is_long = is_long_event(event);
+        let wants_state =
+            block_in_place_in_turn(owner, is_long, || projector.wants_state(event)).await;
+        let time = self.state_at_event.time(event);
+        let state = if wants_state { self.state_at_event.state(owner).await } else { &Value::Null };
+        let context = EventContext { time: &time, state };
+        let is_received = event.seq <= self.last_event_id;
+        let is_long = is_long || are_large_values([state]);
+        apply_in_turn(owner, is_long, &mut ProjectionBudget::default(), |budget| {
+            let messages = projector.apply(event, context, budget)?;
+            Ok(if is_received { Vec::new() } else { format_messages(messages, event.seq) })
+        })
+        .await
+    }
+
+    /// Ends the stream. Returns its last message.
+    fn abort(&mut self, exceeded: Exceeded) -> Vec<Bytes> {
+        self.is_over = true;
+        let failure = exceeded.of(&self.subject).to_failure();
+        tracing::warn!(error = %failure, "the stream of an app ended before its run");
+        vec![super::error_message(failure)]
+    }
+}
+
+/// Formats the messages of an event. Each one is freed when it is formatted.
+fn format_messages(messages: Vec<StreamMessage>, seq: u64) -> Vec<Bytes> {
+    let last = messages.len().saturating_sub(1);
+    let messages = messages.into_iter().enumerate();
+    messages
+        .map(|(index, message)| format_message(&message, (index == last).then_some(seq)))
+        .collect()
 }
 
 /// Formats a message. Only the last message of an event contains the event's number, so a client

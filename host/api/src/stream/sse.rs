@@ -8,9 +8,7 @@ use bytes::Bytes;
 use futures::stream;
 use tokio::time::Instant;
 use wattle_graph::event::Event;
-use wattle_graph::failure::Failure;
 
-use crate::problem::Problem;
 use crate::response::sse_response;
 use crate::stream::client_tail::{ClientTail, ClientTailItem, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::event_view::EventView;
@@ -50,20 +48,12 @@ impl EventMessages {
                 ClientTailItem::Event(_) | ClientTailItem::Heartbeat => {
                     break (HEARTBEAT_COMMENT, false);
                 }
-                ClientTailItem::ReadFailed(failure) => break (error_message(failure), true),
+                ClientTailItem::ReadFailed(failure) => break (super::error_message(failure), true),
             }
         };
         self.sent_at = Instant::now();
         Some(message)
     }
-}
-
-/// Formats the last message of a stream whose log cannot be read. The message has no number, so a
-/// client that reconnects resumes after the last event that it received.
-fn error_message(failure: Failure) -> Bytes {
-    let problem = Problem::from(failure);
-    let data = serde_json::to_string(&*problem.0).unwrap_or_default();
-    format!("event: error\ndata: {data}\n\n").into()
 }
 
 /// Formats an event. JSON text has no line breaks, so the message needs only one `data` line.

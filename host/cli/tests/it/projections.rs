@@ -116,6 +116,31 @@ async fn an_app_streams_in_its_own_format() {
 }
 
 #[tokio::test]
+async fn a_stream_whose_messages_of_one_event_are_too_large_ends_with_an_error() {
+    let folder = folder_of_greeter();
+    let (list, text) = (vec![0; 1_000], "x".repeat(100 << 10));
+    let stream = format!(
+        "[constants]\nlist = {list:?}\ntext = {text:?}\n\
+         [[messages]]\non = \"run_started\"\ntext = \"begin\"\n\
+         [[messages]]\non = \"task_started\"\neach = \"constants.list\"\n\
+         text = \"=constants.text\"\n"
+    );
+    std::fs::write(folder.path().join("plugins/greeter/streams/own.toml"), stream).unwrap();
+    let fixture = Fixture::start_in(folder, CLOCK).await;
+    run(&fixture, "t", "Ada").await;
+    let response = fixture.client.get(fixture.url("/apps/greeter/own/t")).send().await.unwrap();
+    let text = response.text().await.unwrap();
+    let problem = text.strip_prefix("id: 1\ndata: begin\n\nevent: error\ndata: ").unwrap();
+    let problem: Value = serde_json::from_str(problem).unwrap();
+    assert_eq!(
+        (&problem["code"], &problem["details"]["limit"]),
+        (&json!("limit"), &json!("projection_bytes"))
+    );
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.starts_with("app `greeter`: `streams/own.toml`: "), "{detail}");
+}
+
+#[tokio::test]
 async fn an_app_with_invalid_streams_is_not_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let app = folder.path().join("plugins/greeter");

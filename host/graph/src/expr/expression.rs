@@ -1,5 +1,6 @@
 //! CEL expressions over named JSON values, for projections of the event log and for cache keys.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cel::common::types::CelNull;
@@ -7,7 +8,7 @@ use cel::common::value::Val;
 use cel::parser::{Expression, PrattParser};
 use serde_json::Value;
 
-use super::{CONDITION_LIMIT_BYTES, ConditionBudget, DEPTH_LIMIT, NESTING_LIMIT};
+use super::{CONDITION_LIMIT_BYTES, ConditionBudget, DEPTH_LIMIT, EvalError, NESTING_LIMIT};
 use super::{context, failed, first_line, json, metered, references};
 
 /// The variables of an expression, by name.
@@ -78,16 +79,35 @@ impl CelExpression {
     ///
     /// A human-readable message if the evaluation fails or takes too many steps.
     pub fn eval(&self, variables: &Variables<'_>) -> Result<Value, String> {
-        let failed = |error: String| format!("`{}` failed: {error}", self.text);
+        let value = self.eval_within(variables, &ConditionBudget::default());
+        value.map(Cow::into_owned).map_err(|error| error.to_string())
+    }
+
+    /// Evaluates the expression within a budget of steps. Variables that are not given are `null`.
+    /// The value of a path such as `a.b.c` is borrowed and takes no steps.
+    ///
+    /// # Errors
+    ///
+    /// [`EvalError`] if the evaluation fails or takes more steps than the budget has left.
+    pub(crate) fn eval_within<'v>(
+        &self,
+        variables: &Variables<'v>,
+        budget: &ConditionBudget,
+    ) -> Result<Cow<'v, Value>, EvalError> {
+        let failed = |error: String| EvalError::Failed(format!("`{}` failed: {error}", self.text));
         match &self.kind {
-            Kind::Path(path) => resolve_path(path, variables).map_err(failed),
+            Kind::Path(path) => resolve_path(path, variables).map(Cow::Borrowed).map_err(failed),
             Kind::Expression(expression) => {
-                let budget = ConditionBudget::default();
-                let result = self.evaluate(expression, variables, &budget);
-                budget.check(&self.text).map_err(|exceeded| exceeded.to_string())?;
-                result.map_err(failed)
+                let result = self.evaluate(expression, variables, budget);
+                budget.check(&self.text).map_err(EvalError::Limit)?;
+                result.map(Cow::Owned).map_err(failed)
             }
         }
+    }
+
+    /// Returns the length of the expression, in bytes.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.text.len() as u64
     }
 
     fn evaluate(
@@ -124,13 +144,13 @@ fn path(text: &str) -> Option<Vec<String>> {
     parts.iter().all(|part| is_name(part)).then_some(parts)
 }
 
-fn resolve_path(path: &[String], variables: &Variables<'_>) -> Result<Value, String> {
-    let Some((root, keys)) = path.split_first() else { return Ok(Value::Null) };
+fn resolve_path<'v>(path: &[String], variables: &Variables<'v>) -> Result<&'v Value, String> {
+    let Some((root, keys)) = path.split_first() else { return Ok(&Value::Null) };
     let mut value = variables.get(root.as_str()).copied().unwrap_or(&Value::Null);
     for key in keys {
         value = value.get(key).ok_or_else(|| format!("there is no `{key}`"))?;
     }
-    Ok(value.clone())
+    Ok(value)
 }
 
 #[cfg(test)]

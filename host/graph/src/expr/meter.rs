@@ -48,13 +48,24 @@ impl fmt::Debug for ConditionBudget {
 impl Default for ConditionBudget {
     /// Creates the budget of all conditions of one superstep, [`CONDITION_STEPS`].
     fn default() -> Self {
-        // The budget is one step more than the limit, so that zero means that the limit was
-        // exceeded.
-        Self(Arc::new(AtomicU64::new(CONDITION_STEPS + 1)))
+        Self::of(CONDITION_STEPS)
     }
 }
 
 impl ConditionBudget {
+    /// Creates a budget of `steps` steps.
+    pub(crate) fn of(steps: u64) -> Self {
+        // The budget is one step more than the limit, so that zero means that the limit was
+        // exceeded.
+        Self(Arc::new(AtomicU64::new(steps.saturating_add(1))))
+    }
+
+    /// Returns the number of steps that were taken of the budget, which was created with `steps`
+    /// steps. The number is `steps + 1` if the limit was exceeded.
+    pub(crate) fn taken_of(&self, steps: u64) -> u64 {
+        steps.saturating_add(1).saturating_sub(self.0.load(Ordering::Relaxed))
+    }
+
     /// Takes steps from the budget. Returns an error once it is used up.
     pub(super) fn take(&self, steps: u64) -> Result<(), ExecutionError> {
         let left = self.0.load(Ordering::Relaxed).saturating_sub(steps);
@@ -68,7 +79,7 @@ impl ConditionBudget {
     /// Returns the number of steps that were taken.
     #[cfg(test)]
     pub(super) fn taken(&self) -> u64 {
-        CONDITION_STEPS + 1 - self.0.load(Ordering::Relaxed)
+        self.taken_of(CONDITION_STEPS)
     }
 
     /// Returns an error if the limit was exceeded. The result of the evaluation must then be

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::event::{Event, EventKind};
 use crate::expr::expression::Variables;
 use crate::id::TaskId;
+use crate::mapping::budget::ProjectionBudget;
 use crate::mapping::template::Template;
 use crate::mapping::{EventContext, OneOrMany, RunInfo, event_json};
 
@@ -182,7 +183,8 @@ impl<'m> RunFileProjector<'m> {
             ("app", &self.subject.app),
             ("settings", &self.subject.settings),
         ]);
-        Some(self.failed.as_ref()?.render(&variables))
+        let mut budget = ProjectionBudget::default();
+        Some(self.failed.as_ref()?.render(&variables, &mut budget).unwrap_or_default())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Projection of the events of a run to a stream in the app's own format.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -8,6 +9,8 @@ use serde_json::{Map, Value};
 use crate::definition::HumanDuration;
 use crate::event::{Event, EventKind};
 use crate::expr::expression::{CelExpression, Variables};
+use crate::limit::Exceeded;
+use crate::mapping::budget::ProjectionBudget;
 use crate::mapping::template::Template;
 use crate::mapping::{EventContext, OneOrMany, RunInfo, event_json, field};
 use crate::toml_depth;
@@ -27,6 +30,9 @@ const MIN_HEARTBEAT_MS: u64 = 100;
 /// Maximum number of messages that one event yields. A rule with `each` yields a message for every
 /// item of a list.
 const MESSAGES_PER_EVENT: usize = 1_000;
+
+/// Bytes that each line of a message takes besides its text when the message is sent.
+const LINE_BYTES: u64 = 7;
 
 /// A compiled `streams/<name>.toml`.
 #[derive(Clone, Debug)]
@@ -195,6 +201,11 @@ impl StreamProjector {
         &self.mapping
     }
 
+    /// Returns true if a rule lists the kind of the event. Other events yield no message.
+    pub fn is_on(&self, event: &Event) -> bool {
+        self.mapping.rules.iter().any(|rule| rule.is_on(event))
+    }
+
     /// Returns true if a message of an event uses the state.
     pub fn wants_state(&self, event: &Event) -> bool {
         let rules = self.mapping.rules.iter();
@@ -207,59 +218,67 @@ impl StreamProjector {
         rules.any(|rule| rule.matches(&event))
     }
 
-    /// Returns the messages of an event.
-    pub fn apply(&mut self, event: &Event, moment: EventContext<'_>) -> Vec<StreamMessage> {
-        let mapping = Arc::clone(&self.mapping);
-        let mut rules = mapping.rules.iter().filter(|rule| rule.is_on(event)).peekable();
+    /// Returns the messages of an event. After an error, the event can be applied again with
+    /// another budget.
+    ///
+    /// # Errors
+    ///
+    /// [`Exceeded`] if the expressions or the messages exceed the budget.
+    pub fn apply(
+        &mut self,
+        event: &Event,
+        moment: EventContext<'_>,
+        budget: &mut ProjectionBudget,
+    ) -> Result<Vec<StreamMessage>, Exceeded> {
+        let mut rules = self.mapping.rules.iter().filter(|rule| rule.is_on(event)).peekable();
         if rules.peek().is_none() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let event = event_json(event);
         let mut messages = Vec::new();
         for rule in rules.filter(|rule| rule.matches(&event)) {
-            self.apply_rule(rule, &event, moment, &mut messages);
+            self.apply_rule(rule, &event, moment, budget, &mut messages)?;
         }
-        messages
+        self.seq += messages.len() as u64;
+        Ok(messages)
     }
 
     fn apply_rule(
-        &mut self,
+        &self,
         rule: &Rule,
         event: &Value,
         moment: EventContext<'_>,
+        budget: &mut ProjectionBudget,
         messages: &mut Vec<StreamMessage>,
-    ) {
+    ) -> Result<(), Exceeded> {
         let time = Value::from(moment.time);
-        let constants = &Arc::clone(&self.mapping).constants;
-        let items = {
-            let seq = Value::from(self.seq + 1);
-            let variables = self.variables(event, &time, constants, moment, &seq, &Value::Null);
-            let holds = |when: &CelExpression| when.eval(&variables) == Ok(Value::Bool(true));
-            if !rule.when.as_ref().is_none_or(holds) {
-                return;
-            }
-            match rule.each.as_ref().map(|each| each.eval(&variables)) {
-                None => vec![Value::Null],
-                Some(Ok(Value::Array(items))) => items,
-                Some(_) => Vec::new(),
-            }
-        };
-        for item in items {
-            if messages.len() == MESSAGES_PER_EVENT {
-                return;
-            }
-            let seq = Value::from(self.seq + 1);
-            let variables = self.variables(event, &time, constants, moment, &seq, &item);
-            messages.push(rule.message(&variables));
-            self.seq += 1;
+        let seq_after = |sent: usize| Value::from(self.seq + sent as u64 + 1);
+        let seq = seq_after(messages.len());
+        let variables = self.variables(event, &time, moment, &seq, &Value::Null);
+        if let Some(when) = &rule.when
+            && *budget.eval(when, &variables)? != Value::Bool(true)
+        {
+            return Ok(());
         }
+        let items = match &rule.each {
+            None => Cow::Owned(Value::Array(vec![Value::Null])),
+            Some(each) => budget.eval(each, &variables)?,
+        };
+        for item in items.as_array().into_iter().flatten() {
+            if messages.len() == MESSAGES_PER_EVENT {
+                break;
+            }
+            let seq = seq_after(messages.len());
+            let variables = self.variables(event, &time, moment, &seq, item);
+            messages.push(rule.message(&variables, budget)?);
+        }
+        Ok(())
     }
 
     fn variables<'a>(
         &'a self,
         event: &'a Value,
         time: &'a Value,
-        constants: &'a Value,
         moment: EventContext<'a>,
         seq: &'a Value,
         item: &'a Value,
@@ -272,7 +291,7 @@ impl StreamProjector {
             ("run", &self.subject.run),
             ("app", &self.subject.app),
             ("settings", &self.subject.settings),
-            ("constants", constants),
+            ("constants", &self.mapping.constants),
             ("seq", seq),
             ("item", item),
         ])
@@ -280,22 +299,36 @@ impl StreamProjector {
 }
 
 impl Rule {
-    fn message(&self, variables: &Variables<'_>) -> StreamMessage {
-        let event = self.event.as_ref().map(|name| text(name.render(variables)));
+    fn message(
+        &self,
+        variables: &Variables<'_>,
+        budget: &mut ProjectionBudget,
+    ) -> Result<StreamMessage, Exceeded> {
+        let event = match &self.event {
+            Some(name) => Some(text(name.render(variables, budget)?, budget)?),
+            None => None,
+        };
         // A server-sent event has its name on one line.
         let event = event.map(|name| name.replace(['\r', '\n'], " "));
         let data = match &self.data {
-            Data::Json(template) => template.render(variables).to_string(),
-            Data::Text(template) => text(template.render(variables)),
+            Data::Json(template) => {
+                let value = template.render(variables, budget)?;
+                budget.json(&value)?
+            }
+            Data::Text(template) => text(template.render(variables, budget)?, budget)?,
         };
-        StreamMessage { event, data }
+        Ok(StreamMessage { event, data })
     }
 }
 
 /// Returns a string as it is, and any other value as JSON.
-fn text(value: Value) -> String {
+fn text(value: Value, budget: &mut ProjectionBudget) -> Result<String, Exceeded> {
     match value {
-        Value::String(text) => text,
-        other => other.to_string(),
+        Value::String(text) => {
+            let lines = text.split(['\r', '\n']).count() as u64;
+            budget.take_message_bytes(text.len() as u64 + lines * LINE_BYTES)?;
+            Ok(text)
+        }
+        other => budget.json(&other),
     }
 }

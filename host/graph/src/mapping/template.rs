@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::expr::expression::{CelExpression, Variables};
-use crate::limit::RENDERED_BYTES;
-use crate::weight::weight;
+use crate::limit::Exceeded;
+use crate::mapping::budget::ProjectionBudget;
 
 /// Prefix of a string that is an expression.
 const EXPRESSION_PREFIX: char = '=';
@@ -67,42 +67,30 @@ impl Template {
     }
 
     /// Returns the JSON value of the template, with the results of its expressions. An expression
-    /// yields `null` if it fails, or if its value and the values before it exceed
-    /// [`RENDERED_BYTES`].
-    pub(super) fn render(&self, variables: &Variables<'_>) -> Value {
-        let mut left = RENDERED_BYTES;
-        self.render_within(variables, &mut left)
-    }
-
-    /// Renders the template with values of at most the weight `left`, and subtracts their weight
-    /// from `left`.
-    fn render_within(&self, variables: &Variables<'_>, left: &mut u64) -> Value {
-        match self {
+    /// that fails yields `null`.
+    pub(super) fn render(
+        &self,
+        variables: &Variables<'_>,
+        budget: &mut ProjectionBudget,
+    ) -> Result<Value, Exceeded> {
+        Ok(match self {
             Self::Fixed(value) => value.clone(),
-            Self::Expression(expression) => {
-                let value = expression.eval(variables).unwrap_or_default();
-                match left.checked_sub(weight(&value)) {
-                    Some(rest) => {
-                        *left = rest;
-                        value
-                    }
-                    None => Value::Null,
-                }
-            }
+            Self::Expression(expression) => budget.eval_owned(expression, variables)?,
             Self::List(items) => {
-                items.iter().map(|item| item.render_within(variables, left)).collect()
+                let items = items.iter().map(|item| item.render(variables, budget));
+                Value::Array(items.collect::<Result<_, _>>()?)
             }
             Self::Object(fields) => {
                 let mut object = Map::new();
                 for field in fields {
-                    let value = field.value.render_within(variables, left);
+                    let value = field.value.render(variables, budget)?;
                     if !(field.is_optional && value.is_null()) {
                         object.insert(field.key.clone(), value);
                     }
                 }
                 Value::Object(object)
             }
-        }
+        })
     }
 
     /// Returns true if an expression uses the variable.
@@ -123,13 +111,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_beyond_the_limit_of_a_template_are_null() {
+    fn values_of_a_template_share_one_budget() {
         let text = "x".repeat(20 << 20);
         let state = json!(text);
-        let template = json!({ "a": "=state", "b": ["=state", "=state", "=state"], "c": "=1 + 1" });
-        let template = Template::parse(&template, &["state"]).unwrap();
-        let rendered = template.render(&Variables::from([("state", &state)]));
-        assert_eq!((&rendered["a"], &rendered["b"][1]), (&state, &state));
-        assert_eq!((&rendered["b"][2], &rendered["c"]), (&Value::Null, &json!(2)));
+        let variables = Variables::from([("state", &state)]);
+        let render = |template: Value| {
+            let template = Template::parse(&template, &["state"]).unwrap();
+            template.render(&variables, &mut ProjectionBudget::default())
+        };
+        let rendered = render(json!({ "a": "=state", "b": ["=state", "=state"], "c": "=1 + 1" }));
+        let rendered = rendered.unwrap();
+        assert_eq!(
+            (&rendered["a"], &rendered["b"][1], &rendered["c"]),
+            (&state, &state, &json!(2))
+        );
+        let exceeded = render(json!({ "a": "=state", "b": ["=state", "=state", "=state"] }));
+        assert_eq!(exceeded.unwrap_err().limit, "projection_bytes");
     }
 }

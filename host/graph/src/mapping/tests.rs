@@ -6,9 +6,11 @@ use proptest::prelude::{Strategy as _, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
 
 use super::{
-    EventContext, FileProjection, RunFileProjector, RunInfo, StreamProjection, StreamProjector,
+    EventContext, FileProjection, ProjectionBudget, RunFileProjector, RunInfo, StreamMessage,
+    StreamProjection, StreamProjector,
 };
 use crate::event::Event;
+use crate::limit::Exceeded;
 
 const STREAM: &str = r#"
     prelude = "hello"
@@ -89,7 +91,9 @@ fn events_become_messages() {
     .into_iter()
     .enumerate()
     {
-        for message in stream.apply(&event(index as u64 + 1, kind), moment) {
+        let event = event(index as u64 + 1, kind);
+        let messages = stream.apply(&event, moment, &mut ProjectionBudget::default()).unwrap();
+        for message in messages {
             lines.push(format!("{}: {}", message.event.unwrap_or_default(), message.data));
         }
     }
@@ -104,6 +108,56 @@ fn events_become_messages() {
             ": [DONE]",
         ]
     );
+}
+
+/// Applies the end of a run to a stream with `rules` rules that are alike.
+fn apply_rules(
+    rule: &str,
+    rules: usize,
+    budget: &mut ProjectionBudget,
+) -> Result<Vec<StreamMessage>, Exceeded> {
+    let constants = format!(
+        "[constants]\nlist = {:?}\ntext = {:?}\nlines = {:?}\n",
+        [0; 400],
+        "x".repeat(4_000),
+        "\n".repeat(4_000)
+    );
+    let rule = format!("[[messages]]\non = 'run_ended'\n{rule}\n");
+    let mut stream = stream(&format!("{constants}{}", rule.repeat(rules)));
+    let ended = event(1, json!({ "type": "run_ended", "status": "completed" }));
+    let first = stream.apply(&ended, EventContext { time: "", state: &Value::Null }, budget);
+    if first.is_err() {
+        // The failed attempt sent nothing, so the messages have the same numbers as without it.
+        let whole = &mut ProjectionBudget::default();
+        let messages =
+            stream.apply(&ended, EventContext { time: "", state: &Value::Null }, whole).unwrap();
+        assert_eq!(messages.first().and_then(|it| it.event.as_deref()), Some("1"));
+    }
+    first
+}
+
+#[test]
+fn all_expressions_and_messages_of_an_event_share_one_budget() {
+    for (rule, fits, limit) in [
+        ("event = '=string(seq)'\ntext = '=constants.list.all(a, a == 0)'", 1, "projection_steps"),
+        // The text of an expression counts, however few values the expression reads.
+        ("event = '=string(seq)'\neach = 'constants.list'\ntext = '=item'", 1, "projection_steps"),
+        ("event = '=string(seq)'\ntext = '=constants.text'", 10, "projection_bytes"),
+        ("event = '=string(seq)'\ntext = '=constants.lines'", 5, "projection_bytes"),
+    ] {
+        let messages = apply_rules(rule, fits, &mut ProjectionBudget::short());
+        assert!(messages.is_ok_and(|messages| !messages.is_empty()), "{rule}");
+        let exceeded = apply_rules(rule, 100, &mut ProjectionBudget::short()).unwrap_err();
+        assert_eq!(exceeded.limit, limit, "{rule}");
+        assert!(exceeded.message.contains("together"), "{}", exceeded.message);
+    }
+}
+
+#[test]
+fn an_expression_with_too_many_steps_alone_is_null() {
+    let budget = &mut ProjectionBudget::default();
+    let rule = "data = '=constants.list.all(a, constants.list.all(b, a + b == 0))'";
+    assert_eq!(apply_rules(rule, 1, budget).unwrap()[0].data, "null");
 }
 
 #[test]
@@ -222,7 +276,9 @@ proptest! {
             "name": name, "data": data });
         let moment = EventContext { time: "", state: &data };
         if let Ok(mapping) = StreamProjection::parse(&text) {
-            StreamProjector::new(Arc::new(mapping), subject()).apply(&event(1, custom.clone()), moment);
+            let mut stream = StreamProjector::new(Arc::new(mapping), subject());
+            let event = event(1, custom.clone());
+            let _ = stream.apply(&event, moment, &mut ProjectionBudget::default());
         }
         let path = format!("event = {:?}\ndir = \"d\"\npath = \"{{a}}/{{b}}.json\"", "node_io");
         let mapping: FileProjection = toml::from_str(&path).unwrap();

@@ -9,7 +9,7 @@ use wattle::config;
 use wattle::load::manifest::Manifest;
 use wattle_graph::event::Event;
 use wattle_graph::mapping::{
-    EventContext, RunFileProjector, RunInfo, StreamProjection, StreamProjector,
+    EventContext, ProjectionBudget, RunFileProjector, RunInfo, StreamProjection, StreamProjector,
 };
 
 /// Parses a text as each of the files.
@@ -58,7 +58,9 @@ fn streamed(mapping: StreamProjection) {
     for event in events() {
         let moment = EventContext { time: "2025-01-15T10:30:45+08:00", state: &state };
         stream.wants_state(&event);
-        stream.apply(&event, moment);
+        if let Err(exceeded) = stream.apply(&event, moment, &mut ProjectionBudget::default()) {
+            assert!(!exceeded.message.is_empty());
+        }
     }
 }
 
