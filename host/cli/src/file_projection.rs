@@ -22,12 +22,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use wattle_api::projection::{StateAtEvent, run_info};
+use wattle_api::projection::{StateAtEvent, apply_in_turn, is_long_event, run_info};
 use wattle_graph::event::Event;
+use wattle_graph::limit::Exceeded;
 use wattle_graph::mapping::{
-    EventContext, FileProjection, ProjectedFile, RunFileProjector, RunInfo,
+    EventContext, FileProjection, ProjectedFile, ProjectionBudget, RunFileProjector, RunInfo,
 };
 use wattle_run::app::App;
+use wattle_run::blocking::are_large_values;
 use wattle_run::caller_id::CallerId;
 use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
@@ -154,9 +156,9 @@ impl Worker {
                 Err(StopReason::Limit(limit)) => {
                     tracing::warn!(
                         %run, app = %app.name, limit,
-                        "further files of a run are not written: its files, or those of its app, \
-                         have reached a limit; see `run_file_bytes` and `app_file_bytes` under \
-                         `[limits]`"
+                        "further files of a run are not written: its files, their expressions, or \
+                         the files of its app have reached a limit; see `run_file_bytes` and \
+                         `app_file_bytes` under `[limits]`"
                     );
                     break;
                 }
@@ -187,7 +189,9 @@ impl Worker {
             EventRange::new(self.store.as_ref(), &summary.thread, before, summary.last_seq);
         while let Some(page) = events.next().await? {
             for event in page.iter().filter(|event| event.run == summary.run) {
-                let file = project(&mut run, &mut state_at_event, event, owner).await;
+                let expressions = &mut budget.expressions;
+                let file = project(&mut run, &mut state_at_event, event, owner, expressions).await;
+                let file = file.map_err(|exceeded| StopReason::Limit(exceeded.limit))?;
                 let Some(file) = file else { continue };
                 let limit = budget.begin_file().map_err(StopReason::Limit)?;
                 let content = FileContent::read(self.blobs.as_ref(), file.content).await;
@@ -243,10 +247,14 @@ async fn project(
     state_at_event: &mut StateAtEvent,
     event: &Event,
     owner: CallerId,
-) -> Option<ProjectedFile> {
+    budget: &mut ProjectionBudget,
+) -> Result<Option<ProjectedFile>, Exceeded> {
     state_at_event.apply(event);
     let (time, stamp) = (state_at_event.time(event), state_at_event.file_timestamp(event));
     let wants_state = run.wants_state(event);
     let state = if wants_state { state_at_event.state(owner).await } else { &Value::Null };
-    run.apply(event, EventContext { time: &time, state }, &stamp)
+    let context = EventContext { time: &time, state };
+    let is_long = run.evaluates(event) && (is_long_event(event) || are_large_values([state]));
+    let apply = |budget: &mut ProjectionBudget| run.apply(event, context, &stamp, budget);
+    apply_in_turn(owner, is_long, budget, apply).await
 }

@@ -105,9 +105,10 @@ pub const SCHEMA_MESSAGE_BYTES: usize = 2_000;
 /// each of 300 others needs fewer steps.
 pub const CONDITION_STEPS: u64 = 1_000_000;
 
-/// Maximum number of steps of all expressions of a projection for one event. An expression takes at
-/// least as many steps as its text has bytes. The limit allows ten expressions of
-/// [`CONDITION_STEPS`] each, or a thousand messages with some hundred short expressions each.
+/// Maximum number of steps of all expressions of a stream of an app for one event, and of all files
+/// of an app for one run. An expression takes at least as many steps as its text has bytes. The
+/// limit allows ten expressions of [`CONDITION_STEPS`] each, or a thousand messages or files with
+/// some hundred short expressions each.
 pub const PROJECTION_STEPS: u64 = 10_000_000;
 
 /// Maximum length of the message about a failed expression, in bytes. The message may quote the

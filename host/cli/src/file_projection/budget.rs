@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use cap_primitives::fs::read_dir;
 use wattle_graph::id::AppName;
+use wattle_graph::mapping::ProjectionBudget;
 use wattle_run::limit::RUN_FILES;
 use wattle_run::ports::Clock;
 use wattle_run::quota::{RequestTime, UsageMeter, charged_bytes};
@@ -17,6 +18,8 @@ use crate::files_folder::FilesFolder;
 /// The remaining number and bytes of the files of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunBudget {
+    /// What the expressions of the next file may take.
+    pub(super) expressions: ProjectionBudget,
     files: usize,
     run_bytes: u64,
     app_bytes: u64,
@@ -26,7 +29,8 @@ pub(super) struct RunBudget {
 
 impl RunBudget {
     pub(super) fn new(run_bytes: u64, app_bytes: u64) -> Self {
-        Self { files: RUN_FILES, run_bytes, app_bytes, added: 0 }
+        let expressions = ProjectionBudget::default();
+        Self { expressions, files: RUN_FILES, run_bytes, app_bytes, added: 0 }
     }
 
     /// Counts a file that is about to be written, and returns its maximum size.
@@ -36,6 +40,7 @@ impl RunBudget {
     /// The name of the limit, if the run has the maximum number of files.
     pub(super) fn begin_file(&mut self) -> Result<u64, &'static str> {
         self.files = self.files.checked_sub(1).ok_or("run_files")?;
+        self.expressions = self.expressions.of_next_file();
         Ok(self.run_bytes.min(self.app_bytes))
     }
 

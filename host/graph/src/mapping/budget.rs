@@ -27,8 +27,8 @@ pub struct ProjectionBudget {
 }
 
 impl Default for ProjectionBudget {
-    /// Creates the budget of all messages of one event, or of one file: [`PROJECTION_STEPS`] and
-    /// [`RENDERED_BYTES`].
+    /// Creates the budget of all messages of one event, or of the first file of a run:
+    /// [`PROJECTION_STEPS`] and [`RENDERED_BYTES`].
     fn default() -> Self {
         Self { steps: PROJECTION_STEPS, value_bytes: RENDERED_BYTES, message_bytes: RENDERED_BYTES }
     }
@@ -40,6 +40,12 @@ impl ProjectionBudget {
     #[must_use]
     pub fn short() -> Self {
         Self { steps: SHORT_STEPS, value_bytes: SHORT_BYTES, message_bytes: SHORT_BYTES }
+    }
+
+    /// Returns the budget of the next file of a run: the files share the steps.
+    #[must_use]
+    pub fn of_next_file(self) -> Self {
+        Self { steps: self.steps, ..Self::default() }
     }
 
     /// Evaluates an expression. Returns `null` if the evaluation fails, or takes more than

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::event::{Event, EventKind};
 use crate::expr::expression::Variables;
 use crate::id::TaskId;
+use crate::limit::Exceeded;
 use crate::mapping::budget::ProjectionBudget;
 use crate::mapping::template::Template;
 use crate::mapping::{EventContext, OneOrMany, RunInfo, event_json};
@@ -130,39 +131,51 @@ impl<'m> RunFileProjector<'m> {
         Self { mapping, failed, subject, tasks_with_file: BTreeSet::new() }
     }
 
+    /// Returns true if the content of the file that an event becomes has expressions.
+    pub fn evaluates(&self, event: &Event) -> bool {
+        self.failed.is_some() && matches!(event.kind, EventKind::TaskFailed(_))
+    }
+
     /// Returns true if the file that an event becomes uses the state in its content.
     pub fn wants_state(&self, event: &Event) -> bool {
-        matches!(event.kind, EventKind::TaskFailed(_))
-            && self.failed.as_ref().is_some_and(|failed| failed.uses("state"))
+        self.evaluates(event) && self.failed.as_ref().is_some_and(|failed| failed.uses("state"))
     }
 
     /// Returns the file that an event becomes, if any. `stamp` is the time of the event with
-    /// millisecond precision.
+    /// millisecond precision. After an error, the event can be applied again with another budget.
+    ///
+    /// # Errors
+    ///
+    /// [`Exceeded`] if the expressions exceed the budget.
     pub fn apply(
         &mut self,
         event: &Event,
         moment: EventContext<'_>,
         stamp: &str,
-    ) -> Option<ProjectedFile> {
+        budget: &mut ProjectionBudget,
+    ) -> Result<Option<ProjectedFile>, Exceeded> {
         let content = match &event.kind {
             EventKind::Custom(custom) if custom.name == self.mapping.table.event => {
                 self.mark_task(&custom.task, event);
-                custom.data.clone()
+                Some(custom.data.clone())
             }
             EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
                 let nodes = self.mapping.table.nodes.as_ref();
                 let counts = nodes.is_none_or(|nodes| nodes.0.contains(failed.node.as_str()));
                 if !counts || self.tasks_with_file.contains(&failed.task) {
-                    return None;
+                    return Ok(None);
                 }
+                let content = self.failed(event, moment, budget)?;
                 self.mark_task(&failed.task, event);
-                self.failed(event, moment)?
+                content
             }
-            _ => return None,
+            _ => None,
         };
-        let stamp = format!("{stamp}{:03}", event.seq % 1_000);
-        let path = self.mapping.path(&content, &stamp);
-        Some(ProjectedFile { path, content })
+        Ok(content.map(|content| {
+            let stamp = format!("{stamp}{:03}", event.seq % 1_000);
+            let path = self.mapping.path(&content, &stamp);
+            ProjectedFile { path, content }
+        }))
     }
 
     /// Records that a task has a file. No separate files are made for the tasks that run the parent
@@ -172,7 +185,13 @@ impl<'m> RunFileProjector<'m> {
         self.tasks_with_file.insert(task.clone());
     }
 
-    fn failed(&self, event: &Event, moment: EventContext<'_>) -> Option<Value> {
+    fn failed(
+        &self,
+        event: &Event,
+        moment: EventContext<'_>,
+        budget: &mut ProjectionBudget,
+    ) -> Result<Option<Value>, Exceeded> {
+        let Some(failed) = &self.failed else { return Ok(None) };
         let (event, time) = (event_json(event), Value::from(moment.time));
         let variables = Variables::from([
             ("event", &event),
@@ -183,8 +202,7 @@ impl<'m> RunFileProjector<'m> {
             ("app", &self.subject.app),
             ("settings", &self.subject.settings),
         ]);
-        let mut budget = ProjectionBudget::default();
-        Some(self.failed.as_ref()?.render(&variables, &mut budget).unwrap_or_default())
+        failed.render(&variables, budget).map(Some)
     }
 }
 

@@ -206,7 +206,8 @@ fn events_become_files() {
     let state = json!({ "session": "会话/1" });
     let moment = EventContext { time: "", state: &state };
     let apply = |files: &mut RunFileProjector<'_>, seq: u64, kind: Value| {
-        files.apply(&event(seq, kind), moment, "20250115-10-30-45-123")
+        let mut budget = ProjectionBudget::default();
+        files.apply(&event(seq, kind), moment, "20250115-10-30-45-123", &mut budget).unwrap()
     };
     let mut files = RunFileProjector::new(&mapping, &subject);
     let written = apply(&mut files, 7, task("custom", "draft")).unwrap();
@@ -229,6 +230,36 @@ fn events_become_files() {
     let failed = apply(&mut files, 1_009, task("task_failed", "draft")).unwrap();
     assert_eq!(failed.path, "会话_1/20250115-10-30-45-123009-failed.json");
     assert_eq!(failed.content["why"], "it broke");
+}
+
+#[test]
+fn all_files_of_a_run_share_the_steps_of_one_budget() {
+    let mapping: FileProjection = toml::from_str(FILES).unwrap();
+    let (subject, state) = (subject(), json!({ "session": "s" }));
+    let moment = EventContext { time: "", state: &state };
+    let mut files = RunFileProjector::new(&mapping, &subject);
+    let failed = |number: usize| {
+        let mut failed = task("task_failed", "draft");
+        failed["task"] = format!("{number:032x}").into();
+        event(number as u64, failed)
+    };
+    let mut budget = ProjectionBudget::short();
+    let mut written = 0;
+    let exceeded = loop {
+        let failed = failed(written + 1);
+        assert!(files.evaluates(&failed));
+        match files.apply(&failed, moment, "s", &mut budget) {
+            Ok(file) => assert!(file.is_some()),
+            Err(exceeded) => break exceeded,
+        }
+        budget = budget.of_next_file();
+        written += 1;
+    };
+    assert_eq!(exceeded.limit, "projection_steps");
+    assert!((10..1_000).contains(&written), "{written}");
+    // The failed attempt did not count as a file of the task.
+    let mut whole = ProjectionBudget::default();
+    assert!(files.apply(&failed(written + 1), moment, "s", &mut whole).unwrap().is_some());
 }
 
 #[test]
@@ -285,7 +316,9 @@ proptest! {
         let mut custom = custom;
         custom["name"] = "node_io".into();
         let subject = subject();
-        let written = RunFileProjector::new(&mapping, &subject).apply(&event(1, custom), moment, "s");
+        let mut files = RunFileProjector::new(&mapping, &subject);
+        let budget = &mut ProjectionBudget::default();
+        let written = files.apply(&event(1, custom), moment, "s", budget).unwrap();
         let path = written.unwrap().path;
         assert!(path.split('/').all(|part| !part.starts_with('.') && part.len() <= 245), "{path}");
     }

@@ -70,7 +70,8 @@ fn files(manifest: &Manifest) {
         let mut files = RunFileProjector::new(mapping, &subject);
         for event in events() {
             let moment = EventContext { time: "2025-01-15T10:30:45+08:00", state: &state };
-            if let Some(made) = files.apply(&event, moment, "20250115T103045.000") {
+            let budget = &mut ProjectionBudget::default();
+            if let Ok(Some(made)) = files.apply(&event, moment, "20250115T103045.000", budget) {
                 let parts: Vec<&str> = made.path.split('/').collect();
                 let is_safe = |part: &&str| !part.is_empty() && *part != "." && *part != "..";
                 assert!(parts.iter().all(is_safe), "{}", made.path);
