@@ -36,6 +36,12 @@ pub fn weight(value: &Value) -> u64 {
     VALUE_BYTES + inside
 }
 
+/// Returns the maximum weight of a value whose JSON text has `bytes` bytes. The densest text is a
+/// list of numbers of one digit, each with its comma.
+pub fn most_weight(bytes: u64) -> u64 {
+    bytes.saturating_add(1).saturating_mul(VALUE_BYTES / 2)
+}
+
 fn named(name: &str) -> u64 {
     NAME_BYTES + name.len() as u64
 }
@@ -49,6 +55,24 @@ mod tests {
     #[test]
     fn a_value_takes_no_more_memory_than_its_weight() {
         assert!(size_of::<Value>() as u64 <= VALUE_BYTES);
+    }
+
+    #[test]
+    fn no_value_has_more_weight_than_the_densest_text_of_its_length() {
+        for value in [
+            json!(0),
+            json!([]),
+            json!([0]),
+            json!(vec![0; 1_000]),
+            json!(vec![json!([]); 1_000]),
+            json!({ "": 0, "a": {} }),
+            json!([[[[[[0]]]]]]),
+            json!("x".repeat(1_000)),
+        ] {
+            let most = most_weight(value.to_string().len() as u64);
+            assert!(weight(&value) <= most, "{} > {most}", weight(&value));
+        }
+        assert_eq!(most_weight(2_001), weight(&json!(vec![0; 1_000])));
     }
 
     #[test]

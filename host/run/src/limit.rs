@@ -101,14 +101,14 @@ pub const CORE_INSTANCES: u32 = 50;
 /// round trip to a shared store for each page.
 pub const PAGE_EVENTS: usize = 256;
 
-/// Maximum bytes of JSON of the events of a log that are read at a time. An event with more bytes
-/// is read alone. Pages of usual events are far smaller; 256 outcomes of tasks could have a
-/// gigabyte for each client of a stream.
+/// Maximum bytes of the events of a log that are read at a time: of JSON, and in memory (see
+/// `wattle_graph::weight`). An event with more bytes is read alone. Pages of usual events are far
+/// smaller; 256 outcomes of tasks could have a gigabyte for each client of a stream.
 pub const PAGE_EVENT_BYTES: u64 = 4 << 20;
 
-/// Maximum bytes of JSON of the checkpoints that are read at a time, unless one alone has more:
-/// their metadata, values and events. A client gets the history of a thread in pages of this size,
-/// and each state counts in full. Fifty states of some hundred KiB fit.
+/// Maximum bytes of the checkpoints that are read at a time, unless one alone has more: of the JSON
+/// of their metadata, values and events, and in memory, except in a database. A client gets the
+/// history of a thread in pages of this size, and each state counts in full.
 pub const HISTORY_BYTES: u64 = 32 << 20;
 
 /// Maximum memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the

@@ -73,7 +73,7 @@ use crate::recent_write::RecentWrite;
 use crate::sweep::Mentions;
 use crate::watch::WatchRegistry;
 use access::{Inner, wait_reclaimed};
-pub use history::PENDING_LIMIT_BYTES;
+pub use history::{PENDING_LIMIT_BYTES, PENDING_MEMORY_BYTES};
 use leases::LeaseTable;
 use open::OpenedFile;
 use orphans::Orphans;

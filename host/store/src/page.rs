@@ -1,10 +1,14 @@
-//! Pages of lists. A page is limited by its number of items and by its bytes of JSON.
+//! Pages of lists. A page is limited by its number of items and by its bytes: of JSON, and of
+//! memory where a decoded item may take far more memory than its JSON.
 
 use std::ops::RangeInclusive;
 
 use serde::Deserialize;
+use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, Values};
 use wattle_graph::event::Event;
+use wattle_graph::weight::{most_weight, weight};
 use wattle_run::limit::PAGE_EVENT_BYTES;
+use wattle_run::log::event_memory_bytes;
 use wattle_run::ports::store::{ListPage, StoreError};
 
 use crate::codec::{unpack, unpack_json, unpacked_bytes};
@@ -126,22 +130,24 @@ impl EventPage {
 
     /// Adds the events of a packed list that have one of the sequence numbers `seqs`, as many as
     /// fit. The caller adds lists in the order of the log. Checks the size of the list before
-    /// decoding it.
+    /// decoding it, and decodes a list that may take more memory than is left event by event.
     pub(crate) fn add(
         &mut self,
         packed: &[u8],
         seqs: &RangeInclusive<u64>,
     ) -> Result<(), StoreError> {
         let Self(page) = self;
-        let mut bytes = unpacked_bytes(packed);
-        if bytes > page.bytes_left {
-            if page.is_empty() {
-                return self.add_part(packed, seqs);
-            }
+        let bytes = unpacked_bytes(packed);
+        if bytes > page.bytes_left && !page.is_empty() {
             page.truncate();
             return Ok(());
         }
-        for event in unpack::<Vec<Event>>(EVENTS, packed)? {
+        if most_weight(bytes) > page.bytes_left {
+            return self.add_part(packed, seqs);
+        }
+        let events: Vec<Event> = unpack(EVENTS, packed)?;
+        let mut bytes = bytes.max(events_memory_bytes(&events));
+        for event in events {
             if seqs.contains(&event.seq) {
                 // The first event counts the bytes of the whole list, and further events count zero
                 // bytes.
@@ -155,18 +161,19 @@ impl EventPage {
         Ok(())
     }
 
-    /// Adds events of a list that is larger than a page. Decodes only the events that fit.
+    /// Adds events of a list that may be larger than a page. Decodes only the events that fit, and
+    /// the one after them.
     fn add_part(&mut self, packed: &[u8], seqs: &RangeInclusive<u64>) -> Result<(), StoreError> {
         let Self(page) = self;
         let json = unpack_json(EVENTS, packed)?;
         for element in (Elements { rest: &json }) {
             let (seq, json) = element?;
             if seqs.contains(&seq) {
-                let bytes = json.len() as u64;
+                let event = decode(json)?;
+                let bytes = event_memory_bytes(&event.kind).max(json.len() as u64);
                 if !page.fits(bytes) {
                     break;
                 }
-                let event = serde_json::from_slice(json).map_err(|error| corrupt(EVENTS, error))?;
                 page.push(event, bytes);
             }
         }
@@ -177,6 +184,49 @@ impl EventPage {
     pub(crate) fn into_events(self) -> Vec<Event> {
         self.0.into_items()
     }
+}
+
+/// Decodes a packed list of events, and adds them to `events`. Returns their memory in bytes. Stops
+/// after the event with which their memory exceeds `most` bytes.
+pub(crate) fn unpack_events(
+    packed: &[u8],
+    most: u64,
+    events: &mut Vec<Event>,
+) -> Result<u64, StoreError> {
+    if most_weight(unpacked_bytes(packed)) <= most {
+        let list: Vec<Event> = unpack(EVENTS, packed)?;
+        let bytes = events_memory_bytes(&list);
+        events.extend(list);
+        return Ok(bytes);
+    }
+    let json = unpack_json(EVENTS, packed)?;
+    let mut bytes = 0_u64;
+    for element in (Elements { rest: &json }) {
+        let event = decode(element?.1)?;
+        bytes = bytes.saturating_add(event_memory_bytes(&event.kind));
+        events.push(event);
+        if bytes > most {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Returns the memory of a checkpoint, in bytes: its inputs of tasks and its values.
+pub(crate) fn checkpoint_memory_bytes(meta: &CheckpointMeta, values: &Values) -> u64 {
+    let triggers = meta.next.iter().chain(&meta.deferred);
+    let inputs = triggers.filter_map(|trigger| trigger.input.as_deref()).map(weight);
+    inputs.sum::<u64>() + values.values().map(ChannelValue::memory_bytes).sum::<u64>()
+}
+
+/// Returns the memory of events, in bytes.
+pub(crate) fn events_memory_bytes(events: &[Event]) -> u64 {
+    events.iter().map(|event| event_memory_bytes(&event.kind)).sum()
+}
+
+/// Decodes an event of a list.
+fn decode(json: &[u8]) -> Result<Event, StoreError> {
+    serde_json::from_slice(json).map_err(|error| corrupt(EVENTS, error))
 }
 
 /// Iterates over the elements of a JSON list of events without decoding them. Yields the sequence
@@ -217,6 +267,7 @@ impl<'a> Iterator for Elements<'a> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use wattle_graph::weight::VALUE_BYTES;
 
     use super::*;
     use crate::codec::Packer;
@@ -264,6 +315,39 @@ mod tests {
         assert_eq!(read(&list, 9, &(2..=2)), [2]);
         let small_first = [packed(1..=1, 10), packed(2..=6, third)];
         assert_eq!(read(&small_first, 9, &(1..=9)), [1], "the large list is left to the next page");
+    }
+
+    /// Returns packed events that take 24 times the memory of their JSON, a third of a page each.
+    fn dense(seqs: RangeInclusive<u64>) -> Vec<u8> {
+        let lists = PAGE_EVENT_BYTES / VALUE_BYTES / 3;
+        let data = json!(vec![json!([]); lists as usize]);
+        let event = |seq| {
+            json!({
+                "seq": seq, "at_ms": 1, "run": "r", "type": "custom", "task": "t", "node": "n",
+                "name": "dense", "data": data,
+            })
+        };
+        let packed = Packer::default().pack(&seqs.map(event).collect::<Vec<_>>()).unwrap();
+        assert!(unpacked_bytes(&packed) < PAGE_EVENT_BYTES);
+        packed
+    }
+
+    #[test]
+    fn memory_of_events_counts_and_not_only_their_json() {
+        assert_eq!(read(&[dense(1..=5)], 9, &(1..=9)), [1, 2]);
+        assert_eq!(read(&[packed(1..=1, 10), dense(2..=6)], 9, &(1..=9)), [1, 2, 3]);
+        assert_eq!(read(&[dense(1..=1), dense(2..=2), dense(3..=3)], 9, &(1..=9)), [1, 2]);
+    }
+
+    #[test]
+    fn events_are_decoded_up_to_a_limit_of_memory() {
+        let (list, third) = (dense(1..=5), PAGE_EVENT_BYTES / 3);
+        for (most, expected) in [(u64::MAX, 5), (4 * third, 4), (2 * third, 2)] {
+            let mut events = Vec::new();
+            let bytes = unpack_events(&list, most, &mut events).unwrap();
+            assert_eq!(events.len(), expected, "{most}");
+            assert_eq!((bytes, bytes > most), (events_memory_bytes(&events), most != u64::MAX));
+        }
     }
 
     #[test]

@@ -327,7 +327,7 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<CheckpointOutline>, StoreError>;
 
     /// Returns checkpoints of a thread, newest first, with about
-    /// [`HISTORY_BYTES`](crate::limit::HISTORY_BYTES) of JSON at most. A checkpoint counts with all
+    /// [`HISTORY_BYTES`](crate::limit::HISTORY_BYTES) at most. A checkpoint counts with all
     /// of its values, including values that it shares with other checkpoints. The next page begins
     /// [before](CheckpointQuery::before) the last checkpoint of this page.
     async fn checkpoints(
@@ -337,7 +337,7 @@ pub trait Store: Send + Sync {
     ) -> Result<ListPage<CheckpointTuple>, StoreError>;
 
     /// Returns events after a sequence number, oldest first: at most `limit`, with at most
-    /// [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES) of JSON. The first event may be larger,
+    /// [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES). The first event may be larger,
     /// and is then returned alone, so every reader makes progress. Another page may follow a page
     /// that is shorter than `limit`: the log ends at [`ThreadHead::last_seq`], and in any case at
     /// an empty page.

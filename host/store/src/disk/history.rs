@@ -21,15 +21,19 @@ use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
 use crate::disk::snapshot::{Mark, Snapshot};
 use crate::disk::value::ValueLoader;
-use crate::page::{EventPage, PageBuilder};
+use crate::page::{EventPage, PageBuilder, checkpoint_memory_bytes, unpack_events};
 use crate::query::checkpoint_matches;
 use cursors::Cursor;
 pub(crate) use cursors::Cursors;
 
 /// Maximum size of the events since a checkpoint that are read together, in bytes of JSON.
-/// Compressed, the events may take a thousandth of this size in the file. Decoded, they take
-/// several times this size in memory. The events of ten thousand tasks with 6 KB each fit.
+/// Compressed, the events may take a thousandth of this size in the file. The events of ten
+/// thousand tasks with 6 KB each fit.
 pub const PENDING_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Maximum memory of the events since a checkpoint that are read together, in bytes. Texts take
+/// about as much memory as JSON, and lists of small values up to 36 times as much.
+pub const PENDING_MEMORY_BYTES: u64 = 2 * PENDING_LIMIT_BYTES;
 
 /// See [`Store::events`](wattle_run::ports::Store::events).
 pub(crate) fn events(
@@ -352,13 +356,17 @@ where
             if (filter.meta)(&meta) {
                 let mut bytes = unpacked_bytes(frame.packed_meta()?);
                 let (events, events_bytes) = pending_events(snapshot, thread, id, &mut since)?;
-                bytes = bytes.saturating_add(events_bytes);
                 let mut values = Values::new();
                 if filter.parts.has_values() {
                     let (loaded, values_bytes) = loader.channels(number, &frame, &meta)?;
                     values = loaded;
                     bytes = bytes.saturating_add(values_bytes);
                 }
+                // One checkpoint fits whatever its size, so it need not be weighed.
+                if filter.limit > 1 {
+                    bytes = bytes.max(checkpoint_memory_bytes(&meta, &values));
+                }
+                bytes = bytes.saturating_add(events_bytes);
                 if !page.fits(bytes) {
                     pending.insert(id, since);
                     end = Some(number);
@@ -425,29 +433,36 @@ impl VisitedFrame {
     }
 }
 
-/// Returns the events of the frames that belong to a checkpoint, and their size in bytes of JSON.
-/// The size is checked before any event is decoded.
+/// Returns the events of the frames that belong to a checkpoint, and their size in bytes: of JSON
+/// or of memory, whichever is larger. The size of the JSON is checked before any event is decoded.
 fn pending_events(
     snapshot: &Snapshot,
     thread: &ThreadId,
     checkpoint: CheckpointId,
     pending: &mut [VisitedFrame],
 ) -> Result<(Vec<Event>, u64), StoreError> {
-    let (mut frames, mut bytes) = (Vec::with_capacity(pending.len()), 0);
+    let too_large =
+        |bytes, limit| StoreError::TooLarge { thread: thread.clone(), checkpoint, bytes, limit };
+    let (mut frames, mut json_bytes) = (Vec::with_capacity(pending.len()), 0);
     for visited in pending.iter_mut().rev() {
         let frame = visited.frame(snapshot)?;
-        bytes += frame.packed_events()?.map_or(0, unpacked_bytes);
-        if bytes > PENDING_LIMIT_BYTES {
-            let (thread, limit) = (thread.clone(), PENDING_LIMIT_BYTES);
-            return Err(StoreError::TooLarge { thread, checkpoint, bytes, limit });
+        json_bytes += frame.packed_events()?.map_or(0, unpacked_bytes);
+        if json_bytes > PENDING_LIMIT_BYTES {
+            return Err(too_large(json_bytes, PENDING_LIMIT_BYTES));
         }
         frames.push(frame);
     }
-    let mut events = Vec::new();
+    let (mut events, mut memory_bytes) = (Vec::new(), 0);
     for frame in frames {
-        events.extend(frame.events::<Event>()?);
+        if let Some(packed) = frame.packed_events()? {
+            memory_bytes +=
+                unpack_events(packed, PENDING_MEMORY_BYTES - memory_bytes, &mut events)?;
+        }
+        if memory_bytes > PENDING_MEMORY_BYTES {
+            return Err(too_large(memory_bytes, PENDING_MEMORY_BYTES));
+        }
     }
-    Ok((events, bytes))
+    Ok((events, json_bytes.max(memory_bytes)))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::json::approx_bytes;
 use wattle_run::limit::{HISTORY_BYTES, PAGE_EVENT_BYTES};
+use wattle_run::log::event_memory_bytes;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple,
     ListPage, SealReport, StoreError, ThreadHead, ThreadRecord,
@@ -16,7 +17,7 @@ use wattle_run::ports::store::{
 use crate::codec::{Packer, json_bytes};
 use crate::error::{corrupt, invalid};
 use crate::in_memory::frame::{ChannelPart, Frame, StoredCheckpoint};
-use crate::page::PageBuilder;
+use crate::page::{PageBuilder, checkpoint_memory_bytes, events_memory_bytes};
 use crate::query::checkpoint_matches;
 use crate::retention_plan::BatchSummary;
 use crate::validate::{self, LogPosition};
@@ -228,7 +229,7 @@ impl Thread {
     pub(super) fn events(&self, after: u64, limit: usize) -> Vec<Event> {
         let mut page = PageBuilder::new(limit, PAGE_EVENT_BYTES);
         for event in self.events_after(after) {
-            let bytes = json_bytes(event);
+            let bytes = json_bytes(event).max(event_memory_bytes(&event.kind));
             if !page.fits(bytes) {
                 break;
             }
@@ -351,10 +352,12 @@ impl Thread {
     }
 }
 
-/// Returns the approximate length of a checkpoint with its events, in bytes of JSON.
+/// Returns the approximate size of a checkpoint with its events, in bytes: of JSON or of memory,
+/// whichever is larger.
 fn tuple_bytes(tuple: &CheckpointTuple) -> u64 {
     let CheckpointTuple { checkpoint: Checkpoint { meta, values, .. }, events } = tuple;
-    let values = values.values().flat_map(ChannelValue::items).map(|item| approx_bytes(item) + 1);
-    let events = events.iter().map(json_bytes);
-    json_bytes(meta) + values.sum::<u64>() + events.sum::<u64>()
+    let items = values.values().flat_map(ChannelValue::items).map(|item| approx_bytes(item) + 1);
+    let json = json_bytes(meta) + items.sum::<u64>();
+    let events_json: u64 = events.iter().map(json_bytes).sum();
+    json.max(checkpoint_memory_bytes(meta, values)) + events_json.max(events_memory_bytes(events))
 }

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use wattle_graph::event::{Answered, Event, EventKind};
 use wattle_graph::id::{InterruptId, Namespace, TaskId};
 use wattle_graph::principal::Principal;
+use wattle_graph::weight::weight;
 use wattle_kit::clock::ManualClock;
 use wattle_run::log::{Commit, ThreadLog};
 use wattle_run::ports::Store;
@@ -21,7 +22,7 @@ use wattle_run::ports::store::{
 };
 use wattle_run::state_cache::StateCache;
 use wattle_store::RedbStore;
-use wattle_store::disk::PENDING_LIMIT_BYTES;
+use wattle_store::disk::{PENDING_LIMIT_BYTES, PENDING_MEMORY_BYTES};
 
 use crate::fixtures::{
     append, batch, checkpoint, create, event, events, hold_all_turns, id, list_delta, read, run,
@@ -382,6 +383,35 @@ async fn events_since_a_checkpoint_are_not_decoded_if_they_exceed_the_limit() {
     assert_eq!(store.events(&thread, max_events, 2).await.unwrap().len(), 2);
     store.delete_thread(&thread).await.unwrap();
     assert!(store.thread_snapshot(&thread).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn events_since_a_checkpoint_are_not_decoded_beyond_their_limit_of_memory() {
+    const LISTS: usize = 100_000;
+    let dir = TempDir::new().unwrap();
+    let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
+    let thread = create(&store, "t").await;
+    append(&store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
+    // Each empty list has three bytes of JSON.
+    let data = json!(vec![json!([]); LISTS]);
+    let max_events = PENDING_MEMORY_BYTES / weight(&data);
+    assert!(max_events * 3 * LISTS as u64 * 4 < PENDING_LIMIT_BYTES);
+    for seq in 1..=max_events + 1 {
+        let batch = Batch {
+            base: Some(id(1)),
+            events: vec![event(seq, data.clone())].into(),
+            ..Batch::default()
+        };
+        append(&store, &thread, batch).await.unwrap();
+        if seq == max_events - 1 {
+            let latest = store.thread_snapshot(&thread).await.unwrap().unwrap();
+            assert_eq!(latest.tuple.unwrap().events.len() as u64, max_events - 1);
+        }
+    }
+    let error = store.thread_snapshot(&thread).await.map(drop).unwrap_err();
+    let StoreError::TooLarge { limit, .. } = error else { panic!("{error}") };
+    assert_eq!(limit, PENDING_MEMORY_BYTES);
+    assert!(!store.events(&thread, 0, 9).await.unwrap().is_empty());
 }
 
 const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");

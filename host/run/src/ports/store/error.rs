@@ -115,7 +115,7 @@ pub enum StoreError {
         thread: ThreadId,
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// Bytes of JSON.
+        /// Bytes of JSON or of memory.
         bytes: u64,
         /// Maximum bytes that are read.
         limit: u64,
