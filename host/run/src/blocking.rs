@@ -48,7 +48,7 @@ const PATTERN_KEYWORDS: [&str; 2] = ["pattern", "patternProperties"];
 static TURNS: LazyLock<Turns> = LazyLock::new(|| Turns::new(at_once()));
 
 /// Returns the number of pieces of long work that run at once.
-fn at_once() -> usize {
+pub(crate) fn at_once() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 

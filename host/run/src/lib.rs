@@ -14,6 +14,7 @@
 //! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
 //!   limited resource between callers. [`caller_id`]: the identity of a caller.
 //! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
+//!   [`reads`]: does the same for the reads of large states.
 //! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
@@ -58,6 +59,7 @@ pub mod meter;
 pub mod page;
 pub mod ports;
 pub mod quota;
+pub mod reads;
 pub mod replay;
 mod result_reuse;
 pub mod run_walk;

@@ -69,6 +69,8 @@
 //! no turn; the number of tasks and the bytes of responses are limited. A store that encodes
 //! batches in its writers has few writers, which take the batches in the order of their arrival.
 //! Guests have a meter of CPU time, and compilers and checks of SQL have places of their own.
+//! Requests that read large states have turns of their own, which they hold until their responses
+//! are complete; see [`reads`](crate::reads).
 
 pub mod model_usage;
 pub mod plugin_use;

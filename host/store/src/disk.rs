@@ -401,7 +401,7 @@ impl Store for RedbStore {
         let (thread, query, cursors) = (thread.clone(), query.clone(), self.0.cursors.clone());
         let read =
             move |snapshot: &Snapshot| history::checkpoints(snapshot, &thread, &query, &cursors);
-        self.0.read_blocking(read).await
+        self.0.read_large(read).await
     }
 
     async fn events(

@@ -90,6 +90,16 @@ pub(super) struct RequiredAccess {
     /// Required scope of the key; `None` if neither keys nor limits apply.
     pub(super) scope: Option<KeyScope>,
     pub(super) share: Share,
+    /// True for a route of the host, whose access is declared. Endpoints of apps may do anything.
+    pub(super) is_declared: bool,
+}
+
+impl RequiredAccess {
+    /// Returns true if the request only reads and responds: it starts nothing, and waits neither
+    /// for a run nor for an app.
+    pub(super) fn only_reads(self) -> bool {
+        self.is_declared && self.scope == Some(KeyScope::Read) && self.share != Share::Lasting
+    }
 }
 
 /// The access of all routes, by path and method.
@@ -134,7 +144,8 @@ impl Access {
     pub(super) fn required(&self, request: &Request) -> RequiredAccess {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let default = RouteAccess { scope: RouteScope::default_for(method), share: Share::Other };
-        let RouteAccess { scope, share } = self.find(method, uri.path()).unwrap_or(default);
+        let declared = self.find(method, uri.path());
+        let RouteAccess { scope, share } = declared.unwrap_or(default);
         let is_upgrade = headers.contains_key(header::UPGRADE);
         // After an upgrade, the client can send any command.
         let can_change = is_read(method)
@@ -146,6 +157,7 @@ impl Access {
         RequiredAccess {
             scope: scope.map(|scope| scope.max(min_scope)),
             share: if is_lasting { Share::Lasting } else { share },
+            is_declared: declared.is_some(),
         }
     }
 
@@ -332,6 +344,13 @@ mod tests {
         assert_eq!(share("POST", "/apps/a/chat", &events), Share::Lasting);
         assert_eq!(share("GET", "/things/1", &[("upgrade", "websocket")]), Share::Lasting);
         assert_eq!(share("GET", "/healthz", &[]), Share::Control);
+    }
+
+    #[test]
+    fn requests_that_may_wait_do_more_than_read() {
+        let only_reads = |method, uri| access().required(&request(method, uri, &[])).only_reads();
+        assert!(only_reads("POST", "/things/search") && !only_reads("PUT", "/things/1"));
+        assert!(!only_reads("GET", "/things/1/stream") && !only_reads("GET", "/apps/a/things"));
     }
 
     #[test]

@@ -9,11 +9,12 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use wattle_graph::failure::code;
 use wattle_run::caller_id::CallerId;
 use wattle_run::engine::Engine;
 use wattle_run::fair_share::Pool;
+use wattle_run::reads::{ReadTurns, TurnSpan};
 
 use crate::blob_link::is_link;
 use crate::config::ApiConfig;
@@ -47,6 +48,8 @@ pub(crate) struct Admission {
     bodies: Pool<CallerId>,
     /// Bytes of complete responses in memory.
     responses: ResponsePool,
+    /// Turns of requests with large states.
+    reads: ReadTurns,
 }
 
 impl Admission {
@@ -62,6 +65,7 @@ impl Admission {
             open: OpenRequests::new(limits),
             bodies: Pool::new(total_body_bytes(config.body_limit_bytes)),
             responses: ResponsePool::new(limits.response_bytes),
+            reads: ReadTurns::default(),
             config,
             engine,
             traffic,
@@ -82,7 +86,7 @@ impl Admission {
     ) -> Result<Admitted, Rejection> {
         let required = access.required(request);
         let Some(scope) = required.scope else {
-            return Ok(Admitted { permit: None, reservations: None });
+            return Ok(Admitted { permit: None, reservations: None, reader: None });
         };
         let is_link = is_link(request.method(), request.uri().path());
         let key = self.authenticate(request.headers(), client_network(request), is_link).await?;
@@ -128,7 +132,9 @@ impl Admission {
             }
             extensions.insert(key);
         }
-        Ok(Admitted { permit: Some(permit), reservations: Some((body, response)) })
+        let span = if required.only_reads() { TurnSpan::UntilEnd } else { TurnSpan::EachRead };
+        let reader = Some(Reader { turns: self.reads.clone(), caller, span });
+        Ok(Admitted { permit: Some(permit), reservations: Some((body, response)), reader })
     }
 
     /// Returns the key of a request. Returns `None` if the request has no key and needs no key.
@@ -199,6 +205,15 @@ pub(super) struct Admitted {
     permit: Option<RequestPermit>,
     /// Memory of the body and of the response; `None` if no limits apply to the route.
     reservations: Option<(BodyReservation, ResponseReservation)>,
+    /// The caller for whom the request reads; `None` if no limits apply to the route.
+    reader: Option<Reader>,
+}
+
+/// A caller, with the turns in which its requests read large states.
+struct Reader {
+    turns: ReadTurns,
+    caller: CallerId,
+    span: TurnSpan,
 }
 
 impl Admitted {
@@ -206,17 +221,32 @@ impl Admitted {
     /// a complete response, holds the reservation instead.
     pub(super) async fn run(self, request: Request, next: Next) -> Result<Response, Rejection> {
         let is_safe = request.method().is_safe();
-        let response = next.run(request).await;
-        let Some((body, reservation)) = self.reservations else {
-            return Ok(hold_until_sent(self.permit, response));
+        let (Some((body, reservation)), Some(reader)) = (self.reservations, self.reader) else {
+            return Ok(hold_until_sent(self.permit, next.run(request).await));
         };
+        let Reader { turns, caller, span } = &reader;
+        let response = turns.scope(*caller, *span, next.run(request)).await;
         // The handler has read the body. The streamed response can take hours longer.
         body.release();
         // A complete response needs memory, but no permit.
         if response.body().size_hint().exact().is_some() {
             return reservation.hold_until_sent(response, is_safe).map_err(Rejection::from);
         }
-        Ok(hold_until_sent(self.permit, response))
+        Ok(hold_until_sent(self.permit, reader.stream(response)))
+    }
+}
+
+impl Reader {
+    /// Returns a response whose stream reads large states in turns of the caller.
+    fn stream(self, response: Response) -> Response {
+        response.map(|body| {
+            let frames = (body.into_data_stream(), self);
+            Body::from_stream(stream::unfold(frames, |(mut frames, reader)| async move {
+                let Self { turns, caller, .. } = &reader;
+                let frame = turns.scope(*caller, TurnSpan::EachRead, frames.next()).await?;
+                Some((frame, (frames, reader)))
+            }))
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
+use wattle_run::reads::begin_large_read;
 
 use crate::disk::history::Cursors;
 use crate::disk::leases::LeaseTable;
@@ -121,7 +122,24 @@ impl Inner {
                 return self.note_failure(result);
             }
         }
-        self.read_blocking(read).await
+        self.read_large(read).await
+    }
+
+    /// Runs a read that may decode a large state on a blocking thread, in a turn of the request
+    /// that needs it.
+    pub(super) async fn read_large<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
+    {
+        let large = begin_large_read().await;
+        let in_turn = move |snapshot: &Snapshot| {
+            let done = read(snapshot);
+            // The turn is held until the read ends, even if the request is given up.
+            drop(large);
+            done
+        };
+        self.read_blocking(in_turn).await
     }
 
     /// Runs a read on a blocking thread.

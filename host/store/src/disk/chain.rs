@@ -23,6 +23,13 @@ pub(crate) trait LogReader {
         let _ = (entries, bytes);
         Ok(())
     }
+
+    /// Announces that this many bytes of JSON are decoded. Fails if they exceed the budget of the
+    /// reader.
+    fn consume_json(&self, bytes: u64) -> Result<(), StoreError> {
+        let _ = bytes;
+        Ok(())
+    }
 }
 
 /// Builds the error for a missing entry.

@@ -352,9 +352,10 @@ where
         let Some(id) = checkpoint else { continue };
         let mut since = pending.remove(&id).unwrap_or_default();
         if let Some(frame) = frame {
+            let mut bytes = unpacked_bytes(frame.packed_meta()?);
+            snapshot.consume_json(bytes)?;
             let meta: CheckpointMeta = frame.meta()?;
             if (filter.meta)(&meta) {
-                let mut bytes = unpacked_bytes(frame.packed_meta()?);
                 let (events, events_bytes) = pending_events(snapshot, thread, id, &mut since)?;
                 let mut values = Values::new();
                 if filter.parts.has_values() {
@@ -446,7 +447,9 @@ fn pending_events(
     let (mut frames, mut json_bytes) = (Vec::with_capacity(pending.len()), 0);
     for visited in pending.iter_mut().rev() {
         let frame = visited.frame(snapshot)?;
-        json_bytes += frame.packed_events()?.map_or(0, unpacked_bytes);
+        let more = frame.packed_events()?.map_or(0, unpacked_bytes);
+        snapshot.consume_json(more)?;
+        json_bytes += more;
         if json_bytes > PENDING_LIMIT_BYTES {
             return Err(too_large(json_bytes, PENDING_LIMIT_BYTES));
         }

@@ -44,6 +44,10 @@ const MAX_INLINE_ENTRIES: usize = 32;
 /// moving the read to another thread.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
 
+/// Maximum number of bytes of JSON that an inline read decodes. Compressed, they may be far fewer
+/// than [`MAX_INLINE_BYTES`].
+const MAX_INLINE_JSON_BYTES: u64 = 256 * 1024;
+
 /// A read transaction: the file as of one commit.
 pub(crate) struct Snapshot {
     pub(crate) transaction: ReadTransaction,
@@ -67,6 +71,7 @@ pub(crate) struct Mark {
 struct InlineBudget {
     entries: usize,
     bytes: usize,
+    json_bytes: u64,
     is_exceeded: bool,
 }
 
@@ -112,6 +117,20 @@ impl LogReader for Snapshot {
         cell.set(budget);
         Err(exceeded)
     }
+
+    fn consume_json(&self, bytes: u64) -> Result<(), StoreError> {
+        let Some(cell) = &self.budget else { return Ok(()) };
+        let mut budget = cell.get();
+        let consumed = match budget.json_bytes.checked_sub(bytes) {
+            Some(left) => {
+                budget.json_bytes = left;
+                Ok(())
+            }
+            None => Err(budget.exceed()),
+        };
+        cell.set(budget);
+        consumed
+    }
 }
 
 impl Snapshot {
@@ -138,6 +157,7 @@ impl Snapshot {
         let budget = InlineBudget {
             entries: MAX_INLINE_ENTRIES,
             bytes: MAX_INLINE_BYTES,
+            json_bytes: MAX_INLINE_JSON_BYTES,
             is_exceeded: false,
         };
         self.budget = Some(Cell::new(budget));
@@ -147,7 +167,12 @@ impl Snapshot {
     /// Gives the snapshot a budget that no read exceeds, and that counts the log entries.
     #[cfg(test)]
     pub(crate) fn counting(mut self) -> Self {
-        let budget = InlineBudget { entries: usize::MAX, bytes: usize::MAX, is_exceeded: false };
+        let budget = InlineBudget {
+            entries: usize::MAX,
+            bytes: usize::MAX,
+            json_bytes: u64::MAX,
+            is_exceeded: false,
+        };
         self.budget = Some(Cell::new(budget));
         self
     }

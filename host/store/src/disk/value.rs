@@ -211,6 +211,7 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
         if let Some(decoded) = self.parts.get(&key) {
             return Ok(decoded.clone());
         }
+        let log = self.log;
         let frame = self.frame(frame_no)?;
         if !frame.header().may_hold(version) {
             return Err(corrupt(
@@ -224,11 +225,13 @@ impl<'a, L: LogReader> ValueLoader<'a, L> {
         let decoded = match frame.part(channel)? {
             None => None,
             Some(part) => {
+                let bytes = unpacked_bytes(part.packed);
+                log.consume_json(bytes)?;
                 let content = match part.link {
                     Some(link) => Content::Delta(link, unpack(VALUE, part.packed)?),
                     None => Content::Full(unpack(VALUE, part.packed)?),
                 };
-                Some(Arc::new(DecodedPart { content, bytes: unpacked_bytes(part.packed) }))
+                Some(Arc::new(DecodedPart { content, bytes }))
             }
         };
         self.parts.insert(key, decoded.clone());

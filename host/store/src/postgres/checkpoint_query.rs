@@ -17,6 +17,7 @@ use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
 use wattle_run::ports::store::{
     CheckpointOutline, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadSnapshot,
 };
+use wattle_run::reads::begin_large_read;
 
 use crate::codec::unpack;
 use crate::error::{backend, corrupt};
@@ -100,6 +101,8 @@ pub(super) async fn latest(
     database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<ThreadSnapshot>, StoreError> {
+    // The size of a state is known only with its row, so each read takes a turn.
+    let _large = begin_large_read().await;
     let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
     let Some(row) = database.row_if_supported("read a thread", read).await? else {
         return latest_multi(database, thread).await;
@@ -151,6 +154,7 @@ pub(super) async fn checkpoint(
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
+    let _large = begin_large_read().await;
     // An id that does not fit the column is greater than all stored ids.
     let number = id.map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
     let read = || {
@@ -195,6 +199,7 @@ pub(super) async fn outline(
     namespace: &Namespace,
     id: CheckpointId,
 ) -> Result<Option<CheckpointOutline>, StoreError> {
+    let _large = begin_large_read().await;
     // An id that does not fit the column is greater than all stored ids.
     let number = i64::try_from(id.0).unwrap_or(i64::MAX);
     let read = || {

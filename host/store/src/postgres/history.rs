@@ -13,6 +13,7 @@ use wattle_run::ports::store::{
     CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord,
     RunSummary, StoreError, ThreadHead, ThreadOrder, ThreadQuery, ThreadSummary,
 };
+use wattle_run::reads::begin_large_read;
 
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
@@ -292,6 +293,7 @@ pub(super) async fn checkpoints(
     thread: &ThreadId,
     query: &CheckpointQuery,
 ) -> Result<ListPage<CheckpointTuple>, StoreError> {
+    let _large = begin_large_read().await;
     let mut snapshot = database.snapshot("list checkpoints").await?;
     let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), HISTORY_BYTES);
     let Some(number) = thread_number(&mut snapshot, thread).await? else {

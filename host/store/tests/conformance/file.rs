@@ -15,11 +15,13 @@ use wattle_graph::id::{InterruptId, Namespace, TaskId};
 use wattle_graph::principal::Principal;
 use wattle_graph::weight::weight;
 use wattle_kit::clock::ManualClock;
+use wattle_run::caller_id::CallerId;
 use wattle_run::log::{Commit, ThreadLog};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
     Batch, LeaseHolder, PendingQuery, PruneStrategy, StoreError, ThreadQuery,
 };
+use wattle_run::reads::{ReadTurns, TurnSpan};
 use wattle_run::state_cache::StateCache;
 use wattle_store::RedbStore;
 use wattle_store::disk::{PENDING_LIMIT_BYTES, PENDING_MEMORY_BYTES};
@@ -412,6 +414,33 @@ async fn events_since_a_checkpoint_are_not_decoded_beyond_their_limit_of_memory(
     let StoreError::TooLarge { limit, .. } = error else { panic!("{error}") };
     assert_eq!(limit, PENDING_MEMORY_BYTES);
     assert!(!store.events(&thread, 0, 9).await.unwrap().is_empty());
+}
+
+#[test]
+fn lists_do_not_wait_for_large_reads() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let dir = TempDir::new().unwrap();
+        let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
+        let thread = create(&store, "t").await;
+        // Compressed, the value has few bytes.
+        let value = json!(vec![json!([]); 200_000]);
+        append(&store, &thread, batch(checkpoint(1, None, &[("a", value)], &[]))).await.unwrap();
+        let (no_turns, caller, root) = (ReadTurns::new(0), CallerId::default(), Namespace::root());
+        let state = store.checkpoint(&thread, &root, None);
+        let mut state = pin!(no_turns.scope(caller, TurnSpan::UntilEnd, state));
+        assert!(poll!(state.as_mut()).is_pending());
+        let small = async {
+            assert_eq!(store.threads(&ThreadQuery::default()).await.unwrap().items.len(), 1);
+            assert!(store.thread(&thread).await.unwrap().is_some());
+        };
+        no_turns.scope(caller, TurnSpan::UntilEnd, small).await;
+        // The list has used the only blocking thread after any read that was asked for before.
+        assert!(poll!(state.as_mut()).is_pending());
+        let read = store.checkpoint(&thread, &root, None).await.unwrap();
+        assert!(read.is_some(), "a read of the engine takes no turn");
+    });
 }
 
 const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
