@@ -185,10 +185,6 @@ pub const METERED_OWNERS: usize = 10_000;
 /// Maximum number of blobs in one page of the list of blobs that threads mention.
 pub const MENTIONED_PAGE: usize = 4_096;
 
-/// Maximum bytes of stored threads that recovery reads at once after a start. The limit bounds the
-/// memory of the recovery.
-pub const RECOVERY_BYTES: u64 = 64 << 20;
-
 /// Maximum number of characters of the message of a failure in the record of its thread. Lists show
 /// it, and the record of the run has the whole message.
 pub const THREAD_FAILURE_CHARS: usize = 200;

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::failure::{Failure, code};
@@ -22,18 +21,21 @@ use wattle_graph::id::{RunId, ThreadId};
 
 pub use super::recovery_state::{Recovery, SetAside};
 use super::{Engine, EngineInner, new_run_id, recovered_usage, thread_not_found};
+use crate::caller_id::CallerId;
 use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
 use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
+use crate::reads::{ReadTurns, TurnSpan};
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
 const RECOVERY_CONCURRENCY: usize = 16;
 
-/// Bytes of stored threads that one permit of the semaphore covers. The semaphore bounds how many
-/// bytes the concurrent recoveries read.
-const PERMIT_BYTES: u64 = 1 << 10;
+/// Maximum number of concurrent recoveries that hold a large thread. The stored size of a thread
+/// does not bound the memory of its recovery: decoded, a thread can take thousands of times its
+/// compressed size.
+const RECOVERY_READS: usize = 4;
 
 /// Minimum interval between two recovery scans. With many hosts, some lease is always close to its
 /// expiry, although nearly all leases are renewed.
@@ -127,9 +129,9 @@ impl Engine {
 
     /// Recovers runs, a few at a time. Returns the number of recovered runs.
     async fn recover_runs(&self, cuts: Vec<OrphanedThread>) -> usize {
-        let room = Arc::new(Semaphore::new(permits(limit::RECOVERY_BYTES) as usize));
+        let turns = ReadTurns::new(RECOVERY_READS);
         let attempts =
-            futures::stream::iter(cuts).map(|cut| self.recover_when_room(cut, room.clone()));
+            futures::stream::iter(cuts).map(|cut| self.recover_in_turn(cut, turns.clone()));
         let recovered =
             attempts.buffer_unordered(RECOVERY_CONCURRENCY).fold(0, |sum, came| async move {
                 let sum = sum + usize::from(came == RecoveryOutcome::Recovered);
@@ -181,20 +183,14 @@ impl Engine {
         self.set_aside(thread).is_none_or(|aside| aside.retry_ms <= self.now_ms())
     }
 
-    /// Recovers a run once there is room for the thread in memory. The recovery is a separate task,
-    /// so that reading a large thread does not delay other recoveries.
-    async fn recover_when_room(
-        &self,
-        cut: OrphanedThread,
-        room: Arc<Semaphore>,
-    ) -> RecoveryOutcome {
-        let bytes = self.0.ports.store.stored_bytes(&cut.thread).await.unwrap_or(u64::MAX);
-        // A thread takes at most half of the budget, so that a large thread does not delay all
-        // others.
-        let wanted = permits(bytes.min(limit::RECOVERY_BYTES / 2));
-        let _room = room.acquire_many_owned(wanted).await;
+    /// Recovers a run. The attempt holds a turn from the read of a large thread to its end. The
+    /// recovery is a separate task, so that reading a large thread does not delay other recoveries.
+    async fn recover_in_turn(&self, cut: OrphanedThread, turns: ReadTurns) -> RecoveryOutcome {
         let engine = self.clone();
-        let attempt = async move { engine.recover_or_set_aside(cut).await };
+        let attempt = async move {
+            let recovery = Box::pin(engine.recover_or_set_aside(cut));
+            turns.scope(CallerId::default(), TurnSpan::UntilEnd, recovery).await
+        };
         AbortOnDropHandle::new(self.0.runtime.spawn(attempt))
             .await
             .unwrap_or(RecoveryOutcome::NotNeeded)
@@ -459,10 +455,6 @@ async fn recover_after_loading(engine: Weak<EngineInner>) {
         let Some(engine) = engine.upgrade().map(Engine) else { return };
         engine.recover_waiting().await;
     }
-}
-
-fn permits(bytes: u64) -> u32 {
-    u32::try_from(bytes / PERMIT_BYTES).unwrap_or(u32::MAX).max(1)
 }
 
 fn recovery_timed_out(thread: &ThreadId) -> Failure {

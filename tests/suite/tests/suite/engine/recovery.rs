@@ -23,6 +23,7 @@ use wattle_run::ports::store::{
     Batch, LeaseEpoch, LeaseHolder, OrphanedThread, RunOptions, RunRecord, StoreError, Ticket,
 };
 use wattle_run::ports::{Plugin, Store};
+use wattle_run::reads::begin_large_read;
 use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
@@ -346,6 +347,63 @@ async fn the_oldest_runs_are_recovered_first() {
     assert_eq!(first, cut);
     store.opening.close();
     assert_eq!(world.engine.wait_recovered().await.recovered, 2 * AT_ONCE);
+}
+
+/// Runs with large threads that are recovered concurrently.
+const LARGE_AT_ONCE: usize = 4;
+
+/// A store whose reads of checkpoints are large, and wait until they may end.
+struct Large {
+    below: Arc<dyn Store>,
+    is_large: AtomicBool,
+    /// Has a permit for each read that was asked for.
+    asked: Semaphore,
+    /// Has a permit for each read that began.
+    begun: Semaphore,
+    ending: Semaphore,
+}
+
+#[async_trait]
+impl Layer for Large {
+    fn over(below: Arc<dyn Store>) -> Self {
+        let [asked, begun, ending] = [0; 3].map(Semaphore::new);
+        Self { below, is_large: AtomicBool::new(false), asked, begun, ending }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        if read == "checkpoint" && self.is_large.load(Ordering::SeqCst) {
+            self.asked.add_permits(1);
+            let _read = begin_large_read().await;
+            self.begun.add_permits(1);
+            self.ending.acquire().await.unwrap_err();
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn few_recoveries_hold_a_large_thread_at_once() {
+    const RUNS: usize = 2 * LARGE_AT_ONCE;
+    let store = Arc::new(Layered::<Large>::over(Arc::new(InMemoryStore::new())));
+    let mut world = World::with_store(ONE, plugin("1"), store.clone());
+    for number in 0..RUNS {
+        let thread = ThreadId::new(format!("t{number}")).unwrap();
+        world.net.hang_next(1);
+        world.begin_on(Some(&thread), json!({})).await.unwrap();
+        world.net.hung().await;
+    }
+    world.crash().await;
+    store.is_large.store(true, Ordering::SeqCst);
+    world.engine.start_recovery();
+    store.asked.acquire_many(RUNS as u32).await.unwrap().forget();
+    store.begun.acquire_many(LARGE_AT_ONCE as u32).await.unwrap().forget();
+    assert_eq!(store.begun.available_permits(), 0);
+    store.ending.close();
+    assert_eq!(world.engine.wait_recovered().await.recovered, RUNS);
 }
 
 /// A store that can refuse batches.
