@@ -16,8 +16,12 @@ impl TokenCounts {
     /// Merges the counts that a usage object has at `pointers`. Returns whether it has any.
     pub(super) fn merge(&mut self, usage: &Value, pointers: &[&'static str]) -> bool {
         let mut has_counts = false;
+        // Most chunks of a stream have no usage.
+        if !usage.is_object() {
+            return has_counts;
+        }
         for &pointer in pointers {
-            if let Some(count) = usage.pointer(pointer).and_then(parse) {
+            if let Some(count) = find(usage, pointer).and_then(parse) {
                 has_counts = true;
                 let known = self.0.entry(pointer).or_default();
                 if count > 0 {
@@ -37,6 +41,12 @@ impl TokenCounts {
     pub(super) fn largest(&self, pointers: &[&str]) -> Option<u64> {
         pointers.iter().filter_map(|pointer| self.get(pointer)).max()
     }
+}
+
+/// Returns the value at a JSON pointer without escapes. Each chunk of a stream may have all counts,
+/// and [`Value::pointer`] allocates two texts for each name.
+fn find<'a>(usage: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer.split('/').skip(1).try_fold(usage, |value, name| value.get(name))
 }
 
 /// Returns a count. Some gateways write it as a float or as a text.
