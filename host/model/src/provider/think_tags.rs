@@ -353,7 +353,8 @@ struct UnopenedText {
 impl UnopenedText {
     fn step<'t>(mut self, text: &'t str, pieces: &mut Vec<Segment>) -> (State, Rest<'t>) {
         // Most chunks contain no tag and no start of one. Tags are searched for only in the others.
-        if !text.contains(TAG_STARTS) {
+        // The search for one character is far faster than one for several.
+        if !TAG_STARTS.iter().any(|start| text.contains(*start)) {
             self.observe(text);
             pieces.push(Segment::Text(text.to_owned()));
             return (State::Unopened(self), Rest::Next(""));
