@@ -132,11 +132,15 @@ fn custom_projection(app: &App, name: &str) -> Result<Arc<StreamProjection>, Pro
 
 /// Codes of failures whose details contain output of a guest. The guest can also be a tool of
 /// another plugin: a handler that calls the tool may return its failure.
-const CODES_WITH_OUTPUT: [&str; 3] = [code::TRAP, code::LIMIT, code::UNAVAILABLE];
+const CODES_WITH_OUTPUT: [&str; 4] = [code::TRAP, code::LIMIT, code::UNAVAILABLE, code::INTERNAL];
 
 /// Fields of the details that contain output of a guest: the text of its panic, and the end of its
 /// stdout and stderr.
 const QUOTED_DETAILS: [&str; 2] = ["cause", "output"];
+
+/// Fields of the details of an uncaught exception, as the SDKs for TypeScript and Python write
+/// them: its class, and the frames of its stack.
+const EXCEPTION_DETAILS: [&str; 3] = ["exception", "stack", "traceback"];
 
 /// Converts the error of a handler that ended without a response into a problem. The status is
 /// always 5xx, because the client did not cause the error. The problem does not contain output of
@@ -164,22 +168,25 @@ pub(super) fn problem_from_guest_error(app: &App, error: GuestError) -> Problem 
     }
 }
 
-/// Removes guest output from a failure, and logs the output for the operator. A trap's message
-/// contains the cause of the trap, so the message is replaced.
+/// Removes guest output from a failure, and logs the output for the operator. The message of a trap
+/// and of an uncaught exception contains the cause, so the message is replaced.
 fn without_output(app: &App, mut failure: Failure) -> Failure {
     if !CODES_WITH_OUTPUT.contains(&failure.code.as_str()) {
         return failure;
     }
     let mut quoted = Map::new();
+    let (mut is_crash, is_internal) = (failure.code == code::TRAP, failure.code == code::INTERNAL);
     if let Some(Value::Object(details)) = &mut failure.details {
-        quoted.extend(QUOTED_DETAILS.into_iter().filter_map(|key| details.remove_entry(key)));
+        is_crash |= is_internal && details.contains_key("exception");
+        let fields =
+            QUOTED_DETAILS.into_iter().chain(EXCEPTION_DETAILS.into_iter().filter(|_| is_crash));
+        quoted.extend(fields.filter_map(|key| details.remove_entry(key)));
     }
-    let is_trap = failure.code == code::TRAP;
-    if is_trap || !quoted.is_empty() {
+    if is_crash || !quoted.is_empty() {
         let (text, quoted) = (Escaped(&failure.message), Value::Object(quoted));
         tracing::warn!(app = %app.name, details = %Escaped(&quoted), "{text}");
     }
-    if is_trap {
+    if is_crash {
         "error in the app: its handler crashed; see the host's log for the cause"
             .clone_into(&mut failure.message);
     }
@@ -217,6 +224,16 @@ mod tests {
         let problem = problem(failure, GuestError::Host);
         assert_eq!((problem.status, problem.detail.as_str()), (503, "no memory"));
         assert_eq!(problem.details, Some(json!({ "limit": "guests_memory" })));
+    }
+
+    #[test]
+    fn exception_of_a_handler_is_removed_from_the_problem() {
+        let details = json!({ "exception": "KeyError", "traceback": ["src/app.py:3"], "row": 1 });
+        let failure = Failure::internal("KeyError: 'name' (src/app.py:3)").with_details(details);
+        let problem = problem(failure, GuestError::Failure);
+        assert_eq!((problem.status, problem.code.as_str()), (500, code::INTERNAL));
+        assert!(problem.detail.contains("its handler crashed"), "{}", problem.detail);
+        assert_eq!(problem.details, Some(json!({ "row": 1 })));
     }
 
     #[test]
