@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use reqwest::Url;
 use url::Host;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::grant::{Grants, HttpRule};
+use wattle_run::grant::{GrantSides, Grants, HttpRule};
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::ports::Caller;
 
-use crate::address_class::is_address_allowed;
+use crate::address_class::{AddressClass, classify, is_address_allowed};
 use crate::request_url;
 
 /// What the rules that match a hop allow together.
@@ -32,26 +32,19 @@ pub(crate) fn authorize(
 ) -> Result<Permissions, Failure> {
     let rules = grants.http.iter();
     let mut matching = rules.filter(|rule| matches(rule, method, url)).peekable();
+    let literal = request_url::literal_address(url);
     if matching.peek().is_none() {
-        let missing = grants.missing_side(
-            |needs| needs.http.iter().any(|rule| has_method(rule, method)),
-            |granted| granted.http.iter().any(|rule| matches(rule, method, url)),
-        );
-        let change = format!("add `http = [{}]`", suggested_rule(url, method, ""));
-        let message = format!(
-            "plugin `{}` is not allowed to send `{method}` to `{}`; {}",
-            caller.plugin,
-            request_url::origin(url),
-            grants.remedy(caller, &change, missing)
-        );
-        return Err(Failure::new(code::DENIED, message));
+        return Err(match literal.filter(|&address| !is_address_allowed(address, true)) {
+            Some(address) => blocked_address(caller, grants, method, url, address),
+            None => missing_rule(caller, grants, method, url),
+        });
     }
     let mut permissions = Permissions::default();
     for rule in matching {
         permissions.private |= rule.private;
         permissions.secrets.extend(rule.secrets.iter().cloned());
     }
-    match request_url::literal_address(url) {
+    match literal {
         Some(address) if !is_address_allowed(address, permissions.private) => {
             Err(blocked_address(caller, grants, method, url, address))
         }
@@ -76,6 +69,28 @@ pub fn check_request(
     authorize(caller, grants, &request.method, &url).map(drop)
 }
 
+/// Returns the failure of a request that no rule matches.
+fn missing_rule(caller: &Caller, grants: &Grants, method: &str, url: &Url) -> Failure {
+    let missing = grants.missing_side(
+        |needs| needs.http.iter().any(|rule| has_method(rule, method)),
+        |granted| granted.http.iter().any(|rule| matches(rule, method, url)),
+    );
+    let other = rule_for_other_origin(rules_that_decide(grants), url);
+    let is_private = other.is_some_and(|rule| rule.private);
+    let change = format!("add `http = [{}]`", suggested_rule(url, method, None, is_private));
+    let reason = match other {
+        Some(rule) => {
+            let change = grants.change_in_files(caller, &change, missing);
+            format!(": its rule for `{}` has {}; {change}", rule.host, difference(rule, url))
+        }
+        None => format!("; {}", grants.remedy(caller, &change, missing)),
+    };
+    let (plugin, origin) = (&caller.plugin, request_url::origin(url));
+    let message =
+        format!("plugin `{plugin}` is not allowed to send `{method}` to `{origin}`{reason}");
+    Failure::new(code::DENIED, message)
+}
+
 /// Returns the failure of a request whose host resolves to a blocked address.
 pub(crate) fn blocked_address(
     caller: &Caller,
@@ -88,8 +103,7 @@ pub(crate) fn blocked_address(
     let message = if is_address_allowed(address, true) {
         // The grant decides, or the request of an app that the operator vouches for.
         let missing = grants.missing_side(|_| true, |_| false);
-        let change =
-            format!("write `http = [{}]`", suggested_rule(url, method, ", private = true"));
+        let change = format!("write `http = [{}]`", suggested_rule(url, method, None, true));
         format!(
             "`{origin}` resolves to the private address {address}, which plugin `{}` is not \
              allowed to reach; to allow it, {}",
@@ -115,7 +129,8 @@ pub(crate) fn secret_denied(
         |needs| needs.http.iter().any(has_secret),
         |granted| granted.http.iter().any(|rule| has_secret(rule) && matches(rule, method, url)),
     );
-    let rule = suggested_rule(url, method, &format!(", secrets = [\"{name}\"]"));
+    let is_private = grants.http.iter().any(|rule| rule.private && matches(rule, method, url));
+    let rule = suggested_rule(url, method, Some(name), is_private);
     let message = format!(
         "plugin `{}` is not allowed to send the secret `{name}` to `{}`; {}",
         caller.plugin,
@@ -125,24 +140,73 @@ pub(crate) fn secret_denied(
     Failure::new(code::DENIED, message)
 }
 
-/// Returns the rule that would allow a hop, as TOML. `more` is TOML for further fields.
-fn suggested_rule(url: &Url, method: &str, more: &str) -> String {
+/// Returns the rule that would allow a hop, as TOML, with a secret of the hop. The rule allows
+/// private addresses if `is_private` is true, or if the host of the URL is one.
+fn suggested_rule(url: &Url, method: &str, secret: Option<&str>, is_private: bool) -> String {
     let scheme = match url.scheme() {
         "https" => String::new(),
         other => format!(", scheme = \"{other}\""),
     };
     let port = url.port().map(|port| format!(", port = {port}")).unwrap_or_default();
+    let secrets = secret.map(|name| format!(", secrets = [\"{name}\"]")).unwrap_or_default();
+    let private = if is_private || has_private_host(url) { ", private = true" } else { "" };
     format!(
-        "{{ host = \"{}\"{scheme}{port}, methods = [\"{method}\"]{more} }}",
+        "{{ host = \"{}\"{scheme}{port}, methods = [\"{method}\"]{secrets}{private} }}",
         request_url::host(url)
     )
 }
 
+/// Returns true if the host of a URL is a private address or `localhost`. Other names are not
+/// resolved.
+fn has_private_host(url: &Url) -> bool {
+    match request_url::literal_address(url) {
+        Some(address) => classify(address) == AddressClass::Private,
+        None => request_url::host(url) == "localhost",
+    }
+}
+
+/// Returns the rules that decide which hosts a plugin may send requests to.
+fn rules_that_decide(grants: &Grants) -> &[HttpRule] {
+    match grants.sides.as_deref() {
+        Some(GrantSides { granted: Some(granted), .. }) => &granted.http,
+        Some(GrantSides { request: Some((_, needs)), granted: None }) => &needs.http,
+        _ => &grants.http,
+    }
+}
+
+/// Returns a rule for the host of a URL with another scheme or port. Returns `None` if a rule for
+/// the host has the scheme and the port of the URL.
+fn rule_for_other_origin<'r>(rules: &'r [HttpRule], url: &Url) -> Option<&'r HttpRule> {
+    let mut of_host = rules.iter().filter(|rule| host_matches(&rule.host, url));
+    let first = of_host.next()?;
+    let has_origin = |rule: &HttpRule| rule.scheme == url.scheme() && has_port(rule, url);
+    (!has_origin(first) && !of_host.any(has_origin)).then_some(first)
+}
+
+/// Returns the scheme or the port of a rule, or both, if the URL has others, for messages. Default
+/// ports of different schemes are no difference.
+fn difference(rule: &HttpRule, url: &Url) -> String {
+    let scheme = (rule.scheme != url.scheme()).then(|| format!("the scheme `{}`", rule.scheme));
+    let has_default_ports = port(rule) == default_port(&rule.scheme) && url.port().is_none();
+    let other_port = port(rule).filter(|_| !has_port(rule, url) && !has_default_ports);
+    let port = other_port.map(|port| format!("the port {port}"));
+    let parts: Vec<String> = scheme.into_iter().chain(port).collect();
+    parts.join(" and ")
+}
+
 fn matches(rule: &HttpRule, method: &str, url: &Url) -> bool {
     rule.scheme == url.scheme()
-        && url.port_or_known_default() == rule.port.or_else(|| default_port(&rule.scheme))
+        && has_port(rule, url)
         && has_method(rule, method)
         && host_matches(&rule.host, url)
+}
+
+fn port(rule: &HttpRule) -> Option<u16> {
+    rule.port.or_else(|| default_port(&rule.scheme))
+}
+
+fn has_port(rule: &HttpRule, url: &Url) -> bool {
+    url.port_or_known_default() == port(rule)
 }
 
 fn has_method(rule: &HttpRule, method: &str) -> bool {
@@ -185,7 +249,7 @@ mod tests {
 
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
     use wattle_run::caller_id::CallerId;
-    use wattle_run::grant::{GrantSides, RequestPlace};
+    use wattle_run::grant::RequestPlace;
 
     use super::*;
 
@@ -279,6 +343,27 @@ mod tests {
     }
 
     #[test]
+    fn a_suggested_rule_allows_the_private_address_of_a_url() {
+        let deny = |url: &str| {
+            let url = request_url::parse(url).unwrap();
+            authorize(&caller(), &grants(&[]), "GET", &url).unwrap_err().message
+        };
+        for host in ["127.0.0.1", "localhost", "10.0.0.1", "[::1]", "[fd12::1]", "2130706433"] {
+            let message = deny(&format!("https://{host}/"));
+            let rule = "methods = [\"GET\"], private = true }]` under";
+            assert!(message.contains(rule), "{host}: {message}");
+        }
+        for host in ["8.8.8.8", "localhost.example", "[2606:4700:4700::1111]"] {
+            let message = deny(&format!("https://{host}/"));
+            assert!(message.contains("methods = [\"GET\"] }]` under"), "{host}: {message}");
+        }
+        for host in ["169.254.169.254", "0.0.0.0", "[::ffff:127.0.0.1]"] {
+            let message = deny(&format!("https://{host}/"));
+            assert!(message.ends_with("which no plugin is allowed to reach"), "{host}: {message}");
+        }
+    }
+
+    #[test]
     fn denied_request_names_the_side_that_lacks_its_rule() {
         let deny = |requested: &[HttpRule], granted: &[HttpRule]| {
             let request = Some((RequestPlace::App, grants(requested)));
@@ -294,6 +379,48 @@ mod tests {
         let unrequested = "]` under `[needs]` in app.toml, which does not request it";
         assert!(deny(&[], &own).ends_with(unrequested));
         assert!(deny(&[], &other).contains("]` both under `[needs]` in app.toml and under"));
+    }
+
+    #[test]
+    fn denied_request_names_the_scheme_and_the_port_of_the_rule_for_its_host() {
+        let deny = |url: &str, requested: &[HttpRule], granted: Option<&[HttpRule]>| {
+            let request = Some((RequestPlace::App, grants(requested)));
+            let sides = Some(Arc::new(GrantSides { request, granted: granted.map(grants) }));
+            let none = Grants { sides, ..Grants::default() };
+            let url = request_url::parse(url).unwrap();
+            authorize(&caller(), &none, "GET", &url).unwrap_err().message
+        };
+        let port = HttpRule { port: Some(8443), private: true, ..rule("a.example.com") };
+        // The operator vouches for the app, so its requests decide.
+        for (url, rule, reason) in [
+            ("http://a.example.com/", rule("a.example.com"), "the scheme `https`;"),
+            ("https://a.example.com:8443/", rule("a.example.com"), "the port 443;"),
+            ("https://a.example.com/", port.clone(), "the port 8443;"),
+            ("http://a.example.com:8443/", port.clone(), "the scheme `https`;"),
+            ("http://a.example.com:80/", port.clone(), "the scheme `https` and the port 8443;"),
+            (
+                "http://a.example.com:1/",
+                rule("*.example.com"),
+                "the scheme `https` and the port 443;",
+            ),
+        ] {
+            let message = deny(url, std::slice::from_ref(&rule), None);
+            let expected = format!(": its rule for `{}` has {reason} add `http", rule.host);
+            assert!(message.contains(&expected), "{url}: {message}");
+            assert!(message.ends_with("]` under `[needs]` in app.toml"), "{url}: {message}");
+            assert_eq!(message.contains("private = true"), rule.private, "{url}: {message}");
+        }
+        let own = [rule("a.example.com")];
+        let message = deny("http://a.example.com/", &own, Some(&own[..]));
+        assert!(message.contains(": its rule for `a.example.com` has the scheme `https`;"));
+        assert!(message.ends_with("under `[grants.\"demo/demo\"]` in wattle.toml"), "{message}");
+        // Rules without the method, and for other hosts.
+        let post = HttpRule { methods: vec!["POST".into()], ..rule("a.example.com") };
+        for rules in [&[post, port][..], &[rule("b.example.com")]] {
+            let message = deny("https://a.example.com/", rules, None);
+            assert!(message.ends_with("in app.toml, which does not request it"), "{message}");
+            assert!(!message.contains("its rule"), "{message}");
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ async fn nothing_is_sent_without_a_rule() {
     assert_eq!((failure.code.as_str(), failure.retryable), ("denied", false));
     let line = format!(
         "`http = [{{ host = \"127.0.0.1\", scheme = \"http\", port = {port}, methods = \
-         [\"GET\"] }}]` under `[grants.\"demo/demo\"]`"
+         [\"GET\"], private = true }}]` under `[grants.\"demo/demo\"]`"
     );
     assert!(failure.message.contains(&line), "{failure}");
     assert!(server.received_requests().await.unwrap().is_empty());

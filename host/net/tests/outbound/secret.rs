@@ -66,7 +66,7 @@ async fn secret_needs_a_rule() {
     let request = get(format!("{}/?k={{{{secret:KEY}}}}", server.uri()));
     let failure = send(&[bare], &request).await.unwrap_err();
     assert_eq!(failure.code, "denied");
-    let line = "secrets = [\"KEY\"] }]` under `[grants.\"demo/demo\"]`";
+    let line = "secrets = [\"KEY\"], private = true }]` under `[grants.\"demo/demo\"]`";
     assert!(failure.message.contains(line), "{failure}");
     assert_no_secret(&failure);
 
