@@ -110,11 +110,16 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema.into()
 }
 
+/// Plurals that messages are about.
+const PLURALS: [&str; 2] = ["the arguments", "the settings"];
+
 fn mistake(what: &dyn Display, path: &str, error: &serde_json::Error) -> Failure {
+    let what = what.to_string();
+    let verb = if PLURALS.contains(&what.as_str()) { "are" } else { "is" };
     let message = if path == "." {
-        format!("{what} is invalid: {error}")
+        format!("{what} {verb} invalid: {error}")
     } else {
-        format!("{what} is invalid at `{path}`: {error}")
+        format!("{what} {verb} invalid at `{path}`: {error}")
     };
     let details = Map::from_iter([("path".to_owned(), Value::from(path))]);
     Failure::invalid(message).with_details(details)
@@ -176,6 +181,8 @@ mod tests {
         assert_eq!(failure.details.as_deref(), Some(&json!({"path": "rows[1].count"})));
         let failure = from_value::<Outer>("the input", &json!({})).unwrap_err();
         assert_eq!(failure.message, "the input is invalid: missing field `rows`");
+        let failure = from_value::<Outer>("the arguments", &json!({})).unwrap_err();
+        assert_eq!(failure.message, "the arguments are invalid: missing field `rows`");
     }
 
     #[test]

@@ -102,7 +102,7 @@ class Tools(Case):
         self.assertEqual(testing.tool_schema(strict), testing.tool_schema(lenient))
         wrong = {"number": "x"}
         context = ToolContext(violations=["`number` is text"])
-        with self.assertRaisesRegex(Failure, "the arguments is invalid at `number`"):
+        with self.assertRaisesRegex(Failure, "the arguments are invalid at `number`"):
             testing.call_tool(strict, context, wrong)
         output = testing.call_tool(lenient, context, wrong)
         self.assertEqual(output.text_content(), "{'number': 'x'} ['`number` is text']")

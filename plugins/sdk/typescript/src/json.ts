@@ -18,6 +18,9 @@ export type Extra = { [key: string]: Json };
  */
 export type Type<Output = unknown, Input = unknown> = $ZodType<Output, Input>;
 
+/** The beginning of a plural that messages are about. */
+const PLURAL = /^the (?:arguments|settings|updates)\b/;
+
 /** Parses JSON text. A failure contains `what` and the path of the invalid value. */
 export function read<T extends Type>(what: string, text: string, type: T): output<T> {
   return fromValue(what, parse(what, text), type);
@@ -89,6 +92,7 @@ function pathOf(issue: $ZodIssue): string {
 }
 
 function mistake(what: string, path: string, why: string): Failure {
+  const verb = PLURAL.test(what) ? "are" : "is";
   const place = path === "." ? "" : ` at \`${path}\``;
-  return Failure.invalid(`${what} is invalid${place}: ${why}`, { details: { path } });
+  return Failure.invalid(`${what} ${verb} invalid${place}: ${why}`, { details: { path } });
 }

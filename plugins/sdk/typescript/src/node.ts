@@ -1,10 +1,13 @@
 // Graph nodes: the context of a node and its outcome.
 
 import type { input, output } from "zod/v4/core";
-import { Failure } from "./failure.ts";
+import { code, Failure } from "./failure.ts";
 import { type Extra, fromValue, type Json, optionally, read, type Type, toValue } from "./json.ts";
 import { checkName, checkSynchronous } from "./name.ts";
 import { emptyObjectSchema, inputSchema, outputSchema } from "./schema.ts";
+
+/** End of the message about updates that do not fit the type of the node. */
+const TYPE_HINT = "; `npm run check` finds wrong types before a run";
 
 /** Target for {@link Outcome.goto} that ends this branch of the graph. */
 export const END = "END";
@@ -421,7 +424,7 @@ export class Node<I extends Type, O extends Type, C extends Type> implements Nod
       throw Failure.internal(`${what} are not an object; return one field for each channel`);
     }
     const { output } = this.#description;
-    const valid = output === undefined ? {} : asDefect(() => fromValue(what, updates, output));
+    const valid = output === undefined ? {} : this.#validated(what, updates, output);
     const written = toValue(what, valid) as Extra;
     const isLost = ([channel, value]: [string, unknown]) =>
       value !== undefined && !Object.hasOwn(written, channel);
@@ -433,16 +436,32 @@ export class Node<I extends Type, O extends Type, C extends Type> implements Nod
     }
     return written;
   }
+
+  /** Converts the updates to their type. Invalid updates are a defect, since the plugin made them. */
+  #validated(what: string, updates: object, output: Type): unknown {
+    try {
+      return fromValue(what, updates, output);
+    } catch (error) {
+      const failure = Failure.from(error);
+      const { details, message } = failure;
+      if (failure.code !== code.INVALID) throw Failure.internal(message, { details });
+      // The issue of a misspelled field is about the missing one, which has the path.
+      const { path } = details as Extra;
+      const unknown = unknownFields(this.outputSchema, updates).filter((name) => name !== path);
+      const fields = unknown.map((name) => `; \`output\` of the node has no field \`${name}\``);
+      throw Failure.internal(`${message}${fields.join("")}${TYPE_HINT}`, { details });
+    }
+  }
 }
 
-/** Makes an invalid value a defect, since the plugin itself made it. */
-function asDefect<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    const { message, details } = Failure.from(error);
-    throw Failure.internal(message, { details });
-  }
+/** Returns the names of updates that the schema of an output does not have. */
+function unknownFields(schema: Json, updates: object): string[] {
+  const { properties, additionalProperties = false } = schema as Extra;
+  // Any name fits a schema without properties, or one that describes further properties.
+  if (typeof properties !== "object" || properties === null) return [];
+  if (additionalProperties !== false) return [];
+  const written = Object.entries(updates).filter(([, value]) => value !== undefined);
+  return written.map(([name]) => name).filter((name) => !Object.hasOwn(properties, name));
 }
 
 /**

@@ -94,7 +94,8 @@ describe("nodes", () => {
   });
 
   test.each([
-    ["a wrong type", { words: "x" }, "is invalid at `words`"],
+    ["a wrong type", { words: "x" }, "the updates of node `wrong` are invalid at `words`: "],
+    ["a missing channel", {}, "; `npm run check` finds wrong types before a run"],
     ["an undeclared channel", { words: 1, more: 2 }, "write the channel `more`"],
     ["no object", [1], "are not an object"],
   ])("updates with %s are a defect of the node", (_, updates, message) => {
@@ -102,6 +103,25 @@ describe("nodes", () => {
     const failure = thrown(() => runNode(wrong, {}));
     expect(failure.code).toBe("internal");
     expect(failure.message).toContain(message);
+  });
+
+  test.each([z.object({ amount: z.int() }), z.strictObject({ amount: z.int() })])(
+    "a misspelled channel is named together with the missing one",
+    (output) => {
+      const wrong = node("wrong", { output }, () => ({ amonut: 1, note: undefined }) as never);
+      const { message, details } = thrown(() => runNode(wrong, {}));
+      expect(message).toContain("the updates of node `wrong` are invalid at `amount`: ");
+      expect(message).toContain("; `output` of the node has no field `amonut`; `npm run check`");
+      expect(details).toEqual({ path: "amount" });
+    },
+  );
+
+  test("a type with further channels has no unknown ones", () => {
+    const output = z.looseObject({ amount: z.int() });
+    const wrong = node("wrong", { output }, () => ({ note: 1 }) as never);
+    const { message } = thrown(() => runNode(wrong, {}));
+    expect(message).toContain("are invalid at `amount`: ");
+    expect(message).not.toContain("has no field");
   });
 
   test("an undefined field is not written", () => {
@@ -159,7 +179,9 @@ describe("tools", () => {
     expect(strict.argumentsSchema).toEqual(lenient.argumentsSchema);
     const context = new ToolContext({ violations: ["`number` is text"] });
     const wrong = { number: "x" };
-    expect(thrown(() => callTool(strict, wrong, context)).code).toBe("invalid");
+    const failure = thrown(() => callTool(strict, wrong, context));
+    expect(failure.code).toBe("invalid");
+    expect(failure.message.startsWith("the arguments are invalid at `number`: ")).toBe(true);
     expect(callTool(lenient, wrong, context).textContent()).toBe('{"number":"x"} 1');
     expect(callTool(strict, { number: 7 }).structuredAs(z.int())).toBe(7);
   });

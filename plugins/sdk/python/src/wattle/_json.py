@@ -7,13 +7,21 @@ from typing import Any
 
 from wattle.failure import Failure
 
+_PLURAL = ("the arguments", "the settings", "the updates")
+"""Beginnings of plurals that messages are about."""
+
+
+def be(what: str) -> str:
+    """Returns the verb of a sentence about `what`."""
+    return "are" if what.startswith(_PLURAL) else "is"
+
 
 def read(what: str, text: str | bytes) -> Any:
     """Parses JSON text. A failure contains `what`."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise Failure.invalid(f"{what} is invalid: {error}") from None
+        raise Failure.invalid(f"{what} {be(what)} invalid: {error}") from None
 
 
 def write(what: str, value: Any) -> str:

@@ -25,6 +25,7 @@ from mashumaro.jsonschema.plugins import BasePlugin
 from mashumaro.jsonschema.schema import Instance
 from typing_extensions import Doc, is_typeddict
 
+from wattle import _json
 from wattle.failure import Failure
 
 EMPTY_OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
@@ -99,7 +100,8 @@ def encode(value: Any) -> Any:
 def mistake(what: str, path: str, reason: str) -> Failure:
     """Returns the failure of a bad value at a path, which is empty for the whole value."""
     place = f" at `{path}`" if path else ""
-    return Failure.invalid(f"{what} is invalid{place}: {reason}", details={"path": path or "."})
+    message = f"{what} {_json.be(what)} invalid{place}: {reason}"
+    return Failure.invalid(message, details={"path": path or "."})
 
 
 def name_of(of: Any) -> str:
