@@ -56,14 +56,25 @@ impl Rejection {
 const SYNCHRONOUS_SWITCHES: &str = "componentize-qjs with `sync: true` (`--sync`, with jco \
     `--backend-qjs-disable-async`), componentize-py without `async` functions";
 
+/// Words of which each message of the validator about a disabled feature has one, such as "threads
+/// must be enabled for shared memories". Messages about broken bytes have none of them.
+const FEATURE_WORDS: &[&str] =
+    &["enabled", "disabled", "feature", "proposal", "references required", "requires gc"];
+
+/// Message of the parser about bytes that end too early.
+const END_OF_FILE: &str = "unexpected end-of-file";
+
 /// Returns the rejection of bytes that are broken or use a feature that the engine does not allow.
 pub(crate) fn invalid(message: &str) -> Rejection {
-    Rejection::new(
-        "invalid",
-        &format!("it is not a valid component: {message}"),
+    let hint = if FEATURE_WORDS.iter().any(|word| message.contains(word)) {
         "build it again with the Wattle SDK; threads, exceptions, garbage collection and 64-bit \
-         memory are not supported",
-    )
+         memory are not supported"
+    } else if message.contains(END_OF_FILE) {
+        "build it again, or copy the file again: it was cut off"
+    } else {
+        "build it again with the Wattle SDK"
+    };
+    Rejection::new("invalid", &format!("it is not a valid component: {message}"), hint)
 }
 
 /// Returns the rejection of a component that does not compile. The parts of the asynchronous ABI

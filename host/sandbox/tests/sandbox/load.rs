@@ -180,6 +180,43 @@ async fn loading_a_broken_component_never_panics() {
 }
 
 #[tokio::test]
+async fn truncated_component_is_named_as_such() {
+    let good = guest::reducer(OK);
+    let error = load_error(good.slice(..good.len() / 2)).await;
+    assert_eq!(error.code, "invalid");
+    assert!(error.message.contains("unexpected end-of-file"), "{error}");
+    assert_eq!(error.hint, "build it again, or copy the file again: it was cut off");
+}
+
+#[tokio::test]
+async fn hint_names_unsupported_features_only_if_the_module_uses_one() {
+    let invalid = async |module: &str| {
+        let text = format!(
+            r#"(component
+                (core module {module})
+                (instance $empty)
+                (export "wattle:plugin/node@0.1.0" (instance $empty)))"#
+        );
+        let error = load_error(guest::component(&text)).await;
+        assert_eq!(error.code, "invalid", "{error}");
+        error
+    };
+    for module in [
+        "(memory i64 1)",
+        "(memory 1 1 shared)",
+        "(func atomic.fence)",
+        "(tag)",
+        "(type (struct))",
+        "(type $f (func)) (func (param (ref $f)))",
+    ] {
+        let error = invalid(module).await;
+        assert!(error.hint.contains("64-bit memory are not supported"), "{module}: {error}");
+    }
+    let error = invalid("(func (result i32))").await;
+    assert_eq!(error.hint, "build it again with the Wattle SDK", "{error}");
+}
+
+#[tokio::test]
 async fn plugin_describes_itself() {
     let plugin = load(guest::node("", OK)).await.unwrap();
     let info = plugin.info();
