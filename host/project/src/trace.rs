@@ -69,6 +69,9 @@ pub struct RunTrace {
     /// Error message of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Structured details of the failure, such as the stack of an exception.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_details: Option<Value>,
     /// Supersteps of the root graph.
     pub steps: Vec<StepTrace>,
     /// Answers to interrupts that the run started with.
@@ -158,6 +161,9 @@ pub struct AttemptTrace {
     /// Error message of a failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Structured details of the failure, such as the stack of an exception.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_details: Option<Value>,
     /// Size of the writes as JSON, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<usize>,

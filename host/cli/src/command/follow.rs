@@ -1,15 +1,20 @@
 //! Follows a run: progress on stderr, then the outcome.
 
+mod call_group;
 mod completion_line;
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use wattle_api::document::app::GraphDocument;
 use wattle_api::document::run::{InterruptDocument, RunDocument};
+use wattle_api::document::thread::ThreadDocument;
 use wattle_graph::event::{Event, EventKind, RunStatus};
+use wattle_graph::id::TaskId;
 use wattle_run::text::Escaped;
 
 use crate::client::{Client, encode_segment};
+use crate::command::follow::call_group::CallGroups;
 use crate::command::follow::completion_line::CompletionLine;
 use crate::command::format;
 use crate::error::Error;
@@ -43,7 +48,9 @@ pub(super) async fn follow(
         if let Some(text) = outcome(&ended) {
             Output::line(&text);
         }
-        print_next_step(&ended, progress.failure.as_deref());
+        let is_failed = ended.status == RunStatus::Failed;
+        let is_outdated = is_failed && is_outdated(client, &ended.thread).await;
+        print_next_step(&ended, progress.failure.as_deref(), is_outdated);
     }
     Ok(match ended.status {
         RunStatus::Interrupted => Exit::Interrupted,
@@ -67,6 +74,8 @@ struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
     completion: CompletionLine,
+    /// Calls of clock and random numbers that are not shown yet.
+    groups: CallGroups,
     /// Message of the newest failure of a task that the user has seen.
     failure: Option<String>,
 }
@@ -82,12 +91,21 @@ impl Progress {
             bar.enable_steady_tick(SPINNER_PERIOD);
             bar
         });
-        Self { bar, quiet, completion: CompletionLine::default(), failure: None }
+        let (completion, groups) = (CompletionLine::default(), CallGroups::default());
+        Self { bar, quiet, completion, groups, failure: None }
     }
 
     /// Shows an event. Finished work remains on the screen, and work in progress is shown next to
     /// the spinner.
     fn show(&mut self, event: &Event) {
+        if let EventKind::Called(call) = &event.kind
+            && self.groups.extend(call)
+        {
+            return;
+        }
+        if let Some(line) = task_of(&event.kind).and_then(|task| self.groups.end(task)) {
+            self.print(line, true);
+        }
         let (line, stays) = match &event.kind {
             EventKind::TaskStarted(started) => (started.node.to_string(), false),
             EventKind::TaskFinished(finished) => {
@@ -107,6 +125,7 @@ impl Progress {
                 Some(words) => (format!("{}: {words}", streamed.node), false),
                 None => return,
             },
+            EventKind::Called(call) if self.groups.begin(call) => return,
             EventKind::Called(call) => {
                 let took = format::duration(call.duration_us);
                 let what = format!("{} {}", call.function, call.summary);
@@ -118,6 +137,11 @@ impl Progress {
             EventKind::Log(log) => (format!("{}: {}: {}", log.node, log.level, log.message), true),
             _ => return,
         };
+        self.print(line, stays);
+    }
+
+    /// Shows a line. A line that does not stay is shown next to the spinner.
+    fn print(&self, line: String, stays: bool) {
         // A line break in a text of a guest or a service would begin another line.
         let line = Escaped(line).to_string();
         match (&self.bar, stays) {
@@ -129,10 +153,27 @@ impl Progress {
         }
     }
 
-    fn finish(&self) {
+    fn finish(&mut self) {
+        for line in self.groups.end_all() {
+            self.print(line, true);
+        }
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Returns the task of an event that shows progress of a task or a call.
+fn task_of(kind: &EventKind) -> Option<&TaskId> {
+    match kind {
+        EventKind::TaskFinished(finished) => Some(&finished.task),
+        EventKind::TaskFailed(failed) => Some(&failed.task),
+        EventKind::CallStarted(call) => Some(&call.task),
+        EventKind::Called(call) => Some(&call.task),
+        EventKind::InterruptRaised(raised) => Some(&raised.task),
+        EventKind::Progress(progress) => Some(&progress.task),
+        EventKind::Log(log) => Some(&log.task),
+        _ => None,
     }
 }
 
@@ -165,8 +206,21 @@ pub(super) fn render_interrupts(open: &[InterruptDocument], next: &[String]) -> 
     open.iter().map(question).collect::<Vec<_>>().join("\n\n")
 }
 
+/// Returns true if a thread is pinned to another version of its graph than the loaded one. Returns
+/// false if one of the versions is unknown.
+async fn is_outdated(client: &Client, thread: &str) -> bool {
+    let path = format!("/api/v1/threads/{}", encode_segment(thread));
+    let Ok(thread) = client.get::<ThreadDocument>(&path).await else { return false };
+    let (app, graph) = (&thread.summary.app, &thread.summary.graph);
+    let path = format!("/api/v1/apps/{}/graphs/{}", encode_segment(app), encode_segment(graph));
+    let loaded: Result<GraphDocument, Error> = client.get(&path).await;
+    loaded.is_ok_and(|loaded| loaded.version != thread.version)
+}
+
 /// Prints the next step for the user. `shown` is the message of a failure that the user has seen.
-fn print_next_step(run: &RunDocument, shown: Option<&str>) {
+/// `is_outdated` is true if the thread of a failed run is pinned to another version than the loaded
+/// one.
+fn print_next_step(run: &RunDocument, shown: Option<&str>, is_outdated: bool) {
     let thread = format::shell_quote(&run.thread);
     match run.status {
         RunStatus::Interrupted => {
@@ -188,9 +242,18 @@ fn print_next_step(run: &RunDocument, shown: Option<&str>) {
         RunStatus::Failed => {
             let unseen = run.failure.as_ref().filter(|it| shown != Some(it.message.as_str()));
             let why = unseen.map_or_else(String::new, |it| format!(": {}", format::failure(it)));
+            // Otherwise, the nodes run again with the code to which the thread is pinned.
+            let migration = if is_outdated {
+                format!(
+                    "the app has changed, so move the thread to its loaded code with `wattle \
+                     thread migrate {thread}`, and then "
+                )
+            } else {
+                String::new()
+            };
             Output::error(&format!(
-                "the run failed{why}\n  hint: see `wattle trace {thread}`; run the failed nodes \
-                 again with `wattle thread resume {thread}`"
+                "the run failed{why}\n  hint: see `wattle trace {thread}`; {migration}run the \
+                 failed nodes again with `wattle thread resume {thread}`"
             ));
         }
         RunStatus::Cancelled => {

@@ -48,14 +48,20 @@ pub(super) async fn list(
     Ok(Exit::Ok)
 }
 
-pub(super) async fn show(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+/// Prints a thread. `is_verbose` adds the details of its failure to the text; JSON always has them.
+pub(super) async fn show(
+    client: &Client,
+    thread: &str,
+    is_verbose: bool,
+    output: Output,
+) -> Result<Exit, Error> {
     let thread: ThreadDocument =
         client.get(&format!("/api/v1/threads/{}", encode_segment(thread))).await?;
-    output.data(&thread, render);
+    output.data(&thread, |thread| render(thread, is_verbose));
     Ok(Exit::Ok)
 }
 
-fn render(thread: &ThreadDocument) -> String {
+fn render(thread: &ThreadDocument, is_verbose: bool) -> String {
     let summary = &thread.summary;
     let mut lines = vec![
         format!("thread   {}", Escaped(&summary.thread)),
@@ -79,6 +85,9 @@ fn render(thread: &ThreadDocument) -> String {
     }
     if let Some(failure) = &summary.failure {
         lines.push(format!("failure  {}", format::failure(failure)));
+        if let Some(details) = failure.details.as_ref().filter(|_| is_verbose) {
+            lines.push(format!("details\n{}", format::indent(&pretty_json(details), 2)));
+        }
     }
     lines.push(format!("state\n{}", format::indent(&pretty_json(&thread.state), 2)));
     if !thread.interrupts.is_empty() || !thread.next.is_empty() {
@@ -145,6 +154,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_details_of_a_failure_are_shown_on_request() {
+        let stack = json!(["price (src/index.ts:7)"]);
+        let failure = json!({ "code": "internal", "message": "no", "details": { "stack": stack } });
+        let thread = json!({
+            "thread": "t", "app": "shop", "graph": "Sell", "status": "error", "created_ms": 0,
+            "updated_ms": 0, "version": "4f2a", "state": {}, "next": [], "interrupts": [],
+            "failure": failure,
+        });
+        let thread: ThreadDocument = serde_json::from_value(thread).unwrap();
+        let shown = render(&thread, true);
+        let details =
+            "\ndetails\n  {\n    \"stack\": [\n      \"price (src/index.ts:7)\"\n    ]\n  }\n";
+        assert!(shown.contains(&format!("\nfailure  internal: no{details}state\n")), "{shown}");
+        assert!(!render(&thread, false).contains("details"));
+    }
+
+    #[test]
     fn no_text_of_a_guest_or_client_begins_a_line() {
         let failure = json!({ "code": "trap", "message": "boom\nstatus   completed" });
         let mut thread = json!({
@@ -152,7 +178,8 @@ mod tests {
             "created_ms": 0, "updated_ms": 0, "version": "4f2a", "state": {}, "next": [],
             "interrupts": [], "failure": failure,
         });
-        let rendered = |thread: &Value| render(&serde_json::from_value(thread.clone()).unwrap());
+        let rendered =
+            |thread: &Value| render(&serde_json::from_value(thread.clone()).unwrap(), false);
         let shown = rendered(&thread);
         assert!(shown.contains("\nfailure  trap: boom\\nstatus   completed\n"), "{shown}");
         thread["set_aside"] = json!({ "failure": failure, "since_ms": 0, "attempts": 2 });

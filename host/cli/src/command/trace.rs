@@ -1,8 +1,10 @@
 //! `wattle trace`: prints the trace of a thread as a tree, or verifies the seals of the thread.
 
+use serde_json::Value;
 use wattle_project::trace::{
     AttemptTrace, CallTrace, ChangeTrace, PrincipalTrace, RunTrace, StepTrace, TaskTrace, Trace,
 };
+use wattle_run::hostcall::clock;
 use wattle_run::ports::store::SealReport;
 use wattle_run::text::Escaped;
 
@@ -12,11 +14,38 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-pub(super) async fn trace(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+/// Prints the trace of a thread. `is_verbose` adds the details of failures to the tree; JSON always
+/// has them.
+pub(super) async fn trace(
+    client: &Client,
+    thread: &str,
+    is_verbose: bool,
+    output: Output,
+) -> Result<Exit, Error> {
     let path = format!("/api/v1/threads/{}/trace", encode_segment(thread));
-    let trace: Trace = client.get(&path).await?;
+    let mut trace: Trace = client.get(&path).await?;
+    if !output.json && !is_verbose {
+        remove_details(&mut trace);
+    }
     output.data(&trace, render);
     Ok(Exit::Ok)
+}
+
+fn remove_details(trace: &mut Trace) {
+    for run in &mut trace.runs {
+        run.failure_details = None;
+        remove_details_of_steps(&mut run.steps);
+    }
+}
+
+fn remove_details_of_steps(steps: &mut [StepTrace]) {
+    let tasks = steps.iter_mut().flat_map(|step| &mut step.tasks);
+    for attempt in tasks.flat_map(|task| &mut task.attempts) {
+        attempt.failure_details = None;
+        for graph in &mut attempt.graphs {
+            remove_details_of_steps(&mut graph.steps);
+        }
+    }
 }
 
 /// Verifies the seals of a thread.
@@ -94,7 +123,8 @@ fn run(run: &RunTrace) -> TreeNode {
         let value = shortened(&answer.answer);
         TreeNode::leaf(format!("answer to {}: {value}{by}", answer.question))
     });
-    TreeNode { line, children: answers.chain(run.steps.iter().map(step)).collect() }
+    let details = details(run.failure_details.as_ref()).into_iter();
+    TreeNode { line, children: details.chain(answers).chain(run.steps.iter().map(step)).collect() }
 }
 
 fn change(change: &ChangeTrace) -> TreeNode {
@@ -157,7 +187,7 @@ fn attempt_line(attempt: &AttemptTrace) -> String {
 }
 
 fn children(attempt: &AttemptTrace) -> Vec<TreeNode> {
-    let calls = attempt.calls.iter().map(call);
+    let calls = call_nodes(&attempt.calls).into_iter();
     let messages = attempt.messages.iter().map(TreeNode::leaf);
     let questions =
         attempt.questions.iter().map(|question| TreeNode::leaf(format!("interrupt {question}")));
@@ -165,11 +195,63 @@ fn children(attempt: &AttemptTrace) -> Vec<TreeNode> {
         line: format!("graph {}", graph.namespace),
         children: graph.steps.iter().map(step).collect(),
     });
-    calls.chain(messages).chain(questions).chain(graphs).collect()
+    let details = details(attempt.failure_details.as_ref()).into_iter();
+    details.chain(calls).chain(messages).chain(questions).chain(graphs).collect()
 }
 
-fn call(call: &CallTrace) -> TreeNode {
-    TreeNode { line: call_line(call), children: call.calls.iter().map(self::call).collect() }
+/// Formats the details of a failure. Lists, such as the frames of a stack, have a line for each
+/// item.
+fn details(details: Option<&Value>) -> Option<TreeNode> {
+    let children = match details? {
+        Value::Object(fields) => fields.iter().map(|(name, value)| detail(name, value)).collect(),
+        other => vec![TreeNode::leaf(shortened(other))],
+    };
+    Some(TreeNode { line: "details".into(), children })
+}
+
+fn detail(name: &str, value: &Value) -> TreeNode {
+    // The SDKs write the first 30 frames of a stack.
+    const MAX_SHOWN_ITEMS: usize = 50;
+    let Some(items) = value.as_array() else {
+        return TreeNode::leaf(format!("{name}: {}", shortened(value)));
+    };
+    let item =
+        |item: &Value| TreeNode::leaf(item.as_str().map_or_else(|| shortened(item), str::to_owned));
+    TreeNode {
+        line: name.to_owned(),
+        children: items.iter().take(MAX_SHOWN_ITEMS).map(item).collect(),
+    }
+}
+
+/// Formats calls. Consecutive calls of a function of clock or random numbers are one line, because
+/// the runtime of a language may make many of them.
+fn call_nodes(calls: &[CallTrace]) -> Vec<TreeNode> {
+    let is_joined = |call: &CallTrace| {
+        let is_done = call.duration_us.is_some() && call.failure.is_none();
+        is_done && clock::FUNCTIONS.contains(&call.function.as_str())
+    };
+    let groups = calls.chunk_by(|call, next| {
+        call.function == next.function && is_joined(call) && is_joined(next)
+    });
+    let node = |group: &[CallTrace]| match group {
+        [call] => TreeNode { line: call_line(call), children: call_nodes(&call.calls) },
+        calls => TreeNode::leaf(call_line(&sum(calls))),
+    };
+    groups.map(node).collect()
+}
+
+/// Returns calls of one function as one call with their number, and the sums of their durations and
+/// sizes.
+fn sum(calls: &[CallTrace]) -> CallTrace {
+    let durations = calls.iter().filter_map(|call| call.duration_us);
+    CallTrace {
+        function: calls.first().map(|call| call.function.clone()).unwrap_or_default(),
+        summary: format!("({} calls)", calls.len()),
+        duration_us: Some(durations.fold(0, u64::saturating_add)),
+        request_bytes: calls.iter().map(|call| call.request_bytes).sum(),
+        answer_bytes: calls.iter().map(|call| call.answer_bytes).sum(),
+        ..CallTrace::default()
+    }
 }
 
 fn call_line(call: &CallTrace) -> String {
@@ -198,7 +280,7 @@ fn call_line(call: &CallTrace) -> String {
     line
 }
 
-fn shortened(value: &serde_json::Value) -> String {
+fn shortened(value: &Value) -> String {
     const MAX_SHOWN_CHARS: usize = 80;
     let text = value.to_string();
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
@@ -209,9 +291,85 @@ fn shortened(value: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wattle_project::trace::Totals;
+    use serde_json::json;
+    use wattle_project::trace::{GraphTrace, Totals};
 
     use super::*;
+
+    #[test]
+    fn consecutive_calls_of_random_numbers_are_one_line() {
+        let call = |function: &str, duration_us: u64| CallTrace {
+            function: function.into(),
+            duration_us: Some(duration_us),
+            request_bytes: 2,
+            answer_bytes: 10,
+            ..CallTrace::default()
+        };
+        let failed = CallTrace { failure: Some("invalid: x".into()), ..call("clock.to-zone", 1) };
+        let calls = [
+            call("random.bytes", 4),
+            call("random.bytes", 6),
+            call("clock.now", 1),
+            call("random.bytes", 5),
+            call("memory.get", 900),
+            call("memory.get", 800),
+            call("clock.to-zone", 3),
+            failed,
+        ];
+        let lines: Vec<String> = call_nodes(&calls).into_iter().map(|node| node.line).collect();
+        assert_eq!(
+            lines,
+            [
+                "random.bytes (2 calls) 10us 4B -> 20B",
+                "clock.now 1us 2B -> 10B",
+                "random.bytes 5us 2B -> 10B",
+                "memory.get 900us 2B -> 10B",
+                "memory.get 800us 2B -> 10B",
+                "clock.to-zone 3us 2B -> 10B",
+                "clock.to-zone 1us 2B -> 10B: invalid: x",
+            ]
+        );
+    }
+
+    #[test]
+    fn details_of_failures_are_lines_of_the_tree_until_they_are_removed() {
+        let steps = |details: Value, graphs: Vec<GraphTrace>| {
+            let attempt = AttemptTrace {
+                attempt: 1,
+                outcome: "failed".into(),
+                failure: Some("internal: it failed".into()),
+                failure_details: Some(details),
+                graphs,
+                ..AttemptTrace::default()
+            };
+            let task = TaskTrace { task: "t".into(), node: "n".into(), attempts: vec![attempt] };
+            vec![StepTrace { step: 1, tasks: vec![task], changed: Vec::new() }]
+        };
+        let frames = json!({ "exception": "TypeError", "stack": ["a (src/a.ts:7)", "src/b.ts:1"] });
+        let graph = GraphTrace { namespace: "n:t".into(), steps: steps(frames, Vec::new()) };
+        let run = RunTrace {
+            run: "r".into(),
+            status: "failed".into(),
+            failure_details: Some(json!([1])),
+            steps: steps(json!({ "limit": "cpu" }), vec![graph]),
+            ..RunTrace::default()
+        };
+        let mut trace = Trace { thread: "th".into(), runs: vec![run], ..Trace::default() };
+        let shown = render(&trace);
+        let lines: Vec<&str> = shown.lines().map(|line| line.trim_start_matches(MARGIN)).collect();
+        for details in [
+            &["details", "[1]"][..],
+            &["details", "limit: \"cpu\""],
+            &["details", "exception: \"TypeError\"", "stack", "a (src/a.ts:7)", "src/b.ts:1"],
+        ] {
+            assert!(lines.windows(details.len()).any(|lines| lines == details), "{shown}");
+        }
+        remove_details(&mut trace);
+        assert!(!render(&trace).contains("details"), "{}", render(&trace));
+    }
+
+    /// The characters before the text of a line of the tree.
+    const MARGIN: [char; 4] = [' ', '|', '`', '-'];
 
     #[test]
     fn the_tree_shows_calls_with_times_sizes_and_tokens() {

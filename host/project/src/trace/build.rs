@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use serde_json::Value;
 use wattle_graph::call::CallKind;
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{
@@ -24,6 +25,10 @@ use crate::trace::{
 
 /// The [`ChangeTrace::change`] of an edit. The log records an edit as `checkpointed`.
 const EDITED: &str = "edited";
+
+/// Maximum depth of the details of a failure, in levels. A guest may nest them deeper, but parsers
+/// limit the depth of a document, and a trace with subgraphs is deep by itself.
+const MAX_DETAILS_DEPTH: usize = 16;
 
 /// Builds the trace of a thread from its events, oldest first.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +65,7 @@ impl Tracer {
                     run.status = word(&ended.status);
                     run.ended_ms = Some(at_ms);
                     run.failure = ended.failure.as_ref().map(ToString::to_string);
+                    run.failure_details = ended.failure.as_ref().and_then(details);
                     run.cancelled_by = ended.principal.as_ref().map(Into::into);
                 }
             }
@@ -229,6 +235,7 @@ impl Tracer {
         let Some(attempt) = self.attempt(event, &failed.task) else { return };
         attempt.outcome = "failed".into();
         attempt.failure = Some(failed.failure.to_string());
+        attempt.failure_details = details(&failed.failure);
         let took_ms = u64::try_from(event.at_ms - attempt.started_ms).unwrap_or(0);
         attempt.duration_us = Some(took_ms * 1_000);
     }
@@ -321,6 +328,22 @@ fn change(event: &Event, summary: String, principal: Option<&Principal>) -> Chan
     }
 }
 
+/// Returns the details of a failure, unless they are nested deeper than [`MAX_DETAILS_DEPTH`].
+fn details(failure: &Failure) -> Option<Value> {
+    failure.details.as_ref().filter(|details| is_within(details, MAX_DETAILS_DEPTH)).cloned()
+}
+
+/// Returns true if a value is nested at most `levels` deep.
+fn is_within(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| is_within(item, levels - 1)),
+        Value::Object(fields) => {
+            levels > 0 && fields.values().all(|field| is_within(field, levels - 1))
+        }
+        _ => true,
+    }
+}
+
 fn kind_of(decision: &Decision) -> &'static str {
     match decision {
         Decision::Retry => "retry",
@@ -401,9 +424,11 @@ fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) -> usize
 /// Returns the approximate length of the texts that the trace has for an event, in bytes.
 fn text_bytes(kind: &EventKind) -> u64 {
     let failed = |failure: &Failure| failure.message.len();
+    let with_details =
+        |failure: &Failure| failed(failure) as u64 + failure.details.as_ref().map_or(0, weight);
     let texts = match kind {
-        EventKind::RunEnded(ended) => ended.failure.as_ref().map_or(0, failed),
-        EventKind::TaskFailed(task) => failed(&task.failure),
+        EventKind::RunEnded(ended) => return ended.failure.as_ref().map_or(0, with_details),
+        EventKind::TaskFailed(task) => return with_details(&task.failure),
         EventKind::CallStarted(started) => started.summary.len(),
         EventKind::Called(called) => {
             called.summary.len() + called.result.as_ref().err().map_or(0, failed)
@@ -425,7 +450,7 @@ fn json_bytes(value: &impl Serialize) -> usize {
 /// Returns the string to which a value serializes.
 fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
+        Ok(Value::String(word)) => word,
         _ => String::new(),
     }
 }

@@ -26,7 +26,7 @@ pub const FROM_ZONE: &str = "clock.from-zone";
 pub const RANDOM: &str = "random.bytes";
 
 /// All functions of this module. None of them has an effect outside of the guest.
-pub(crate) const FUNCTIONS: [&str; 6] = [NOW, MONOTONIC, TIME_ZONE, TO_ZONE, FROM_ZONE, RANDOM];
+pub const FUNCTIONS: [&str; 6] = [NOW, MONOTONIC, TIME_ZONE, TO_ZONE, FROM_ZONE, RANDOM];
 
 /// A civil date and time, without a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

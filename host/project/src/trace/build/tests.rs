@@ -219,6 +219,46 @@ fn trace_contains_the_principals_of_requests() {
 }
 
 #[test]
+fn failures_have_their_details() {
+    let failure = |details| json!(Failure::new("internal", "it failed").with_details(details));
+    let failed = |seq, details| {
+        let kind = json!({
+            "type": "task_failed", "task": "t1", "node": "extract", "attempt": 1,
+            "fault": "failure", "failure": failure(details),
+        });
+        event(seq, "r1", kind)
+    };
+    let stack = json!({ "exception": "TypeError", "stack": ["price (src/index.ts:7)"] });
+    let ended = json!({
+        "type": "run_ended", "status": "failed", "failure": failure(json!({ "limit": "cpu" })),
+    });
+    let trace = build(&[
+        run_started(1, "r1", "input"),
+        started(2, "r1", 1),
+        failed(3, stack.clone()),
+        event(4, "r1", ended),
+    ]);
+    let run = &trace.runs[0];
+    assert_eq!(run.failure_details, Some(json!({ "limit": "cpu" })));
+    let attempt = &run.steps[0].tasks[0].attempts[0];
+    assert_eq!(attempt.failure.as_deref(), Some("internal: it failed"));
+    assert_eq!(attempt.failure_details, Some(stack));
+
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    for (levels, is_kept) in [(MAX_DETAILS_DEPTH, true), (MAX_DETAILS_DEPTH + 1, false)] {
+        let log = [run_started(1, "r1", "input"), started(2, "r1", 1), failed(3, nested(levels))];
+        let trace = build(&log);
+        let attempt = &trace.runs[0].steps[0].tasks[0].attempts[0];
+        assert_eq!(attempt.failure_details.is_some(), is_kept, "{levels}");
+    }
+
+    // Details count towards the size of the trace.
+    let large = failed(3, "x".repeat(TRACE_BYTES as usize).into());
+    let trace = build(&[run_started(1, "r1", "input"), started(2, "r1", 1), large.clone(), large]);
+    assert!(trace.truncated);
+}
+
+#[test]
 fn reused_result_is_not_a_model_call() {
     let mut again = serde_json::to_value(call(6, "r2", 0)).unwrap();
     again["reused"] = 3.into();
