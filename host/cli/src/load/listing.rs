@@ -12,6 +12,7 @@ use crate::load::app_request::AppRequests;
 use crate::load::grants::GrantTables;
 use crate::load::manifest::Manifest;
 use crate::load::plugin_file::Unloaded;
+use crate::load::scan::DiscoveredFiles;
 use crate::load::{claims, plugin_file, scan};
 
 /// Returns the tables of grants of the configuration, with the names of apps and plugins on disk
@@ -32,6 +33,17 @@ pub fn apps(config: &Config) -> BTreeMap<String, PathBuf> {
         is_meant.then(|| (name.to_string(), folder))
     });
     named.collect()
+}
+
+/// Returns true if a folder has an app of this name. Returns true as well if the names of some apps
+/// are unknown, because a manifest is invalid or a path is not searched. A load reports these.
+pub fn may_have_app(config: &Config, app: &str) -> bool {
+    let DiscoveredFiles { apps, unusable, .. } = scan::scan(config);
+    let may_be = |folder: &PathBuf| match Manifest::read(folder) {
+        Ok(manifest) => manifest.app.name.as_str() == app,
+        Err(_) => true,
+    };
+    !unusable.is_empty() || apps.iter().any(may_be)
 }
 
 /// Loads the standalone plugins of the plugins folder. Returns the plugins, and the files that

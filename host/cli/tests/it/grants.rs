@@ -8,7 +8,7 @@ use wattle::load::Change;
 use wattle::server::Server;
 
 use crate::binary::said;
-use crate::fixture::{Fixture, answer, complete_and_delete, config, options, write_app};
+use crate::fixture::{Fixture, GRAPH, answer, complete_and_delete, config, options, write_app};
 use crate::native_sandbox::KNOWN;
 
 /// Access to the memory for reading, as an entry of `[needs]` and of `[grants]`.
@@ -90,6 +90,30 @@ async fn a_denial_says_whether_the_request_or_the_grant_is_missing() {
     std::fs::write(&config, "[grants.greeter]\n").unwrap();
     fixture.server.reload().await;
     denied("under `[grants.greeter]` in wattle.toml").await;
+}
+
+#[tokio::test]
+async fn a_denial_of_a_standalone_plugin_names_the_request_that_a_trusted_app_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    std::fs::write(plugins.join("shared.wasm"), "native shared").unwrap();
+    let node = "[graphs.Greet.nodes.greet]\n";
+    let graph = GRAPH.replace(node, &format!("{node}plugin = \"shared\"\n"));
+    std::fs::write(plugins.join("greeter/graph.toml"), graph).unwrap();
+    let fixture = Fixture::start_in(folder, "[apps.greeter]\n").await;
+    let denied = failure(&fixture, "greeter").await;
+    let place = "under `[needs.plugins.shared]` in app.toml, which does not request it";
+    let line = "memory = [{ namespace = [\"names\"], access = \"read\" }]";
+    let message = denied["message"].as_str().unwrap();
+    assert!(message.ends_with(&format!("; add `{line}` {place}")), "{message}");
+
+    // The request is enough, because the operator trusts the app.
+    let manifest = plugins.join("greeter/app.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, format!("{text}[needs.plugins.shared]\n{READS}")).unwrap();
+    fixture.server.reload().await;
+    assert_eq!(failure(&fixture, "greeter").await, Value::Null);
 }
 
 #[tokio::test]
@@ -197,7 +221,10 @@ async fn of_two_files_with_the_same_plugin_none_is_loaded() {
 #[tokio::test]
 async fn a_granted_tool_of_a_misspelled_plugin_or_server_has_a_suggestion() {
     for (tool, expected) in [
-        ("shard/find", "there is no plugin `shard`\n  hint: did you mean `shared`? put"),
+        (
+            "shard/find",
+            "there is no plugin `shard`\n  hint: did you mean `shared`? put the file of",
+        ),
         ("mcp:grahp/list", "there is no MCP server `grahp`\n  hint: did you mean `graph`? add"),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -215,6 +242,31 @@ async fn a_granted_tool_of_a_misspelled_plugin_or_server_has_a_suggestion() {
         let fixture = Fixture::start_in(folder, &toml).await;
         let found = problems(&fixture.server.changes);
         assert!(found.iter().any(|it| it.contains(expected)), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_granted_tool_that_its_plugin_does_not_have_is_reported_with_the_place_of_the_grant() {
+    let grant = "tools = [\"greeter/*\"]\n";
+    for (toml, places) in [
+        ("[apps.greeter]\n".to_owned(), "under `[needs]` in app.toml"),
+        (
+            format!("[grants.greeter]\n{grant}"),
+            "both under `[needs]` in app.toml and under `[grants.greeter]` in wattle.toml",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let plugins = folder.path().join("plugins");
+        write_app(&plugins, "greeter");
+        let manifest = plugins.join("greeter/app.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        std::fs::write(manifest, format!("{text}[needs]\n{grant}")).unwrap();
+        let fixture = Fixture::start_in(folder, &toml).await;
+        let expected = format!(
+            "plugin `greeter` is granted `greeter/*`, which plugin `greeter` does not offer\n  \
+             hint: it has no tools; see `tools` {places}"
+        );
+        assert_eq!(problems(&fixture.server.changes), [expected]);
     }
 }
 

@@ -119,14 +119,13 @@ pub(super) fn select_graph(
         Some(name) => app.graphs.get(name),
         None if app.graphs.len() == 1 => app.graphs.values().next(),
         None => {
-            return Err(Failure::new(
-                code::INVALID,
-                format!(
-                    "app `{}` has several graphs; name one of {}",
-                    app.name,
-                    suggest::quoted_names(names)
-                ),
-            ));
+            let details = json!({ "app": app.name, "graphs": names.clone().collect::<Vec<_>>() });
+            let text = format!(
+                "app `{}` has several graphs; name one of {}",
+                app.name,
+                suggest::quoted_names(names)
+            );
+            return Err(Failure::new(code::INVALID, text).with_details(details));
         }
     };
     found.cloned().ok_or_else(|| {

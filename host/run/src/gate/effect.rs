@@ -90,7 +90,8 @@ impl EffectContext<'_> {
     }
 
     /// Calls a model. Writes the deltas of the completion to the event log as they arrive, and
-    /// passes them to `on_deltas`.
+    /// passes them to `on_deltas`. Logs the tools that the model calls although the caller lacks
+    /// the grant to call them.
     pub(crate) async fn complete_streaming(
         &self,
         request: &CompletionRequest,
@@ -100,6 +101,8 @@ impl EffectContext<'_> {
         let blobs = self.ports.blobs.as_ref();
         let work = self.ports.model.complete(self.caller, request, blobs, &pieces);
         let log = self.entry.as_ref().map(|entry| (&entry.task, entry.number));
-        Ok(forward_deltas(work, &pieces, log, on_deltas).await?)
+        let completion = forward_deltas(work, &pieces, log, on_deltas).await?;
+        tools::log_not_granted(self, request, &completion);
+        Ok(completion)
     }
 }

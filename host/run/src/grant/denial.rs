@@ -1,8 +1,9 @@
 //! Denied calls: what is missing, and where to add it.
 
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, PluginName};
 
-use crate::grant::{GrantSides, Grants};
+use crate::grant::{GrantSides, Grants, RequestPlace};
 use crate::ports::caller::Caller;
 
 /// The side on which a permission is missing for a call.
@@ -38,21 +39,33 @@ impl Grants {
     /// Returns a change of the files on the sides that lack a permission. `change` is the change of
     /// one file, such as "add `llm = [\"chat\"]`".
     pub fn remedy(&self, caller: &Caller, change: &str, missing: MissingSide) -> String {
-        let table = self.place_of_grant(caller);
-        let request = self.sides.as_ref().and_then(|sides| sides.request.as_ref());
-        match (missing, request) {
-            (MissingSide::Grant, _) | (_, None) => format!("{change} {table}"),
-            (MissingSide::Request, Some((place, _))) => {
-                format!("{change} {place}, which does not request it")
-            }
-            (MissingSide::Both, Some((place, _))) => format!("{change} both {place} and {table}"),
+        let change = self.change_in_files(caller, change, missing);
+        match (missing, self.request_place()) {
+            (MissingSide::Request, Some(_)) => format!("{change}, which does not request it"),
+            _ => change,
         }
     }
 
-    /// Returns the places in which a permission has to be for calls of a plugin, without saying
-    /// whether it is there.
-    pub(crate) fn places(&self, caller: &Caller) -> String {
-        let table = self.place_of_grant(caller);
+    /// Returns the same as [`remedy`](Self::remedy) without the reason, for a permission of which
+    /// the plugin requests a part.
+    pub fn change_in_files(&self, caller: &Caller, change: &str, missing: MissingSide) -> String {
+        let table = self.place_of_grant(&caller.app, &caller.plugin);
+        match (missing, self.request_place()) {
+            (MissingSide::Grant, _) | (_, None) => format!("{change} {table}"),
+            (MissingSide::Request, Some(place)) => format!("{change} {place}"),
+            (MissingSide::Both, Some(place)) => format!("{change} both {place} and {table}"),
+        }
+    }
+
+    fn request_place(&self) -> Option<&RequestPlace> {
+        let (place, _) = self.sides.as_ref()?.request.as_ref()?;
+        Some(place)
+    }
+
+    /// Returns the places in which a permission of a plugin has to be, without saying whether it is
+    /// there.
+    pub fn places(&self, app: &AppName, plugin: &PluginName) -> String {
+        let table = self.place_of_grant(app, plugin);
         match self.sides.as_deref() {
             Some(GrantSides { request: Some((place, _)), granted: Some(_) }) => {
                 format!("both {place} and {table}")
@@ -62,8 +75,8 @@ impl Grants {
         }
     }
 
-    fn place_of_grant(&self, caller: &Caller) -> String {
-        let key = self.key_of(&caller.app, &caller.plugin);
+    fn place_of_grant(&self, app: &AppName, plugin: &PluginName) -> String {
+        let key = self.key_of(app, plugin);
         format!("under `[grants.{key}]` in wattle.toml")
     }
 
@@ -88,7 +101,6 @@ mod tests {
 
     use super::*;
     use crate::caller_id::CallerId;
-    use crate::grant::RequestPlace;
 
     fn routes(names: &[&str]) -> Grants {
         let llm = names.iter().map(|&name| name.to_owned()).collect();
@@ -133,14 +145,16 @@ mod tests {
         let places = |request: Option<RequestPlace>, granted: Option<Grants>| {
             let request = request.map(|place| (place, routes(&["chat"])));
             let sides = Some(Arc::new(GrantSides { request, granted }));
-            Grants { sides, ..Grants::default() }.places(&caller())
+            let Caller { app, plugin, .. } = caller();
+            Grants { sides, ..Grants::default() }.places(&app, &plugin)
         };
         let (app, chat) = (Some(RequestPlace::App), Some(routes(&["chat"])));
         let request = "under `[needs]` in app.toml";
         assert_eq!(places(app.clone(), chat.clone()), format!("both {request} and {TABLE}"));
         assert_eq!(places(app, None), request);
         assert_eq!(places(None, chat), TABLE);
-        assert_eq!(Grants::default().places(&caller()), TABLE);
+        let Caller { app, plugin, .. } = caller();
+        assert_eq!(Grants::default().places(&app, &plugin), TABLE);
     }
 
     #[test]

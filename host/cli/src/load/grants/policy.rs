@@ -29,7 +29,12 @@ impl Policy<'_> {
         let place = match by_app {
             Some(_) if is_own => Some(RequestPlace::App),
             Some(_) => Some(RequestPlace::AppForPlugin(name.clone())),
-            None => plugin.manifest.is_some().then_some(RequestPlace::Component),
+            None if plugin.manifest.is_some() => Some(RequestPlace::Component),
+            // The plugin gets what the app will request for it.
+            None if table.is_trusted && table.granted.is_none() => {
+                Some(RequestPlace::AppForPlugin(name.clone()))
+            }
+            None => None,
         };
         let mut notes = Vec::new();
         let needs = match by_app {
@@ -43,7 +48,7 @@ impl Policy<'_> {
             let of_apps = self.tables.needs_of(&table.key);
             notes = unrequested::notes(name, &table.key, table.granted, &needs, &of_apps);
         }
-        let is_trusted = by_app.is_some() && table.is_trusted;
+        let is_trusted = table.is_trusted && (by_app.is_some() || plugin.manifest.is_none());
         let decided = grants::decide(&table.key, &needs, table.granted, is_trusted).with_sides(
             place,
             table.granted,

@@ -8,7 +8,7 @@
 mod images;
 mod refusal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::TryFutureExt as _;
@@ -18,6 +18,7 @@ use wattle_graph::event::Decision;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{PluginName, ThreadId};
 
+use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use crate::gate::effect::{Effect, EffectContext};
@@ -45,6 +46,23 @@ impl Effect for ToolRequest {
 impl Effect for ListTools {
     async fn perform(&self, context: &EffectContext<'_>) -> Result<Vec<ToolInfo>, CallError> {
         Ok(list_tools(context).await)
+    }
+}
+
+/// Logs the tools of the app's plugins that the model calls although the request does not offer
+/// them, because the caller was not granted them. A guest knows only the tools that it was granted,
+/// so it cannot distinguish such a tool from one that does not exist.
+pub(super) fn log_not_granted(
+    context: &EffectContext<'_>,
+    request: &CompletionRequest,
+    completion: &Completion,
+) {
+    let mut called: BTreeSet<&str> =
+        completion.tool_calls().map(|call| call.name.as_str()).collect();
+    called.retain(|name| request.tools.iter().all(|tool| tool.name != *name));
+    for failure in called.into_iter().filter_map(|name| not_granted(context, name)) {
+        let text = format!("the model called a tool that it was not offered: {}", failure.message);
+        context.log("warn", &text);
     }
 }
 
@@ -281,9 +299,12 @@ fn is_granted(context: &EffectContext<'_>, source: &ToolSource, tool: &str) -> b
 }
 
 /// Returns the failure for a tool that plugins of the app provide, possibly the caller itself, and
-/// that the caller was not granted.
+/// that the caller was not granted. Returns `None` if it was granted the tool of one of them.
 fn not_granted(context: &EffectContext<'_>, wanted: &str) -> Option<Failure> {
     let providers = context.env.app.providers_of(wanted);
+    if providers.iter().any(|name| is_granted(context, &ToolSource::Plugin(name.clone()), wanted)) {
+        return None;
+    }
     let references: Vec<String> =
         providers.iter().map(|plugin| format!("{plugin}/{wanted}")).collect();
     (!references.is_empty()).then(|| refusal::denied(context, wanted, &references))

@@ -32,7 +32,12 @@ async fn each_misdeed_has_its_own_message_and_the_conversation_continues() {
         ("huge", json!({ "mib": 2 }), "limit", ""),
         ("deep", json!({ "depth": 500 }), "invalid", ""),
         ("net", json!({ "url": other }), "denied", "[grants.tools]"),
-        ("net", json!({ "url": "http://169.254.169.254/latest/" }), "denied", "[grants.tools]"),
+        (
+            "net",
+            json!({ "url": "http://169.254.169.254/latest/" }),
+            "denied",
+            "no plugin is allowed to reach",
+        ),
         ("net", json!({ "url": "https://example.com/" }), "denied", "[grants.tools]"),
         (
             "other_db",

@@ -125,6 +125,26 @@ async fn a_call_of_an_unknown_tool_returns_the_known_tools() {
 }
 
 #[tokio::test]
+async fn a_call_of_a_tool_that_is_not_granted_is_logged_with_the_line_to_add() {
+    let desk = Desk { granted: "[\"tools/echo\"]".to_owned(), ..Desk::default() };
+    let server = Setup::desk(&desk).await.start().await;
+    let script = "call add {\"a\":1,\"b\":2}\ncall echo {\"text\":\"a\"}\ncall fly";
+    let run = server.chat(script).await;
+    let unknown = |name: &str| format!("there is no tool `{name}`; the tools are `echo`");
+    assert_eq!(contents(&run), [unknown("add"), "a".to_owned(), unknown("fly")]);
+    let thread = ThreadId::new(run["thread"].as_str().unwrap()).unwrap();
+    let events = server.running.engine.events(&thread, 0, usize::MAX).await.unwrap();
+    let logged = events.iter().filter_map(|event| match &event.kind {
+        EventKind::Log(log) => Some(log.message.as_str()),
+        _ => None,
+    });
+    let denied = "the model called a tool that it was not offered: plugin `std` may not call the \
+                  tool `add`; add `tools = [\"tools/add\"]` under `[needs.plugins.std]` in \
+                  app.toml, which does not request it";
+    assert_eq!(logged.collect::<Vec<_>>(), [denied]);
+}
+
+#[tokio::test]
 async fn s2_27_invalid_arguments_are_returned_to_the_model_or_passed_to_the_tool() {
     let server = server().await;
     let run = server

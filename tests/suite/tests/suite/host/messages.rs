@@ -51,8 +51,9 @@ fn problems(node: &str, rest: &str) -> Vec<String> {
     let plugin: Arc<dyn Plugin> = Arc::new(notes());
     let own = BTreeMap::from([(plugin.info().name.clone(), plugin)]);
     let (app, loose) = (AppName::new("notes").unwrap(), BTreeMap::<PluginName, _>::new());
+    let (folder, plugins_folder) = (Path::new("."), Path::new("plugins"));
     let catalog =
-        AppPluginCatalog { app: &app, own: &own, standalone: &loose, folder: Path::new(".") };
+        AppPluginCatalog { app: &app, own: &own, standalone: &loose, folder, plugins_folder };
     let problems = check_toml("graph.toml", &graph, &catalog).err().unwrap_or_default();
     problems.iter().map(ToString::to_string).collect()
 }
@@ -196,6 +197,12 @@ fn an_unknown_node_or_plugin_lists_what_there_is() {
     let plugin = "graph.toml:3: graphs.g.nodes.a: there is no plugin `nots`\n  hint: did you mean \
                   `notes`? plugins that the app can use: `notes`";
     assert_eq!(problems(&format!("plugin = \"nots\", {NODE}"), ""), [plugin]);
+    let agent = "graph.toml:3: graphs.g.nodes.a: there is no plugin `std`\n  hint: plugins that \
+                 the app can use: `notes`; put the file of `std` at `plugins/std.wasm`, built as \
+                 plugins/std/README.md of Wattle says under \"Getting it\"";
+    assert_eq!(problems("plugin = \"std\"", ""), [agent]);
+    let other = problems("plugin = \"math\"", "");
+    assert!(other[0].ends_with("; put the file of `math` at `plugins/math.wasm`"), "{other:?}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn has_tool(grants: &Grants, reference: &str) -> bool {
 pub(super) fn unknown_name(context: &EffectContext<'_>, wanted: &str, names: &[&str]) -> Failure {
     let EffectContext { grants, caller, .. } = context;
     let Failure { message, .. } = unknown_reference(context, wanted, names);
-    let places = grants.places(caller);
+    let places = grants.places(&caller.app, &caller.plugin);
     let text = format!(
         "{message}; a tool of a plugin that the app does not use yet needs `tools` {places}"
     );
