@@ -185,7 +185,7 @@ pub enum GraphCommand {
     /// Print a graph as a Mermaid flow chart
     Show(GraphArg),
     /// Check a graph and list all problems; needs no server
-    Check(GraphArg),
+    Check(GraphCheckArgs),
     /// Clear the node cache of an app, a graph or a node
     ClearCache(GraphCacheArgs),
 }
@@ -196,6 +196,14 @@ pub struct GraphArg {
     /// App folder, `graph.toml`, app, or `app/graph`
     #[arg(value_name = "GRAPH")]
     pub target: String,
+}
+
+/// The graphs that are checked.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GraphCheckArgs {
+    /// App folder, `graph.toml`, or app of the configuration [default: the current folder]
+    #[arg(value_name = "GRAPH")]
+    pub target: Option<String>,
 }
 
 /// The nodes whose cache is cleared.

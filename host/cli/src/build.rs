@@ -13,6 +13,7 @@ use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::{Plugin, Sandbox};
 
+use crate::build::process::CommandFailure;
 use crate::error::Error;
 use crate::load::file::FileLocation;
 use crate::load::manifest::build::BuildTable;
@@ -100,7 +101,7 @@ impl AppBuild {
         prepare::prepare(&self.folder, &self.table, sdk, &work).await?;
         for command in &self.table.commands {
             let ran = process::run(&self.folder, &self.table.env, command).await;
-            ran.map_err(|error| self.with_hint(error))?;
+            ran.map_err(|failure| self.with_hint(failure))?;
         }
         let mut built = Vec::new();
         for (name, output) in &self.table.outputs {
@@ -110,16 +111,17 @@ impl AppBuild {
         Ok(built.into_iter().map(|built| built.component).collect())
     }
 
-    /// Adds a hint to the error of a command for packages that are missing.
-    fn with_hint(&self, error: Error) -> Error {
-        match error {
-            Error::Failed(message) if !self.table.prepare.is_empty() => Error::Failed(format!(
-                "{message}\n  hint: if packages are missing, delete `{WORK_FOLDER}/{}`, and the \
-                 next build runs `prepare` of {FILE} again",
-                prepare::MARK
-            )),
-            error => error,
+    /// Adds a hint to the failure of a command that seems to lack a package.
+    fn with_hint(&self, failure: CommandFailure) -> Error {
+        if !failure.lacks_package || self.table.prepare.is_empty() {
+            return failure.into();
         }
+        Error::Failed(format!(
+            "{}\n  hint: if packages are missing, delete `{WORK_FOLDER}/{}`, and the next build \
+             runs `prepare` of {FILE} again",
+            failure.message,
+            prepare::MARK
+        ))
     }
 
     /// Loads a built file with the sandbox.
@@ -138,7 +140,7 @@ impl AppBuild {
         }
         // The output is read once, so that the host loads and installs the same bytes even if the
         // output changes in between.
-        let read = plugin_file::read(name, &FileLocation::Named(output.to_owned())).await;
+        let read = plugin_file::read(name, &FileLocation::Named(output.to_owned()), false).await;
         let bytes = read.map_err(Error::Failed)?;
         let loaded = Turn::unlimited().load(sandbox, name, output, bytes.clone()).await;
         // A turn without limits compiles every component.

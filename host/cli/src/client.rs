@@ -18,13 +18,15 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 use wattle_api::problem::ProblemDocument;
 use wattle_api::{Operator, unguarded_router};
+use wattle_graph::failure::code;
+use wattle_graph::id::AppName;
 use wattle_graph::principal::Principal;
 use wattle_run::engine::Engine;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::{Host, Overrides};
-use crate::load::{Change, Severity};
+use crate::load::{self, Change, Severity};
 use crate::output::Output;
 use crate::server::server_file;
 
@@ -219,13 +221,26 @@ impl Client {
                 return Err(Error::Server { address: self.address(), message });
             };
             let Some(names) = loading_apps(&problem) else {
-                return Err(Error::Problem(Box::new(problem)));
+                return Err(self.error_of(path, problem));
             };
             if !has_notified {
                 Output::note(&format!("waiting until the host has loaded {names}"));
                 has_notified = true;
             }
             tokio::time::sleep(LOAD_RETRY_PERIOD).await;
+        }
+    }
+
+    /// Returns the error for the response to a request.
+    fn error_of(&self, path: &str, problem: ProblemDocument) -> Error {
+        let problem = Box::new(problem);
+        let app = match self {
+            Self::Local(local) if problem.code == code::NOT_FOUND => local.app_not_loaded(path),
+            _ => None,
+        };
+        match app {
+            Some(app) => Error::AppNotLoaded { app, problem },
+            None => Error::Problem(problem),
         }
     }
 
@@ -246,6 +261,16 @@ impl Client {
 }
 
 impl Local {
+    /// Returns the app of a request if this process has found its folder and cannot load it.
+    fn app_not_loaded(&self, path: &str) -> Option<String> {
+        let segment = path.strip_prefix("/api/v1/apps/")?.split(['/', '?']).next()?;
+        let mut found = load::apps(&self.host.config).into_keys();
+        let name = found.find(|name| encode_segment(name) == segment)?;
+        let catalog = self.host.engine.catalog();
+        let is_loaded = name.parse::<AppName>().is_ok_and(|name| catalog.app(&name).is_some());
+        (!is_loaded).then_some(name)
+    }
+
     async fn send(
         &self,
         method: Method,

@@ -46,7 +46,9 @@ pub async fn execute(args: Args) -> Exit {
         Ok(exit) => exit,
         Err(error) => {
             match &error {
-                Error::Problem(problem) if output.json => output.json(problem),
+                Error::Problem(problem) | Error::AppNotLoaded { problem, .. } if output.json => {
+                    output.json(problem);
+                }
                 _ => Output::error(&error.to_string()),
             }
             error.exit()
@@ -69,6 +71,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         _ => None,
     };
     let config = config::read(args.config.as_deref().or(of_app.as_deref()))?;
+    let is_verbose = args.verbose > 0;
     match args.command {
         // These commands were executed above.
         Command::Doctor | Command::Compile(_) | Command::New(_) => Ok(Exit::Ok),
@@ -76,21 +79,17 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Dev(args) => Box::pin(dev::dev(config, &args, output)).await,
         Command::Test(args) => Box::pin(test::test(config, &args, output)).await,
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
-        Command::Run(run) => {
-            let client = Client::open(config, Preload::Apps).await?;
-            let result = run::run(&client, run, output).await;
-            client.close().await;
-            result
-        }
-        Command::Thread(command) => threads(config, command, output).await,
+        Command::Run(run) => Box::pin(run::run(config, run, output)).await,
+        Command::Thread(command) => threads(config, command, is_verbose, output).await,
         Command::Graph(GraphCommand::Show(graph)) => {
             graph::show(config, &graph.target, output).await
         }
         Command::Graph(GraphCommand::Check(graph)) => {
-            graph::check(config, &graph.target, output).await
+            graph::check(config, graph.target.as_deref(), output).await
         }
         Command::Graph(GraphCommand::ClearCache(cache)) => {
-            let client = Client::open(config, Preload::Apps).await?;
+            let app = cache.target.split('/').next().unwrap_or_default();
+            let client = app::client(config, app).await?;
             let result = graph::clear_cache(&client, &cache.target, output).await;
             client.close().await;
             result
@@ -104,7 +103,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
             let result = if trace.verify {
                 trace::verify(&client, &trace.thread, output).await
             } else {
-                trace::trace(&client, &trace.thread, output).await
+                trace::trace(&client, &trace.thread, is_verbose, output).await
             };
             client.close().await;
             result
@@ -130,7 +129,12 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     }
 }
 
-async fn threads(config: Config, command: ThreadCommand, output: Output) -> Result<Exit, Error> {
+async fn threads(
+    config: Config,
+    command: ThreadCommand,
+    is_verbose: bool,
+    output: Output,
+) -> Result<Exit, Error> {
     let preload = match &command {
         ThreadCommand::Resume(_)
         | ThreadCommand::Retry(_)
@@ -143,7 +147,7 @@ async fn threads(config: Config, command: ThreadCommand, output: Output) -> Resu
     let client = Client::open(config, preload).await?;
     let result = match command {
         ThreadCommand::List(list) => thread::list(&client, &list, output).await,
-        ThreadCommand::Show(it) => thread::show(&client, &it.thread, output).await,
+        ThreadCommand::Show(it) => thread::show(&client, &it.thread, is_verbose, output).await,
         ThreadCommand::State(state) => time_travel::state(&client, &state, output).await,
         ThreadCommand::History(history) => time_travel::history(&client, &history, output).await,
         ThreadCommand::Edit(edit) => time_travel::edit(&client, &edit, output).await,

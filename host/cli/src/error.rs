@@ -66,8 +66,16 @@ pub enum Error {
     #[error("apps cannot be mounted\n{}", list(.0))]
     Mount(Vec<wattle_api::error::Error>),
     /// The server responded with a problem document.
-    #[error("{}{}", .0.detail, problem_hint(.0))]
+    #[error("{}", problem_text(.0))]
     Problem(Box<ProblemDocument>),
+    /// This process has found the folder of an app and cannot load the app. The reason was printed.
+    #[error("app `{app}` is not loaded, because of the problem above")]
+    AppNotLoaded {
+        /// The app.
+        app: String,
+        /// The response to a request for the app.
+        problem: Box<ProblemDocument>,
+    },
     /// The server cannot be reached, or its response is invalid.
     #[error("cannot talk to the server at {address}: {message}")]
     Server {
@@ -107,19 +115,54 @@ fn listen_hint(error: &std::io::Error) -> &'static str {
 }
 
 /// Requests that messages of the API recommend, and the commands that replace them.
-const COMMANDS: [(&str, &str); 4] = [
+const COMMANDS: [(&str, &str); 5] = [
     ("`GET /api/v1/threads`", "list threads with `wattle thread list`"),
-    ("`GET /api/v1/apps`", "list the plugins of all apps with `wattle plugin list`"),
+    (
+        "`GET /api/v1/apps`",
+        "list the plugins of all apps with `wattle plugin list`; `wattle serve` prints why an app \
+         is not loaded",
+    ),
+    (
+        "`GET /api/v1/problems`",
+        "a warning above has the reason, or the log of `wattle serve` if it is running",
+    ),
     ("`GET /api/v1/plugins`", "list plugins with `wattle plugin list`"),
     ("`GET /api/v1/keys`", "list keys with `wattle key list`"),
 ];
 
-fn problem_hint(problem: &ProblemDocument) -> String {
-    let hint = match problem.status {
-        401 => Some("set the environment variable `WATTLE_API_KEY` to an API key"),
-        _ => COMMANDS.iter().find(|(request, _)| problem.detail.contains(request)).map(|it| it.1),
-    };
-    hint.map(|hint| format!("\n  hint: {hint}")).unwrap_or_default()
+/// Returns the message of a problem, and a hint. A request that the message recommends is left out
+/// if a command replaces it.
+fn problem_text(problem: &ProblemDocument) -> String {
+    let detail = problem.detail.as_str();
+    if problem.status == 401 {
+        let hint = "set the environment variable `WATTLE_API_KEY` to an API key";
+        return format!("{detail}\n  hint: {hint}");
+    }
+    match COMMANDS.iter().find(|(request, _)| detail.contains(request)) {
+        Some((request, hint)) => {
+            format!("{}\n  hint: {hint}", before_recommendation(detail, request))
+        }
+        None => match graph_hint(problem) {
+            Some(hint) => format!("{detail}\n  hint: {hint}"),
+            None => detail.to_owned(),
+        },
+    }
+}
+
+/// Returns the message before the part that recommends a request. This part is the end of the
+/// message, after a semicolon or the question whether a similar name was meant.
+fn before_recommendation<'d>(detail: &'d str, request: &str) -> &'d str {
+    let before = detail.split(request).next().unwrap_or_default();
+    let semicolon = before.rfind("; ");
+    let question = before.rfind("? ").map(|at| at + 1);
+    semicolon.max(question).map_or(detail, |end| &detail[..end])
+}
+
+/// Returns the hint for a request that names an app with several graphs and none of the graphs.
+fn graph_hint(problem: &ProblemDocument) -> Option<String> {
+    let details = problem.details.as_ref().filter(|_| problem.code == code::INVALID)?;
+    let (app, graph) = (details["app"].as_str()?, details["graphs"][0].as_str()?);
+    Some(format!("name app and graph, such as `{app}/{graph}`"))
 }
 
 fn list<T: std::fmt::Display>(items: &[T]) -> String {
@@ -144,7 +187,7 @@ impl Error {
             | Self::PublicAddressWithoutKeys { .. }
             | Self::Mount(_) => Exit::Config,
             Self::Usage { .. } => Exit::Usage,
-            Self::NotFound { .. } => Exit::NotFound,
+            Self::NotFound { .. } | Self::AppNotLoaded { .. } => Exit::NotFound,
             Self::Problem(problem) => match problem.code.as_str() {
                 code::NOT_FOUND | code::EXPIRED => Exit::NotFound,
                 code::INVALID => Exit::Usage,
@@ -168,8 +211,25 @@ mod tests {
     #[test]
     fn problems_have_hints_for_the_command_line() {
         assert!(shown(401, "send a known key").ends_with("`WATTLE_API_KEY` to an API key"));
-        let unknown = shown(404, "there is no thread `x`; list threads with `GET /api/v1/threads`");
-        assert!(unknown.ends_with("hint: list threads with `wattle thread list`"), "{unknown}");
+        for (detail, expected) in [
+            (
+                "there is no thread `x`; it never existed; list threads with `GET /api/v1/threads`",
+                "there is no thread `x`; it never existed\n  hint: list threads with `wattle \
+                 thread list`",
+            ),
+            (
+                "there is no app `shp`; did you mean `shop`? see `GET /api/v1/apps` for others",
+                "there is no app `shp`; did you mean `shop`?\n  hint: list the plugins of all apps \
+                 with `wattle plugin list`; `wattle serve` prints why an app is not loaded",
+            ),
+            (
+                "app `shop` is unavailable; the operator sees the reason at `GET /api/v1/problems`",
+                "app `shop` is unavailable\n  hint: a warning above has the reason, or the log of \
+                 `wattle serve` if it is running",
+            ),
+        ] {
+            assert_eq!(shown(404, detail), expected);
+        }
         assert_eq!(shown(409, "the thread is busy"), "the thread is busy");
     }
 }

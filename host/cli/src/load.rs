@@ -67,7 +67,7 @@ pub use crate::load::found_names::UnusedTable;
 use crate::load::grant_registry::GrantRegistry;
 pub use crate::load::grants::UnrequestedGrant;
 use crate::load::grants::{GrantDecision, GrantTables};
-pub use crate::load::listing::{apps, grant_tables, standalone_plugins};
+pub use crate::load::listing::{apps, grant_tables, may_have_app, standalone_plugins};
 use crate::load::load_state::{ItemKind, Load, LoadState, NotLoaded};
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
@@ -519,7 +519,7 @@ impl LoaderInner {
         let manifest = archived.manifest().map_err(|message| vec![message])?;
         let (own, others) = archived.files(&manifest);
         let standalone =
-            app_loader::components_in_turn(&others, self.sandbox.as_ref(), turn).await?;
+            app_loader::components_in_turn(&others, None, self.sandbox.as_ref(), turn).await?;
         let Some(standalone) = standalone else { return Ok(None) };
         let tables = self.grant_registry().tables();
         let reader = self.app_folder(&archived.folder, &manifest, &own, &standalone, &tables);

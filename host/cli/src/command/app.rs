@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use wattle_graph::id::AppName;
 use wattle_graph::suggest;
 
+use crate::client::{self, Client, Preload};
 use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
+use crate::host::Overrides;
 use crate::load;
 use crate::load::manifest::FILE;
 use crate::paths::canonical;
@@ -19,6 +21,46 @@ pub(super) fn configuration(app: Option<&str>) -> Option<PathBuf> {
     let file = folder.join(DEFAULT_FILE);
     let has_own = folder.join(FILE).is_file() && file.is_file();
     (has_own && !Path::new(DEFAULT_FILE).is_file()).then_some(file)
+}
+
+/// Opens a client for requests of an app. If no server responds and no folder has the app, the
+/// store is not opened, so that no data folder is created.
+///
+/// # Errors
+///
+/// [`Error::NotFound`] if no folder has the app; the errors of [`Client::open`].
+pub(super) async fn client(config: Config, app: &str) -> Result<Client, Error> {
+    if let Some(remote) = client::find_server(&config).await? {
+        return Ok(Client::Remote(remote));
+    }
+    if !load::may_have_app(&config, app) {
+        return Err(unknown(&config, app));
+    }
+    Box::pin(Client::local(config, Preload::Apps, Overrides::default())).await
+}
+
+/// Returns the error for an app that no folder of the configuration has.
+pub(super) fn unknown(config: &Config, app: &str) -> Error {
+    let apps = load::apps(config);
+    let known = apps.keys().map(String::as_str);
+    let hint = match config.file.as_ref().and_then(|file| file.file_name()) {
+        Some(file) => {
+            let file = config.base.join(file);
+            suggest::hint(app, &format!("apps of the configuration `{}`", file.display()), known)
+        }
+        None => {
+            let folder = config.plugins.display();
+            let known = suggest::hint(app, &format!("apps of the folder `{folder}`"), known);
+            let own = configuration(Some(app)).map_or_else(String::new, |file| {
+                format!("; use that of the app with `--config {}`", file.display())
+            });
+            format!(
+                "{known}; no configuration was found, because this folder has no \
+                 `{DEFAULT_FILE}`{own}"
+            )
+        }
+    };
+    Error::NotFound { message: format!("there is no app `{app}`"), hint }
 }
 
 /// Returns the folder of an app, which need not be in the configuration.

@@ -10,7 +10,6 @@ use std::time::Instant;
 use futures::{StreamExt as _, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use wattle_api::document::app::AppDocument;
-use wattle_graph::suggest;
 
 use crate::args::EvalArgs;
 use crate::cases::case::{self, Case};
@@ -18,6 +17,7 @@ use crate::cases::ctrl_c::CtrlC;
 use crate::cases::date::Today;
 use crate::cases::runner::Runner;
 use crate::client::{Client, Preload, encode_segment};
+use crate::command::app;
 use crate::command::eval::case_run::{CaseRun, EvalRunner};
 use crate::command::eval::report::Report;
 use crate::config::Config;
@@ -85,10 +85,7 @@ fn repeat_cases<'c>(cases: &'c [Case], args: &EvalArgs) -> Vec<&'c Case> {
 /// Returns the path of the data set in the folder of an app.
 fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
     let mut apps = load::apps(config);
-    let folder = apps.remove(app).ok_or_else(|| Error::NotFound {
-        message: format!("there is no app `{app}`"),
-        hint: suggest::hint(app, "apps", apps.keys().map(String::as_str)),
-    })?;
+    let folder = apps.remove(app).ok_or_else(|| app::unknown(config, app))?;
     let file = folder.join(DATA_SET);
     if file.is_file() {
         return Ok(file);

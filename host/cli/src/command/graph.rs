@@ -13,7 +13,8 @@ use wattle_graph::id::GraphName;
 use wattle_graph::mermaid::xray;
 use wattle_graph::suggest;
 
-use crate::client::{Client, Preload, encode_segment};
+use crate::client::{Client, encode_segment};
+use crate::command::app;
 use crate::command::graph::components::Components;
 use crate::config::Config;
 use crate::error::Error;
@@ -64,7 +65,8 @@ impl MermaidGraph {
 }
 
 async fn fetch_loaded_graphs(config: Config, target: &str) -> Result<Vec<MermaidGraph>, Error> {
-    let client = Client::open(config, Preload::Apps).await?;
+    let app = target.split('/').next().unwrap_or_default();
+    let client = app::client(config, app).await?;
     let rendered = fetch_graphs(&client, target).await;
     client.close().await;
     rendered
@@ -87,9 +89,17 @@ async fn fetch_graphs(client: &Client, target: &str) -> Result<Vec<MermaidGraph>
     Ok(rendered)
 }
 
-/// Reports all problems of the graphs of a folder or file.
-pub(super) async fn check(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
-    let path = resolve_target(&config, target)?;
+/// Reports all problems of the graphs of a folder or file. Without a target, the app in the current
+/// folder is checked.
+pub(super) async fn check(
+    config: Config,
+    target: Option<&str>,
+    output: Output,
+) -> Result<Exit, Error> {
+    let path = match target {
+        Some(target) => resolve_target(&config, target)?,
+        None => app::folder(&config, None)?,
+    };
     let checked = read(&config, &path).await?;
     let (graphs, found) = match checked.result {
         Ok(graphs) => (graphs.iter().map(|graph| graph.name.to_string()).collect(), Vec::new()),
@@ -105,6 +115,7 @@ pub(super) async fn check(config: Config, target: &str, output: Output) -> Resul
             Output::note(&problem.to_string());
         }
         let many = if problems.len() == 1 { "problem" } else { "problems" };
+        let target = target.map_or_else(|| path.display().to_string(), str::to_owned);
         Output::error(&format!("{} {many} in `{target}`", problems.len()));
     } else {
         Output::line(&format!("no problems in {}", graphs.join(", ")));
@@ -221,8 +232,8 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
     let file = folder.join(graphs).display().to_string();
     let sandbox = open_sandbox(config)?;
     let files = manifest.component_files(folder, config);
-    let components = Components::load(&files, config, sandbox.as_ref()).await;
-    let catalog = components.catalog(&manifest.app.name, folder);
+    let components = Components::load(&files, &manifest, config, sandbox.as_ref()).await;
+    let catalog = components.catalog(&manifest.app.name, folder, &config.plugins);
     let result = check_toml(&file, &text, &catalog);
     Ok(Checked { result, unloaded: components.problems(&text), with_plugins: true })
 }

@@ -33,7 +33,8 @@ impl AppFolder<'_> {
     /// All problems, one message per problem.
     pub async fn load(&self, turn: &mut Turn) -> Result<Option<LoadedApp>, Vec<String>> {
         let manifest = self.manifest;
-        let own = components_in_turn(self.files, self.sandbox, turn).await?;
+        let built = (!self.is_archived).then_some(manifest);
+        let own = components_in_turn(self.files, built, self.sandbox, turn).await?;
         let Some(own) = own else { return Ok(None) };
         let mut problems = check_web(manifest, &own);
         let named = manifest.components.keys().map(|name| ("plugin name", name.as_str()));
@@ -106,12 +107,18 @@ impl AppFolder<'_> {
         let (app, graphs) = (manifest.app.name.clone(), manifest.app.graphs.clone());
         let (own, standalone) = (own.clone(), self.standalone.clone());
         let folder = self.folder.to_owned();
+        let plugins_folder = self.config.plugins.clone();
         let check_document = if self.is_archived { check_archived_toml } else { check_toml };
         let check = move || {
             let text = file::read_text(&folder, &graphs, DOCUMENT_BYTES)
                 .map_err(|error| vec![error.to_string()])?;
-            let catalog =
-                AppPluginCatalog { app: &app, own: &own, standalone: &standalone, folder: &folder };
+            let catalog = AppPluginCatalog {
+                app: &app,
+                own: &own,
+                standalone: &standalone,
+                folder: &folder,
+                plugins_folder: &plugins_folder,
+            };
             check_document(&graphs.display().to_string(), &text, &catalog).map_err(
                 |problems| -> Vec<String> { problems.iter().map(ToString::to_string).collect() },
             )
@@ -176,15 +183,17 @@ impl AppFolder<'_> {
     }
 }
 
-/// Loads all components without a limit on compilation. Returns the plugins, and the components
-/// that cannot be loaded.
+/// Loads all components of an app without a limit on compilation. Returns the plugins, and the
+/// components that cannot be loaded.
 pub async fn components(
     files: &ComponentFiles,
+    manifest: &Manifest,
     sandbox: &dyn Sandbox,
 ) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
     let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
     for (name, location) in files {
-        let loaded = plugin_file::load_as(sandbox, name, location, &mut Turn::unlimited()).await;
+        let (is_built, mut turn) = (manifest.is_built(name), Turn::unlimited());
+        let loaded = plugin_file::load_as(sandbox, name, location, is_built, &mut turn).await;
         // In a turn without limits, every component is compiled.
         let loaded = loaded.and_then(|it| it.ok_or_else(|| "it was not compiled".to_owned()));
         match loaded {
@@ -197,19 +206,22 @@ pub async fn components(
     (plugins, unloaded)
 }
 
-/// Loads all components. Returns `None` if one of them needs another turn.
+/// Loads all components. Returns `None` if one of them needs another turn. `built` is the manifest
+/// of the app if `wattle build` can make its components.
 ///
 /// # Errors
 ///
 /// One message for each component that cannot be loaded in this turn.
 pub(super) async fn components_in_turn(
     files: &ComponentFiles,
+    built: Option<&Manifest>,
     sandbox: &dyn Sandbox,
     turn: &mut Turn,
 ) -> Result<Option<Plugins>, Vec<String>> {
     let (mut plugins, mut problems, mut is_complete) = (Plugins::new(), Vec::new(), true);
     for (name, location) in files {
-        match plugin_file::load_as(sandbox, name, location, turn).await {
+        let is_built = built.is_some_and(|manifest| manifest.is_built(name));
+        match plugin_file::load_as(sandbox, name, location, is_built, turn).await {
             Ok(Some(plugin)) => drop(plugins.insert(name.clone(), plugin)),
             Ok(None) => is_complete = false,
             Err(message) => problems.push(message),

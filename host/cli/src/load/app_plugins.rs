@@ -17,6 +17,7 @@ use wattle_run::ports::Plugin;
 
 use crate::load::app_folder::{AppFolder, Plugins};
 use crate::load::grants::Policy;
+use crate::load::plugin_catalog::how_to_add;
 
 /// The plugins of an app.
 #[derive(Default)]
@@ -51,8 +52,9 @@ impl AppPlugins {
         let policy = Policy { tables: app.tables, manifest: app.manifest };
         while let Some((name, plugin)) = app_plugins.next_without_grants() {
             let decision = policy.decide(&name, plugin.info());
+            let places = decision.grants.places(&app.manifest.app.name, &name);
             for tool in &decision.grants.tools {
-                app_plugins.add_tool(app, &name, tool);
+                app_plugins.add_tool(app, &name, tool, &places);
             }
             app_plugins.notes.extend(decision.messages(&name));
             app_plugins.grants.insert(name.clone(), Arc::new(decision.grants));
@@ -75,26 +77,28 @@ impl AppPlugins {
         Some((name.clone(), plugin.clone()))
     }
 
-    /// Adds the plugin that provides a granted tool.
-    fn add_tool(&mut self, app: &AppFolder<'_>, user: &PluginName, tool: &ToolGrant) {
+    /// Adds the plugin that provides a granted tool. `places` are the tables that grant the tool.
+    fn add_tool(&mut self, app: &AppFolder<'_>, user: &PluginName, tool: &ToolGrant, places: &str) {
         let problem = match &tool.source {
             ToolSource::Server(server) if app.config.mcp.contains_key(server) => None,
             ToolSource::Server(server) => Some(format!(
                 "plugin `{user}` is granted `{tool}`, but there is no MCP server `{server}`\n  \
-                 hint: {}add `[mcp.{server}]` to wattle.toml, or take `{tool}` out of `tools`",
+                 hint: {}add `[mcp.{server}]` to wattle.toml, or take `{tool}` out of `tools` \
+                 {places}",
                 question(server, app.config.mcp.keys().map(String::as_str))
             )),
             ToolSource::Plugin(name) => {
                 self.add_standalone(app, name);
                 match self.plugins.get(name) {
-                    Some(plugin) => no_such_tool(user, tool, plugin.as_ref()),
+                    Some(plugin) => no_such_tool(user, tool, plugin.as_ref(), places),
                     None => {
                         let known = app.standalone.keys().chain(self.plugins.keys());
                         let question = question(name.as_str(), known.map(PluginName::as_str));
+                        let how = how_to_add(name, &app.config.plugins);
                         Some(format!(
                             "plugin `{user}` is granted `{tool}`, but there is no plugin \
-                             `{name}`\n  hint: {question}put `{name}.wasm` into the plugins \
-                             folder, or take `{tool}` out of `tools`"
+                             `{name}`\n  hint: {question}{how}, or take `{tool}` out of `tools` \
+                             {places}"
                         ))
                     }
                 }
@@ -141,17 +145,25 @@ fn used_plugins(graphs: &[Graph]) -> BTreeSet<&PluginName> {
 }
 
 /// Returns an error message if a plugin does not provide a granted tool.
-fn no_such_tool(user: &PluginName, tool: &ToolGrant, plugin: &dyn Plugin) -> Option<String> {
+fn no_such_tool(
+    user: &PluginName,
+    tool: &ToolGrant,
+    plugin: &dyn Plugin,
+    places: &str,
+) -> Option<String> {
     let info = plugin.info();
     if info.tools.iter().any(|it| tool.covers(&it.name)) {
         return None;
     }
     let known: Vec<&str> = info.tools.iter().map(|it| it.name.as_str()).collect();
     let question = question(tool.tool.as_deref().unwrap_or_default(), known.iter().copied());
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let known = match known.as_slice() {
+        [] => "it has no tools".to_owned(),
+        known => format!("its tools are {}", known.join(", ")),
+    };
     Some(format!(
         "plugin `{user}` is granted `{tool}`, which plugin `{}` does not offer\n  hint: \
-         {question}its tools are {known}",
+         {question}{known}; see `tools` {places}",
         info.name
     ))
 }

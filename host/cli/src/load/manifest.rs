@@ -179,6 +179,11 @@ impl Manifest {
         !is_page || folder.join(&self.app.graphs).symlink_metadata().is_ok()
     }
 
+    /// Returns true if `wattle build` makes the file of a component.
+    pub(super) fn is_built(&self, component: &PluginName) -> bool {
+        self.build.as_ref().is_some_and(|build| build.outputs.contains_key(component))
+    }
+
     /// Returns the component files. Files of the operator take precedence over those of the app.
     pub fn component_files(&self, folder: &Path, config: &Config) -> ComponentFiles {
         let operator = config.apps.get(&self.app.name);

@@ -14,6 +14,9 @@ use crate::load::text_files;
 /// interrupts.
 const PAUSING: [&str; 3] = ["wattle:plugin/interrupt", "wattle:plugin/runs", "wattle:plugin/tools"];
 
+/// The standalone plugin with an agent, which the repository of Wattle has.
+const AGENT_PLUGIN: &str = "std";
+
 /// The plugins that the graphs of an app can use.
 pub struct AppPluginCatalog<'a> {
     /// Name of the app.
@@ -24,6 +27,8 @@ pub struct AppPluginCatalog<'a> {
     pub standalone: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
     /// Folder of the app.
     pub folder: &'a Path,
+    /// The plugins folder of the configuration.
+    pub plugins_folder: &'a Path,
 }
 
 impl AppPluginCatalog<'_> {
@@ -60,6 +65,10 @@ impl PluginCatalog for AppPluginCatalog<'_> {
         all.into_iter().cloned().collect()
     }
 
+    fn how_to_add(&self, plugin: &PluginName) -> Option<String> {
+        Some(how_to_add(plugin, self.plugins_folder))
+    }
+
     fn nodes(&self, plugin: &PluginName) -> Vec<String> {
         let plugin = self.plugin(plugin).into_iter();
         plugin.flat_map(|it| &it.info().nodes).map(|node| node.name.clone()).collect()
@@ -77,6 +86,17 @@ impl PluginCatalog for AppPluginCatalog<'_> {
     fn read_text(&self, path: &str) -> Result<String, String> {
         text_files::read(self.folder, path)
     }
+}
+
+/// Returns how a standalone plugin is added to the plugins folder of the configuration, for hints.
+pub fn how_to_add(plugin: &PluginName, plugins_folder: &Path) -> String {
+    let file = plugins_folder.join(format!("{plugin}.wasm"));
+    let source = if plugin.as_str() == AGENT_PLUGIN {
+        ", built as plugins/std/README.md of Wattle says under \"Getting it\""
+    } else {
+        ""
+    };
+    format!("put the file of `{plugin}` at `{}`{source}", file.display())
 }
 
 /// Returns the default plugin of nodes among the own plugins of an app: the plugin with the name of

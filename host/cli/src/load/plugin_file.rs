@@ -1,5 +1,6 @@
 //! Standalone plugins: `.wasm` files in the plugins folder, which the graphs of any app can use.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,11 +53,11 @@ pub async fn load_in_turn(
     if let Some(problem) = names::problem("plugin name", name.as_str()) {
         return Err(format!("{problem}; rename `{}`", path.display()));
     }
-    load_as(sandbox, &name, location, turn).await
+    load_as(sandbox, &name, location, false, turn).await
 }
 
-/// Loads a component as the plugin with the given name. Returns `None` if the load needs another
-/// turn.
+/// Loads a component as the plugin with the given name. `is_built` is true if `wattle build` makes
+/// the component in the folder of its location. Returns `None` if the load needs another turn.
 ///
 /// # Errors
 ///
@@ -65,28 +66,40 @@ pub async fn load_as(
     sandbox: &dyn Sandbox,
     name: &PluginName,
     location: &FileLocation,
+    is_built: bool,
     turn: &mut Turn,
 ) -> Result<Option<Arc<dyn Plugin>>, String> {
-    let bytes = read(name, location).await?;
+    let bytes = read(name, location, is_built).await?;
     let loaded = turn.load(sandbox, name, &location.path(), bytes).await;
     loaded.map_err(|error| error.to_string())
 }
 
-/// Reads the component of the plugin with the given name.
+/// Reads the component of the plugin with the given name. `is_built` is true if `wattle build`
+/// makes the component in the folder of its location.
 ///
 /// # Errors
 ///
 /// A message with the reason and a hint.
-pub async fn read(name: &PluginName, location: &FileLocation) -> Result<Bytes, String> {
+pub async fn read(
+    name: &PluginName,
+    location: &FileLocation,
+    is_built: bool,
+) -> Result<Bytes, String> {
     let from = location.clone();
     let read = tokio::task::spawn_blocking(move || from.read(COMPONENT_BYTES)).await;
     let bytes = read.map_err(|error| format!("plugin `{name}`: {error}"))?.map_err(|error| {
-        let hint = match error {
-            FileError::Unreadable { .. } => {
-                "\n  hint: build it for wasm32-unknown-unknown, or name its file under `[apps.<app>] \
-                 components` in wattle.toml"
+        let hint = match (&error, location) {
+            (FileError::Unreadable { source, .. }, FileLocation::Inside { folder, .. })
+                if is_built && source.kind() == ErrorKind::NotFound =>
+            {
+                format!("\n  hint: run `wattle build {}`", folder.display())
             }
-            _ => "",
+            (FileError::Unreadable { .. }, _) => {
+                "\n  hint: build it for wasm32-unknown-unknown, or \
+                 name its file under `[apps.<app>] components` in wattle.toml"
+                    .to_owned()
+            }
+            _ => String::new(),
         };
         format!("plugin `{name}`: {error}{hint}")
     })?;

@@ -48,6 +48,11 @@ fn a_build_replaces_a_component_only_with_one_that_can_be_loaded() {
     let (code, said) = build(folder);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.starts_with("compiling\nerror in line 3\nerror: `sh -c "), "{said}");
+    assert!(!said.contains("hint"), "{said}");
+
+    write(folder, "echo Error: Cannot find module x >&2; exit 1");
+    let (code, said) = build(folder);
+    assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("delete `.wattle/prepared`, and the next build"), "{said}");
 
     write(folder, "true");
@@ -140,6 +145,38 @@ fn an_app_without_a_build_section_is_refused() {
     let (code, said) = build(folder.path());
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("has no `[build]`"), "{said}");
+}
+
+#[test]
+fn a_missing_component_of_an_app_with_a_build_section_names_the_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let check = || {
+        let Output { status, stderr, .. } = wattle(folder, &["graph", "check", "."]);
+        assert_eq!(status.code(), Some(1));
+        String::from_utf8(stderr).unwrap()
+    };
+    write(folder, "true");
+    let graph = "[graphs.g]\nentry = \"a\"\nnodes.a = { plugin = \"date\", node = \"a\" }\n";
+    fs::write(folder.join("graph.toml"), graph).unwrap();
+    fs::create_dir(folder.join("bin")).unwrap();
+    let said = check();
+    assert!(said.contains("date.wasm` cannot be read: "), "{said}");
+    assert!(said.contains("\n  hint: run `wattle build .`\n"), "{said}");
+
+    // A server finds the same problem.
+    let config = "data = \".wattle/data\"\nplugins = \".wattle/plugins\"\n\
+                  [apps.dates]\npath = \".\"\n";
+    fs::write(folder.join("wattle.toml"), config).unwrap();
+    let said = wattle(folder, &["run", "dates"]).stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("\n  hint: run `wattle build "), "{said}");
+
+    let manifest = fs::read_to_string(folder.join("app.toml")).unwrap();
+    let (manifest, _) = manifest.split_once("[build]").unwrap();
+    fs::write(folder.join("app.toml"), manifest).unwrap();
+    let said = check();
+    assert!(said.contains("\n  hint: build it for wasm32-unknown-unknown"), "{said}");
 }
 
 #[test]

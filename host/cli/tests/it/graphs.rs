@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use wattle::config::StoreKind;
 use wattle::server::Server;
 
+use crate::binary::said;
 use crate::fixture::{Fixture, answer, config, options, write_app};
 
 const GRAPH: &str = "/api/v1/apps/greeter/graphs/Greet";
@@ -65,6 +66,27 @@ async fn nodes_have_their_functions_and_schemas() {
         "subgraph": "Inner", "subgraph_version": inner["version"], "doc": "asks a person",
     });
     assert_eq!(graph["nodes"], json!({ "hello": hello, "review": review }));
+}
+
+#[tokio::test]
+async fn a_run_that_names_none_of_several_graphs_shows_how_to_name_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    std::fs::write(plugins.join("greeter/graph.toml"), NESTED).unwrap();
+    let fixture = Fixture::start_in(folder, "").await;
+    let start = json!({ "input": { "name": "Ada" } });
+    let (status, problem) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert_eq!(status, 400, "{problem}");
+    let details = json!({ "app": "greeter", "graphs": ["Inner", "Outer"] });
+    assert_eq!(problem["details"], details, "{problem}");
+
+    let folder = fixture.folder.path().to_owned();
+    let run = move || said(&folder, &["run", "greeter"], None);
+    let (_, shown) = tokio::task::spawn_blocking(run).await.unwrap();
+    let expected = "error: app `greeter` has several graphs; name one of `Inner`, `Outer`\n  \
+                    hint: name app and graph, such as `greeter/Inner`\n";
+    assert!(shown.contains(expected), "{shown}");
 }
 
 #[tokio::test]

@@ -120,6 +120,63 @@ fn commands_work_without_a_server() {
 }
 
 #[test]
+fn an_unknown_app_is_reported_with_the_configuration_and_without_a_data_folder() {
+    let folder = empty();
+    let app = folder.path().join("prices");
+    std::fs::create_dir(&app).unwrap();
+    std::fs::write(app.join("app.toml"), "[app]\nname = \"prices\"\nversion = \"0.1.0\"\n")
+        .unwrap();
+    std::fs::write(app.join("wattle.toml"), "").unwrap();
+    let show = ["graph", "show", "pricez"];
+    let unknown = |app: &str, hint: &str| {
+        format!("exit: 4\n--- stdout\n--- stderr\nerror: there is no app `{app}`\n  hint: {hint}\n")
+    };
+    let none = "apps of the folder `[FOLDER]/plugins`: none; no configuration was found, because \
+                this folder has no `wattle.toml`";
+    let own = format!("{none}; use that of the app with `--config prices/wattle.toml`");
+    assert_eq!(wattle(folder.path(), &["run", "prices"]), unknown("prices", &own));
+    assert_eq!(wattle(folder.path(), &show), unknown("pricez", none));
+    std::fs::write(folder.path().join("wattle.toml"), "[apps.prices]\npath = \"prices\"\n")
+        .unwrap();
+    let known = "did you mean `prices`? apps of the configuration `[FOLDER]/wattle.toml`: `prices`";
+    assert_eq!(wattle(folder.path(), &show), unknown("pricez", known));
+    assert!(!folder.path().join("data").exists());
+}
+
+#[test]
+fn an_app_that_cannot_be_loaded_is_named_after_its_problem() {
+    let folder = empty();
+    let app = folder.path().join("plugins/prices");
+    std::fs::create_dir_all(&app).unwrap();
+    let manifest = "[app]\nname = \"prices\"\nversion = \"0.1.0\"\n";
+    std::fs::write(app.join("app.toml"), manifest).unwrap();
+    std::fs::write(app.join("graph.toml"), "[graphs.G]\nentry = \"b\"\n").unwrap();
+    for args in [&["run", "prices"][..], &["graph", "show", "prices/G"]] {
+        let text = wattle(folder.path(), args);
+        assert!(text.starts_with("exit: 4\n--- stdout\n--- stderr\n"), "{text}");
+        assert!(text.contains("warning: `[FOLDER]/plugins/prices` is not loaded: "), "{text}");
+        let end = "\nerror: app `prices` is not loaded, because of the problem above\n";
+        assert!(text.ends_with(end), "{text}");
+    }
+    let text = wattle(folder.path(), &["run", "prices", "--json"]);
+    assert!(text.contains("\"code\": \"not-found\""), "{text}");
+}
+
+#[test]
+fn a_check_without_an_argument_is_of_the_app_in_the_current_folder() {
+    let folder = empty();
+    let text = wattle(folder.path(), &["graph", "check"]);
+    assert!(text.contains("error: there is no `app.toml` in this folder\n"), "{text}");
+    let manifest = "[app]\nname = \"prices\"\nversion = \"0.1.0\"\n";
+    std::fs::write(folder.path().join("app.toml"), manifest).unwrap();
+    std::fs::write(folder.path().join("graph.toml"), "[graphs.G]\nentry = \"b\"\n").unwrap();
+    let text = wattle(folder.path(), &["graph", "check"]);
+    let problem = "[FOLDER]/graph.toml:2: graphs.G.entry: there is no node `b`\n";
+    assert!(text.starts_with("exit: 1\n") && text.contains(problem), "{text}");
+    assert!(text.ends_with("error: 1 problem in `[FOLDER]`\n"), "{text}");
+}
+
+#[test]
 fn a_graph_is_checked_and_shown_without_anything_else() {
     let folder = empty();
     let good = "[graphs.G]\nentry = \"a\"\n[graphs.G.nodes.a]\nplugin = \"p\"\n";

@@ -8,6 +8,7 @@ use wattle::load::Change;
 use wattle::server::{RunningServer, Server, ServerOptions};
 use wattle_graph::id::{AppName, PluginName};
 
+use crate::binary::said;
 use crate::fixture::{Fixture, config, options, write_app};
 use crate::native_sandbox::KNOWN;
 
@@ -35,6 +36,32 @@ async fn a_new_app_is_loaded_and_a_broken_update_keeps_the_old_version() {
     std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
     assert!(matches!(fixture.server.reload().await[..], [Change::Removed { .. }]));
     assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 404);
+}
+
+/// The argument of a run whose node fails.
+const FAILING_INPUT: &str = r#"--input={ "name": "fail: no" }"#;
+
+#[tokio::test]
+async fn a_failed_run_names_the_migration_if_the_app_has_changed() {
+    let fixture = Fixture::start("").await;
+    let folder = fixture.folder.path().to_owned();
+    let printed = async |args: &'static [&'static str]| {
+        let folder = folder.clone();
+        tokio::task::spawn_blocking(move || said(&folder, args, None)).await.unwrap().1
+    };
+    let again = "run the failed nodes again with `wattle thread resume t`";
+    let failed = printed(&["run", "greeter", "--thread=t", FAILING_INPUT]).await;
+    assert!(failed.contains(again) && !failed.contains("migrate"), "{failed}");
+
+    std::fs::write(folder.join("plugins/greeter/greeter.wasm"), "native and new").unwrap();
+    fixture.server.reload().await;
+    let failed = printed(&["thread", "resume", "t"]).await;
+    let migration = format!("loaded code with `wattle thread migrate t`, and then {again}");
+    assert!(failed.contains(&migration), "{failed}");
+    let migrated = printed(&["thread", "migrate", "t"]).await;
+    assert!(migrated.contains("\nmigrated\n"), "{migrated}");
+    let failed = printed(&["thread", "resume", "t"]).await;
+    assert!(failed.contains(again) && !failed.contains("migrate"), "{failed}");
 }
 
 #[tokio::test]

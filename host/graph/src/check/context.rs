@@ -76,6 +76,12 @@ pub(super) fn unknown_plugin(
     }
     let known = plugins.plugins();
     let known = known.iter().map(PluginName::as_str);
-    let hint = suggest::hint(plugin.as_str(), "plugins that the app can use", known);
+    let mut hint = suggest::hint(plugin.as_str(), "plugins that the app can use", known.clone());
+    // A plugin with a similar name is misspelled rather than missing.
+    if suggest::closest(plugin.as_str(), known).is_none()
+        && let Some(how) = plugins.how_to_add(plugin)
+    {
+        hint = format!("{hint}; {how}");
+    }
     problems.add_with_hint(path, format!("there is no plugin `{plugin}`"), hint);
 }

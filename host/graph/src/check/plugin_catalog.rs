@@ -35,6 +35,11 @@ pub trait PluginCatalog {
     /// Returns the plugins that the app can use, for hints.
     fn plugins(&self) -> Vec<PluginName>;
 
+    /// Returns how a plugin is added that the app does not have, for hints. Default: `None`.
+    fn how_to_add(&self, _plugin: &PluginName) -> Option<String> {
+        None
+    }
+
     /// Returns the names of a plugin's nodes, for hints.
     fn nodes(&self, plugin: &PluginName) -> Vec<String>;
 

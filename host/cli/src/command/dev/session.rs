@@ -115,7 +115,7 @@ impl<'s> Session<'s> {
             let path = format!("/api/v1/threads/{}/resume", encode_segment(&run.thread));
             run = self.client.post(&path, &resume).await?;
         }
-        trace::trace(&self.client, &run.thread, self.output).await.map(drop)
+        trace::trace(&self.client, &run.thread, false, self.output).await.map(drop)
     }
 }
 

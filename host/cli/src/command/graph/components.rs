@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::load;
 use crate::load::app_folder::Plugins;
 use crate::load::app_loader;
-use crate::load::manifest::ComponentFiles;
+use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::plugin_catalog::{AppPluginCatalog, default_plugin_of};
 use crate::load::plugin_file::Unloaded;
 
@@ -31,10 +31,11 @@ impl Components {
     /// Loads all components.
     pub(super) async fn load(
         files: &ComponentFiles,
+        manifest: &Manifest,
         config: &Config,
         sandbox: &dyn Sandbox,
     ) -> Self {
-        let (own, unloaded_own) = app_loader::components(files, sandbox).await;
+        let (own, unloaded_own) = app_loader::components(files, manifest, sandbox).await;
         let (standalone, mut unloaded_standalone) = load::standalone_plugins(config, sandbox).await;
         unloaded_standalone.retain(|name, _| !files.contains_key(name));
         Self { own, standalone, unloaded_own, unloaded_standalone }
@@ -50,8 +51,14 @@ impl Components {
     }
 
     /// Returns the catalog of the plugins that the graphs can use.
-    pub(super) fn catalog<'a>(&'a self, app: &'a AppName, folder: &'a Path) -> Catalog<'a> {
-        let loaded = AppPluginCatalog { app, own: &self.own, standalone: &self.standalone, folder };
+    pub(super) fn catalog<'a>(
+        &'a self,
+        app: &'a AppName,
+        folder: &'a Path,
+        plugins_folder: &'a Path,
+    ) -> Catalog<'a> {
+        let Self { own, standalone, .. } = self;
+        let loaded = AppPluginCatalog { app, own, standalone, folder, plugins_folder };
         Catalog { loaded, components: self }
     }
 
@@ -122,6 +129,10 @@ impl PluginCatalog for Catalog<'_> {
         all.into_iter().collect()
     }
 
+    fn how_to_add(&self, plugin: &PluginName) -> Option<String> {
+        self.loaded.how_to_add(plugin)
+    }
+
     fn nodes(&self, plugin: &PluginName) -> Vec<String> {
         self.loaded.nodes(plugin)
     }
@@ -176,7 +187,7 @@ mod tests {
             unloaded_standalone: [unloaded("math"), unloaded("other")].into(),
         };
         let app = AppName::new("notes").unwrap();
-        let catalog = components.catalog(&app, Path::new("."));
+        let catalog = components.catalog(&app, Path::new("."), Path::new("plugins"));
         assert_eq!(catalog.default_plugin(), PluginName::new("notes").ok());
         let graph = "[graphs.g]\nentry = 'a'\nnodes.a = { with = { x = 1 } }\n\
                      channels.c.reducer = { plugin = 'math', reducer = 'sum' }\n";
