@@ -5,6 +5,7 @@
 mod agent;
 mod asset;
 mod attack;
+mod components;
 mod crash;
 mod engine;
 mod eval;
