@@ -37,14 +37,14 @@ impl TaskType {
     }
 }
 
-/// A started task.
-pub(crate) struct Task<'a> {
+/// A task whose row has the status `running` until its result or its error is recorded.
+pub(crate) struct RunningTask<'a> {
     pub(crate) id: String,
     task_type: TaskType,
     resource: &'a Brief,
 }
 
-impl<'a> Task<'a> {
+impl<'a> RunningTask<'a> {
     /// Records the start of a task.
     pub(crate) fn begin(
         turn: &Turn,

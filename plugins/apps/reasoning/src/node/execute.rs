@@ -13,7 +13,7 @@ use crate::ontology::Ontology;
 use crate::plan::{Mode, UNKNOWN_WORD, UNSUPPORTED};
 use crate::result::DataExecution;
 use crate::state::{Brief, Clarification, Intent, PlanState, SelectedTask, Turn};
-use crate::task::{Task, TaskType};
+use crate::task::{RunningTask, TaskType};
 
 const NO_FIELDS: &str = "相关的业务对象没有可查询的数据字段，请换一个业务对象。";
 
@@ -56,7 +56,7 @@ pub(crate) fn execute(context: &Context, input: Input) -> Result<Update, Failure
         services: executor::SERVICES,
     };
     let turn = Turn::of(input.turn.clone(), context);
-    let task = Task::begin(&turn, task_type, &input.current_ontology.code, resource)?;
+    let task = RunningTask::begin(&turn, task_type, &input.current_ontology.code, resource)?;
     let executed = match task_type {
         TaskType::Capability => LlmCapabilityExecutor.execute(&order),
         TaskType::ObjectProperty => LlmObjectPropertyExecutor.execute(&order),
@@ -84,7 +84,7 @@ fn chosen(input: &Input) -> Result<(TaskType, &Brief, &Value), Failure> {
 
 /// Records the failure of the task. Requests a clarification if the user can resolve the failure;
 /// otherwise the run fails.
-fn give_up(task: &Task<'_>, failure: Failure) -> Result<Update, Failure> {
+fn give_up(task: &RunningTask<'_>, failure: Failure) -> Result<Update, Failure> {
     task.fail(&failure.message)?;
     let Some((reason, question)) = question(&failure) else {
         return Err(failure);
@@ -122,7 +122,7 @@ fn question(failure: &Failure) -> Option<(&'static str, String)> {
     }
 }
 
-fn finish(task: &Task<'_>, execution: Execution) -> Result<Update, Failure> {
+fn finish(task: &RunningTask<'_>, execution: Execution) -> Result<Update, Failure> {
     let Execution { executor, mode, plan, ontology, class_id, labels, data } = execution;
     emit::custom("plan_generated", json!({ "executor": executor, "mode": mode, "plan": plan }))?;
     let data_execution = serde_json::to_value(DataExecution {
