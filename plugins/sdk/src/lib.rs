@@ -65,7 +65,10 @@ extern crate self as wattle_plugin;
 #[cfg(test)]
 mod tests;
 
-// Compiles the Rust code of the guide for authors of plugins.
+// Compiles the Rust code of the guide for authors of plugins, and runs its example.
 #[cfg(doctest)]
 #[doc = include_str!("../../../host/docs/plugins.md")]
 struct Guide;
+#[cfg(doctest)]
+#[doc = include_str!("../../../host/docs/sdk-example.md")]
+struct Example;

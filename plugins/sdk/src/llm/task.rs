@@ -33,6 +33,9 @@ const REASON_CHARS: usize = 300;
 /// immediately. The request after a refused completion has the reasons, so the host does not repair
 /// the completion.
 ///
+/// A [`Request`] whose schema is the only check needs no task, because the host makes retries,
+/// repairs and fallbacks itself.
+///
 /// ```
 /// use wattle_plugin::llm::{RouteInfo, Task};
 /// use wattle_plugin::prelude::*;
