@@ -26,16 +26,11 @@ use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
 use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
-use crate::reads::{ReadTurns, TurnSpan};
+use crate::reads::TurnSpan;
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
 const RECOVERY_CONCURRENCY: usize = 16;
-
-/// Maximum number of concurrent recoveries that hold a large thread. The stored size of a thread
-/// does not bound the memory of its recovery: decoded, a thread can take thousands of times its
-/// compressed size.
-const RECOVERY_READS: usize = 4;
 
 /// Minimum interval between two recovery scans. With many hosts, some lease is always close to its
 /// expiry, although nearly all leases are renewed.
@@ -129,9 +124,7 @@ impl Engine {
 
     /// Recovers runs, a few at a time. Returns the number of recovered runs.
     async fn recover_runs(&self, cuts: Vec<OrphanedThread>) -> usize {
-        let turns = ReadTurns::new(RECOVERY_READS);
-        let attempts =
-            futures::stream::iter(cuts).map(|cut| self.recover_in_turn(cut, turns.clone()));
+        let attempts = futures::stream::iter(cuts).map(|cut| self.recover_in_turn(cut));
         let recovered =
             attempts.buffer_unordered(RECOVERY_CONCURRENCY).fold(0, |sum, came| async move {
                 let sum = sum + usize::from(came == RecoveryOutcome::Recovered);
@@ -185,9 +178,10 @@ impl Engine {
 
     /// Recovers a run. The attempt holds a turn from the read of a large thread to its end. The
     /// recovery is a separate task, so that reading a large thread does not delay other recoveries.
-    async fn recover_in_turn(&self, cut: OrphanedThread, turns: ReadTurns) -> RecoveryOutcome {
+    async fn recover_in_turn(&self, cut: OrphanedThread) -> RecoveryOutcome {
         let engine = self.clone();
         let attempt = async move {
+            let turns = &engine.0.recovery.turns;
             let recovery = Box::pin(engine.recover_or_set_aside(cut));
             turns.scope(CallerId::default(), TurnSpan::UntilEnd, recovery).await
         };

@@ -9,6 +9,12 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 
 use crate::ports::store::OrphanedThread;
+use crate::reads::ReadTurns;
+
+/// Maximum number of concurrent recoveries that hold a large thread. The stored size of a thread
+/// does not bound the memory of its recovery: decoded, a thread can take thousands of times its
+/// compressed size.
+const RECOVERY_READS: usize = 4;
 
 /// Progress of the recovery after a start of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +58,9 @@ pub(super) struct RecoveryState {
     pub(super) progress: watch::Sender<Recovery>,
     /// Notified when another host has handed over runs.
     pub(super) handed_over: Notify,
+    /// Turns of recoveries that hold a large thread. The recovery after a start, that of runs whose
+    /// apps have been loaded, and that of runs of other hosts share them.
+    pub(super) turns: ReadTurns,
     set_aside: Mutex<BTreeMap<ThreadId, SetAside>>,
     /// Orphaned runs whose apps are being loaded.
     waiting: Mutex<BTreeMap<ThreadId, OrphanedThread>>,
@@ -61,7 +70,8 @@ impl Default for RecoveryState {
     fn default() -> Self {
         let progress = watch::Sender::new(Recovery::NONE);
         let (set_aside, waiting) = (Mutex::default(), Mutex::default());
-        Self { progress, handed_over: Notify::new(), set_aside, waiting }
+        let turns = ReadTurns::new(RECOVERY_READS);
+        Self { progress, handed_over: Notify::new(), turns, set_aside, waiting }
     }
 }
 

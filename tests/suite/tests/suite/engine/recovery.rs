@@ -385,12 +385,11 @@ impl Layer for Large {
     }
 }
 
-#[tokio::test]
-async fn few_recoveries_hold_a_large_thread_at_once() {
-    const RUNS: usize = 2 * LARGE_AT_ONCE;
+/// Returns a world after a crash with some orphaned runs of large threads.
+async fn crashed_with_large(runs: usize) -> (World, Arc<Layered<Large>>) {
     let store = Arc::new(Layered::<Large>::over(Arc::new(InMemoryStore::new())));
     let mut world = World::with_store(ONE, plugin("1"), store.clone());
-    for number in 0..RUNS {
+    for number in 0..runs {
         let thread = ThreadId::new(format!("t{number}")).unwrap();
         world.net.hang_next(1);
         world.begin_on(Some(&thread), json!({})).await.unwrap();
@@ -398,12 +397,37 @@ async fn few_recoveries_hold_a_large_thread_at_once() {
     }
     world.crash().await;
     store.is_large.store(true, Ordering::SeqCst);
+    (world, store)
+}
+
+#[tokio::test]
+async fn few_recoveries_hold_a_large_thread_at_once() {
+    const RUNS: usize = 2 * LARGE_AT_ONCE;
+    let (world, store) = crashed_with_large(RUNS).await;
     world.engine.start_recovery();
     store.asked.acquire_many(RUNS as u32).await.unwrap().forget();
     store.begun.acquire_many(LARGE_AT_ONCE as u32).await.unwrap().forget();
     assert_eq!(store.begun.available_permits(), 0);
     store.ending.close();
     assert_eq!(world.engine.wait_recovered().await.recovered, RUNS);
+}
+
+/// A scan finds the runs that the scan before it has not begun to recover.
+#[tokio::test]
+async fn scans_at_the_same_time_share_the_turns_of_large_threads() {
+    let (world, store) = crashed_with_large(AT_ONCE + 1).await;
+    let scan = || {
+        let engine = world.engine.clone();
+        tokio::spawn(async move { engine.recover().await })
+    };
+    let first = scan();
+    store.asked.acquire_many(AT_ONCE as u32).await.unwrap().forget();
+    let second = scan();
+    store.asked.acquire().await.unwrap().forget();
+    store.begun.acquire_many(LARGE_AT_ONCE as u32).await.unwrap().forget();
+    assert_eq!(store.begun.available_permits(), 0);
+    store.ending.close();
+    assert_eq!(first.await.unwrap() + second.await.unwrap(), AT_ONCE + 1);
 }
 
 /// A store that can refuse batches.
