@@ -236,8 +236,9 @@ pub const WALK_RUNS: usize = 1_000;
 /// a few more than clients get in a page by default.
 pub const WALK_RUN_RECORDS: usize = 32;
 
-/// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
-/// block the recovery of others.
+/// Time limit of the recovery of one run after a start, without waits for other runs with large
+/// threads. A thread that takes longer is set aside, so that it does not block the recovery of
+/// others.
 pub const RECOVERY_MS: u64 = 60_000;
 
 /// Maximum bytes of a request that the journal holds in full. A longer request is stored as its

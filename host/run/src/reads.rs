@@ -7,7 +7,12 @@
 //!
 //! A store calls [`begin_large_read`] before it decodes anything that may be large.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio::time::error::Elapsed;
 
 use crate::blocking::at_once;
 use crate::caller_id::CallerId;
@@ -49,7 +54,22 @@ struct Reader {
     span: TurnSpan,
     /// The turn that the work holds until its end.
     held: Mutex<Option<Arc<Turn>>>,
+    waits: Arc<Mutex<Waits>>,
 }
+
+/// The time for which the reads of some work have waited for turns.
+#[derive(Default)]
+struct Waits {
+    /// Number of reads that wait now.
+    waiting: usize,
+    /// Start of the current wait, of one read or of several.
+    since: Option<Instant>,
+    /// Time of the waits before.
+    before: Duration,
+}
+
+/// A read that waits for its turn.
+struct Waiting(Arc<Mutex<Waits>>);
 
 impl Default for ReadTurns {
     /// Creates four turns, or as many as the machine has cores, if that is more.
@@ -73,7 +93,8 @@ impl ReadTurns {
         span: TurnSpan,
         work: F,
     ) -> impl Future<Output = F::Output> {
-        READER.scope(Reader { turns: self.clone(), caller, span, held: Mutex::default() }, work)
+        let (turns, held, waits) = (self.clone(), Mutex::default(), Arc::default());
+        READER.scope(Reader { turns, caller, span, held, waits }, work)
     }
 }
 
@@ -84,17 +105,82 @@ impl Reader {
     }
 }
 
+impl Waits {
+    fn total(&self) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+impl Waiting {
+    fn begin(waits: Arc<Mutex<Waits>>) -> Self {
+        let mut known = lock(&waits);
+        known.waiting += 1;
+        known.since.get_or_insert_with(Instant::now);
+        drop(known);
+        Self(waits)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut known = lock(&self.0);
+        known.waiting -= 1;
+        if known.waiting == 0 {
+            known.before = known.total();
+            known.since = None;
+        }
+    }
+}
+
+/// Locks the waits and ignores poisoning: no code that can panic runs under the lock.
+fn lock(waits: &Mutex<Waits>) -> MutexGuard<'_, Waits> {
+    waits.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the time for which the reads of the current scope have waited for turns.
+fn waited() -> Duration {
+    READER.try_with(|reader| lock(&reader.waits).total()).unwrap_or_default()
+}
+
+/// Requires work to complete within a time limit. The time for which the work waits for a turn does
+/// not count, because it depends on the reads of others.
+///
+/// # Errors
+///
+/// [`Elapsed`] if the work takes longer.
+pub(crate) async fn timeout<F: Future>(limit: Duration, work: F) -> Result<F::Output, Elapsed> {
+    let mut work = pin!(work);
+    let (began, waited_before) = (Instant::now(), waited());
+    let mut left = limit;
+    loop {
+        let elapsed = match tokio::time::timeout(left, work.as_mut()).await {
+            Ok(output) => return Ok(output),
+            Err(elapsed) => elapsed,
+        };
+        let waits = waited().saturating_sub(waited_before);
+        left = limit.saturating_sub(began.elapsed().saturating_sub(waits));
+        if left.is_zero() {
+            return Err(elapsed);
+        }
+    }
+}
+
 /// Waits for a turn of the caller for whom the current task reads. Returns immediately if the task
 /// holds a turn already, and outside of [`ReadTurns::scope`].
 pub async fn begin_large_read() -> LargeRead {
-    let reader = |reader: &Reader| (reader.held().clone(), reader.turns.clone(), reader.caller);
-    let Ok((held, ReadTurns(turns), caller)) = READER.try_with(reader) else {
+    let reader = |reader: &Reader| {
+        let (turns, waits) = (reader.turns.clone(), reader.waits.clone());
+        (reader.held().clone(), turns, reader.caller, waits)
+    };
+    let Ok((held, ReadTurns(turns), caller, waits)) = READER.try_with(reader) else {
         return LargeRead { _turn: None };
     };
     if held.is_some() {
         return LargeRead { _turn: held };
     }
+    let waiting = Waiting::begin(waits);
     let turn = turns.take(caller.into()).await.map(Arc::new);
+    drop(waiting);
     // The scope ends after this future.
     let _ = READER.try_with(|reader| {
         if reader.span == TurnSpan::UntilEnd {
@@ -109,7 +195,6 @@ pub async fn begin_large_read() -> LargeRead {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::pin::pin;
 
     use futures::{FutureExt as _, poll};
     use tokio::sync::oneshot;
@@ -157,6 +242,30 @@ mod tests {
         let mut waiting = pin!(turns.scope(one, TurnSpan::EachRead, work));
         assert!(poll!(waiting.as_mut()).is_pending());
         assert!(turns.scope(other, TurnSpan::EachRead, read()).now_or_never().is_some());
+    }
+
+    /// The limit is ten seconds, of which the work takes some after its wait of 25 seconds.
+    #[tokio::test(start_paused = true)]
+    async fn wait_for_a_turn_does_not_count_towards_a_timeout() {
+        const LIMIT: Duration = Duration::from_secs(10);
+        for (seconds, is_in_time) in [(9, true), (11, false)] {
+            let (turns, [one, other]) = one_turn();
+            let held = turns.scope(one, TurnSpan::EachRead, begin_large_read()).await;
+            let work = async {
+                read().await;
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+            };
+            let limited = timeout(LIMIT, work);
+            let mut limited = pin!(turns.scope(other, TurnSpan::EachRead, limited));
+            assert!(poll!(limited.as_mut()).is_pending());
+            tokio::time::advance(Duration::from_secs(25)).await;
+            assert!(poll!(limited.as_mut()).is_pending());
+            drop(held);
+            assert_eq!(limited.await.is_ok(), is_in_time, "{seconds}");
+        }
+        let began = Instant::now();
+        assert!(timeout(LIMIT, pending::<()>()).await.is_err());
+        assert!(began.elapsed() < 2 * LIMIT, "work without a wait has the limit");
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@ use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
 use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
-use crate::reads::TurnSpan;
+use crate::reads::{self, TurnSpan};
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
@@ -309,7 +309,7 @@ impl Engine {
             }
         }
         let patience = Duration::from_millis(limit::RECOVERY_MS);
-        let attempt = tokio::time::timeout(patience, self.recover_thread(&cut));
+        let attempt = reads::timeout(patience, Box::pin(self.recover_thread(&cut)));
         // A panic of the attempt is caught here; its unwinding releases the claim of the thread.
         let recovered = match AssertUnwindSafe(attempt).catch_unwind().await {
             Ok(in_time) => in_time.unwrap_or_else(|_elapsed| Err(recovery_timed_out(&cut.thread))),

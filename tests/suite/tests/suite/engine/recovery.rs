@@ -430,6 +430,25 @@ async fn scans_at_the_same_time_share_the_turns_of_large_threads() {
     assert_eq!(first.await.unwrap() + second.await.unwrap(), AT_ONCE + 1);
 }
 
+/// The first four take longer than a recovery may.
+#[tokio::test(start_paused = true)]
+async fn a_recovery_that_waits_for_its_turn_is_not_set_aside() {
+    let (world, store) = crashed_with_large(LARGE_AT_ONCE + 1).await;
+    let config =
+        EngineConfig { holder: Some(LeaseHolder("world".to_owned())), ..EngineConfig::default() };
+    // The engine is on the runtime of the test, whose time advances whenever all tasks wait.
+    let engine = Engine::new(world.engine.ports().clone(), world.engine.catalog().clone(), config);
+    let scan = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.recover().await }
+    });
+    let last = store.begun.acquire_many(LARGE_AT_ONCE as u32 + 1);
+    let last = tokio::time::timeout(2 * PATIENCE, last).await;
+    last.expect("the last run has its turn").unwrap().forget();
+    store.ending.close();
+    assert_eq!((scan.await.unwrap(), engine.recovery().set_aside), (1, LARGE_AT_ONCE));
+}
+
 /// A store that can refuse batches.
 struct Refusing {
     below: Arc<dyn Store>,
