@@ -9,7 +9,7 @@ use wattle_graph::event::Event;
 use wattle_graph::weight::{most_weight, weight};
 use wattle_run::limit::PAGE_EVENT_BYTES;
 use wattle_run::log::event_memory_bytes;
-use wattle_run::ports::store::{ListPage, StoreError};
+use wattle_run::ports::store::{ListPage, StoreError, StoredBatch, StoredValue};
 
 use crate::codec::{unpack, unpack_json, unpacked_bytes};
 use crate::error::corrupt;
@@ -214,9 +214,22 @@ pub(crate) fn unpack_events(
 
 /// Returns the memory of a checkpoint, in bytes: its inputs of tasks and its values.
 pub(crate) fn checkpoint_memory_bytes(meta: &CheckpointMeta, values: &Values) -> u64 {
+    inputs_memory_bytes(meta) + values.values().map(ChannelValue::memory_bytes).sum::<u64>()
+}
+
+/// Returns the memory of a batch, in bytes: its events, its inputs of tasks and its values.
+pub(crate) fn batch_memory_bytes(batch: &StoredBatch) -> u64 {
+    let values = batch.values.values().map(|value| match value {
+        StoredValue::Whole(value) => weight(value),
+        StoredValue::ListDelta { items, .. } => items.iter().map(weight).sum(),
+    });
+    let inputs = batch.checkpoint.as_ref().map_or(0, inputs_memory_bytes);
+    events_memory_bytes(&batch.events) + inputs + values.sum::<u64>()
+}
+
+fn inputs_memory_bytes(meta: &CheckpointMeta) -> u64 {
     let triggers = meta.next.iter().chain(&meta.deferred);
-    let inputs = triggers.filter_map(|trigger| trigger.input.as_deref()).map(weight);
-    inputs.sum::<u64>() + values.values().map(ChannelValue::memory_bytes).sum::<u64>()
+    triggers.filter_map(|trigger| trigger.input.as_deref()).map(weight).sum()
 }
 
 /// Returns the memory of events, in bytes.

@@ -375,9 +375,9 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Leased`] while any holder has a lease of the thread.
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError>;
 
-    /// Returns batches as they were written, oldest first: about `bytes` bytes, and at least one
-    /// batch if there is one. `from` is `None` for the first page, and [`BatchPage::next`] of the
-    /// previous page for every other page.
+    /// Returns batches as they were written, oldest first: about `bytes` bytes of JSON or of memory,
+    /// whichever is more, and at least one batch if there is one. `from` is `None` for the first
+    /// page, and [`BatchPage::next`] of the previous page for every other page.
     async fn batches(
         &self,
         thread: &ThreadId,

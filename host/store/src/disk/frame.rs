@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{CHECKSUM_BYTES, Checksum, checksum, unpack};
+use crate::codec::{CHECKSUM_BYTES, Checksum, checksum, unpack, unpacked_bytes};
 use crate::disk::byte_reader::ByteReader;
 use crate::disk::delta::{DeltaLink, LINK_BYTES};
 use crate::error::corrupt;
@@ -295,9 +295,11 @@ impl Frame {
         &self.header
     }
 
-    /// Returns the size in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
+    /// Returns the size of the events, the `CheckpointMeta` and the values, in bytes of JSON.
+    pub(crate) fn json_bytes(&self) -> Result<u64, StoreError> {
+        let events = self.packed_events()?.map_or(0, unpacked_bytes);
+        let values = self.parts()?.map(|part| part.map(|part| unpacked_bytes(part.packed)));
+        Ok(events + unpacked_bytes(self.packed_meta()?) + values.sum::<Result<u64, _>>()?)
     }
 
     /// Decodes the events.

@@ -21,7 +21,9 @@ use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
 use crate::disk::snapshot::{Mark, Snapshot};
 use crate::disk::value::ValueLoader;
-use crate::page::{EventPage, PageBuilder, checkpoint_memory_bytes, unpack_events};
+use crate::page::{
+    EventPage, PageBuilder, batch_memory_bytes, checkpoint_memory_bytes, unpack_events,
+};
 use crate::query::checkpoint_matches;
 use cursors::Cursor;
 pub(crate) use cursors::Cursors;
@@ -87,8 +89,9 @@ fn add_events_between(
     Ok(())
 }
 
-/// Returns batches from a frame on, oldest first, up to about `bytes` bytes. The chain links only
-/// to older frames, so it is read in parts, each from its mark back to the part before it.
+/// Returns batches from a frame on, oldest first, up to about `bytes` bytes of JSON and of memory.
+/// The chain links only to older frames, so it is read in parts, each from its mark back to the part
+/// before it.
 pub(crate) fn batches(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -114,13 +117,14 @@ pub(crate) fn batches(
             }
         }
         for (number, header) in frames.into_iter().rev() {
-            if taken >= bytes && !page.batches.is_empty() {
+            if taken >= bytes as u64 && !page.batches.is_empty() {
                 page.next = Some(number);
                 return Ok(page);
             }
             let frame = load_frame(snapshot, number, header)?;
-            taken += frame.bytes();
-            page.batches.push(batch(&frame)?);
+            let batch = batch(&frame)?;
+            taken += frame.json_bytes()?.max(batch_memory_bytes(&batch));
+            page.batches.push(batch);
         }
         from = newest + 1;
         if let Some(Mark { seq, .. }) = mark {

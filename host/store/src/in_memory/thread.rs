@@ -17,7 +17,7 @@ use wattle_run::ports::store::{
 use crate::codec::{Packer, json_bytes};
 use crate::error::{corrupt, invalid};
 use crate::in_memory::frame::{ChannelPart, Frame, StoredCheckpoint};
-use crate::page::{PageBuilder, checkpoint_memory_bytes, events_memory_bytes};
+use crate::page::{PageBuilder, batch_memory_bytes, checkpoint_memory_bytes, events_memory_bytes};
 use crate::query::checkpoint_matches;
 use crate::retention_plan::BatchSummary;
 use crate::validate::{self, LogPosition};
@@ -288,8 +288,9 @@ impl Thread {
                 page.next = Some(position as u64);
                 break;
             }
-            taken += frame.bytes;
-            page.batches.push(frame.batch());
+            let batch = frame.batch();
+            taken += frame.bytes.max(batch_memory_bytes(&batch));
+            page.batches.push(batch);
         }
         page
     }

@@ -6,6 +6,7 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{BatchPage, StoreError, StoredBatch, StoredValue};
 
 use crate::error::corrupt;
+use crate::page::batch_memory_bytes;
 use crate::postgres::batch_scan::{self, ScannedBatch};
 use crate::postgres::database::Database;
 use crate::postgres::history;
@@ -31,12 +32,14 @@ pub(super) async fn batches(
         let Some(last) = page.last() else { return Ok(found) };
         from = last.position + 1;
         for batch in page {
-            if size >= bytes && !found.batches.is_empty() {
+            if size >= bytes as u64 && !found.batches.is_empty() {
                 found.next = Some(batch.position.cast_unsigned());
                 return Ok(found);
             }
-            size += batch.bytes();
-            found.batches.push(stored(batch)?);
+            let json_bytes = batch.json_bytes();
+            let batch = stored(batch)?;
+            size += json_bytes.max(batch_memory_bytes(&batch));
+            found.batches.push(batch);
         }
     }
 }
@@ -66,11 +69,11 @@ fn stored(batch: ScannedBatch) -> Result<StoredBatch, StoreError> {
 
 impl ScannedBatch {
     /// Returns the size of the batch as JSON, in bytes.
-    fn bytes(&self) -> usize {
+    fn json_bytes(&self) -> u64 {
         let body = &self.body;
         let parts = [body.events.as_ref(), body.meta.as_ref()];
         let values = body.values.iter().map(|value| value.json.len());
-        parts.into_iter().flatten().map(Vec::len).chain(values).sum()
+        parts.into_iter().flatten().map(Vec::len).chain(values).sum::<usize>() as u64
     }
 }
 

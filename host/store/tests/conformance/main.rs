@@ -222,6 +222,7 @@ conformance! {
         seals_can_be_recomputed_from_an_export
         lists_are_exported_as_list_deltas
         exports_are_paged
+        export_pages_are_bounded_in_memory
         batches_kept_by_a_rewrite_are_exported
         every_batch_changes_the_seal;
     list_deltas:
