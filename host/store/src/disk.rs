@@ -472,7 +472,7 @@ impl Store for RedbStore {
         bytes: usize,
     ) -> Result<BatchPage, StoreError> {
         let thread = thread.clone();
-        self.0.read_blocking(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
+        self.0.read_large(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
     }
 
     async fn verify(&self, thread: &ThreadId) -> Result<Option<SealReport>, StoreError> {

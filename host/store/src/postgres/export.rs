@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{BatchPage, StoreError, StoredBatch, StoredValue};
+use wattle_run::reads::begin_large_read;
 
 use crate::error::corrupt;
 use crate::page::batch_memory_bytes;
@@ -20,6 +21,7 @@ pub(super) async fn batches(
     from: Option<u64>,
     bytes: usize,
 ) -> Result<BatchPage, StoreError> {
+    let _large = begin_large_read().await;
     let mut snapshot = database.snapshot(OPERATION).await?;
     let mut found = BatchPage::default();
     let Some(number) = history::thread_number(&mut snapshot, thread).await? else {

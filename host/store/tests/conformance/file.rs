@@ -431,13 +431,16 @@ fn lists_do_not_wait_for_large_reads() {
         let state = store.checkpoint(&thread, &root, None);
         let mut state = pin!(no_turns.scope(caller, TurnSpan::UntilEnd, state));
         assert!(poll!(state.as_mut()).is_pending());
+        let batches = store.batches(&thread, None, usize::MAX);
+        let mut batches = pin!(no_turns.scope(caller, TurnSpan::EachRead, batches));
+        assert!(poll!(batches.as_mut()).is_pending());
         let small = async {
             assert_eq!(store.threads(&ThreadQuery::default()).await.unwrap().items.len(), 1);
             assert!(store.thread(&thread).await.unwrap().is_some());
         };
         no_turns.scope(caller, TurnSpan::UntilEnd, small).await;
         // The list has used the only blocking thread after any read that was asked for before.
-        assert!(poll!(state.as_mut()).is_pending());
+        assert!(poll!(state.as_mut()).is_pending() && poll!(batches.as_mut()).is_pending());
         let read = store.checkpoint(&thread, &root, None).await.unwrap();
         assert!(read.is_some(), "a read of the engine takes no turn");
     });
