@@ -17,9 +17,9 @@ use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
 use wattle_run::ports::store::{
     CheckpointOutline, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadSnapshot,
 };
-use wattle_run::reads::begin_large_read;
+use wattle_run::reads::{LargeRead, begin_large_read};
 
-use crate::codec::unpack;
+use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
 use crate::postgres::history;
@@ -29,6 +29,10 @@ use crate::postgres::value::{self, Version, assemble};
 /// Maximum size in bytes of a row that is decoded on the calling task. Larger rows would delay
 /// other tasks.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
+
+/// Maximum number of bytes of JSON of such a row. Compressed, they may be far fewer than
+/// [`MAX_INLINE_BYTES`].
+const MAX_INLINE_JSON_BYTES: u64 = 256 * 1024;
 
 /// Selects a thread, one of its checkpoints, the pending events, and the delta chains of channel
 /// values. `$columns` are the selected columns of the thread, `$point` is the condition for the
@@ -102,7 +106,7 @@ pub(super) async fn latest(
     thread: &ThreadId,
 ) -> Result<Option<ThreadSnapshot>, StoreError> {
     // The size of a state is known only with its row, so each read takes a turn.
-    let _large = begin_large_read().await;
+    let large = begin_large_read().await;
     let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
     let Some(row) = database.row_if_supported("read a thread", read).await? else {
         return latest_multi(database, thread).await;
@@ -114,10 +118,11 @@ pub(super) async fn latest(
     if run.as_ref().map(|run| &run.id) != head.record.run.as_ref() {
         run = run_of(database, &head).await?;
     }
-    let tuple = match decode_row(row, decode).await? {
+    let tuple = match decode_row(row, large, decode).await? {
         QueryResult::Tuple(tuple) => Some(*tuple),
         QueryResult::Missing => None,
         QueryResult::Incomplete(id) => {
+            let _large = begin_large_read().await;
             history::checkpoint_multi(database, thread, &Namespace::root(), Some(id)).await?
         }
     };
@@ -154,7 +159,7 @@ pub(super) async fn checkpoint(
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    let _large = begin_large_read().await;
+    let large = begin_large_read().await;
     // An id that does not fit the column is greater than all stored ids.
     let number = id.map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
     let read = || {
@@ -170,10 +175,11 @@ pub(super) async fn checkpoint(
         return history::checkpoint_multi(database, thread, namespace, id).await;
     };
     let Some(row) = row else { return Ok(None) };
-    match decode_row(row, decode).await? {
+    match decode_row(row, large, decode).await? {
         QueryResult::Tuple(tuple) => Ok(Some(*tuple)),
         QueryResult::Missing => Ok(None),
         QueryResult::Incomplete(id) => {
+            let _large = begin_large_read().await;
             history::checkpoint_multi(database, thread, namespace, Some(id)).await
         }
     }
@@ -199,7 +205,7 @@ pub(super) async fn outline(
     namespace: &Namespace,
     id: CheckpointId,
 ) -> Result<Option<CheckpointOutline>, StoreError> {
-    let _large = begin_large_read().await;
+    let large = begin_large_read().await;
     // An id that does not fit the column is greater than all stored ids.
     let number = i64::try_from(id.0).unwrap_or(i64::MAX);
     let read = || {
@@ -207,7 +213,7 @@ pub(super) async fn outline(
         read.bind(namespace.as_str().as_bytes()).bind(number)
     };
     match database.row_if_supported("read a checkpoint", read).await? {
-        Some(Some(row)) => decode_row(row, decode_outline).await.map(Some),
+        Some(Some(row)) => decode_row(row, large, decode_outline).await.map(Some),
         Some(None) => Ok(None),
         None => history::outline_multi(database, thread, namespace, id).await,
     }
@@ -230,19 +236,40 @@ enum QueryResult {
     Tuple(Box<CheckpointTuple>),
 }
 
-/// Decodes a row. A large row is decoded on the blocking pool.
+/// Decodes a row. A long row is decoded on the blocking pool, in the turn of the read.
 async fn decode_row<T: Send + 'static>(
     row: PgRow,
+    large: LargeRead,
     decode: fn(&PgRow) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
+    if !is_long(&row)? {
+        return decode(&row);
+    }
+    let in_turn = move || {
+        let decoded = decode(&row);
+        // The turn is held until the row is decoded, even if the request is given up.
+        drop(large);
+        decoded
+    };
+    let decoded = spawn_blocking(in_turn).await;
+    decoded.map_err(|error| backend("read a checkpoint", error))?
+}
+
+/// Returns whether decoding a row delays other tasks on the same thread.
+fn is_long(row: &PgRow) -> Result<bool, StoreError> {
     let bytes: usize = (0..row.len())
         .filter_map(|column| row.try_get_raw(column).ok()?.as_bytes().ok().map(<[u8]>::len))
         .sum();
-    if bytes <= MAX_INLINE_BYTES {
-        return decode(&row);
+    if bytes > MAX_INLINE_BYTES {
+        return Ok(true);
     }
-    let decoded = spawn_blocking(move || decode(&row)).await;
-    decoded.map_err(|error| backend("read a checkpoint", error))?
+    let mut json_bytes = column::<Option<&[u8]>>(row, "meta")?.map_or(0, unpacked_bytes);
+    // An outline has no column of values.
+    for name in ["events", "packed"].into_iter().filter(|name| row.try_column(*name).is_ok()) {
+        let packed: Vec<Vec<u8>> = list(row, name)?;
+        json_bytes += packed.iter().map(|packed| unpacked_bytes(packed)).sum::<u64>();
+    }
+    Ok(json_bytes > MAX_INLINE_JSON_BYTES)
 }
 
 fn decode(row: &PgRow) -> Result<QueryResult, StoreError> {
