@@ -7,7 +7,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use wattle_graph::failure::code;
 use wattle_graph::json_text::LimitedWriter;
-use wattle_run::blocking::{SHORT_JSON_BYTES, block_in_place};
+use wattle_graph::limit::SHORT_JSON_BYTES;
+use wattle_run::blocking::block_in_place;
 
 use crate::problem::Problem;
 

@@ -1,12 +1,18 @@
 //! Limits of the pure core, each with its reason.
 //!
-//! A limit of this crate affects the outcome of a run. Every limit therefore counts work or size,
-//! and none measures time: a replay reaches the same limit at the same point.
+//! A limit of this crate affects the outcome of a run, except for [`SHORT_JSON_BYTES`]. Every limit
+//! therefore counts work or size, and none measures time: a replay reaches the same limit at the
+//! same point.
 
 use serde_json::json;
 
 use crate::failure::{Failure, code};
 use crate::id::GraphName;
+
+/// Maximum size of JSON, as text or in memory, that is parsed, copied or written on a thread that
+/// tasks share, in bytes. The work takes about a millisecond. Work on more delays other tasks on the
+/// thread, so it is done elsewhere, with the same outcome.
+pub const SHORT_JSON_BYTES: u64 = 256 << 10;
 
 /// Maximum weight of the values that the expressions of a projection yield for one file, or for all
 /// messages of one event, and maximum size of these messages, in bytes. Each expression may yield a

@@ -14,6 +14,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, Values};
 use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
+use wattle_graph::limit::SHORT_JSON_BYTES;
 use wattle_graph::lineage::Lineage;
 
 use crate::meter::WorkOwner;
@@ -32,10 +33,6 @@ const MANY_VALUES: usize = 1_000;
 /// Number of bytes of a string that count as one more JSON value. The time of matching a pattern is
 /// proportional to the length of the string.
 const TEXT_BYTES: usize = 100;
-
-/// Maximum size of a JSON document, in bytes, that is parsed or written on a shared thread. A
-/// longer document delays other tasks on the same thread.
-pub const SHORT_JSON_BYTES: u64 = 256 << 10;
 
 /// Minimum number of JSON values in schemas, including nested ones, with which compiling them
 /// delays other tasks on the same thread. A value takes some microseconds.

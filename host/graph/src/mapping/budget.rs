@@ -8,14 +8,11 @@ use serde_json::Value;
 use crate::expr::ConditionBudget;
 use crate::expr::expression::{CelExpression, Variables};
 use crate::json_text::LimitedWriter;
-use crate::limit::{CONDITION_STEPS, Exceeded, PROJECTION_STEPS, RENDERED_BYTES};
+use crate::limit::{CONDITION_STEPS, Exceeded, PROJECTION_STEPS, RENDERED_BYTES, SHORT_JSON_BYTES};
 use crate::weight::weight;
 
 /// Steps that take about a millisecond at most.
 const SHORT_STEPS: u64 = 10_000;
-
-/// Bytes that are copied and written in about a millisecond at most.
-const SHORT_BYTES: u64 = 256 << 10;
 
 /// What a projection may still take: steps of its expressions, weight of the values that they
 /// yield, and bytes of its messages.
@@ -39,7 +36,7 @@ impl ProjectionBudget {
     /// exceeds this budget is repeated elsewhere within the [default](Self::default) budget.
     #[must_use]
     pub fn short() -> Self {
-        Self { steps: SHORT_STEPS, value_bytes: SHORT_BYTES, message_bytes: SHORT_BYTES }
+        Self { steps: SHORT_STEPS, value_bytes: SHORT_JSON_BYTES, message_bytes: SHORT_JSON_BYTES }
     }
 
     /// Returns the budget of the next file of a run: the files share the steps.

@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::CheckpointId;
+use wattle_graph::limit::SHORT_JSON_BYTES;
 
-use crate::blocking::{SHORT_JSON_BYTES, block_in_place_if};
+use crate::blocking::block_in_place_if;
 use crate::log::batch_size::event_memory_bytes;
 use crate::log::unpersisted::UnpersistedCheckpoint;
 use crate::ports::store::{EncodedEvents, EventEncoder, UnnumberedEvent};

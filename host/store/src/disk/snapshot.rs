@@ -7,6 +7,7 @@ use std::sync::Arc;
 use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
 use serde::de::DeserializeOwned;
 use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_graph::limit::SHORT_JSON_BYTES;
 use wattle_run::ports::store::{PinnedVersions, RunRecord, StoreError, ThreadHead, ThreadRecord};
 
 use crate::codec::{named, packed, read};
@@ -44,10 +45,6 @@ const MAX_INLINE_ENTRIES: usize = 32;
 /// moving the read to another thread.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
 
-/// Maximum number of bytes of JSON that an inline read decodes. Compressed, they may be far fewer
-/// than [`MAX_INLINE_BYTES`].
-const MAX_INLINE_JSON_BYTES: u64 = 256 * 1024;
-
 /// A read transaction: the file as of one commit.
 pub(crate) struct Snapshot {
     pub(crate) transaction: ReadTransaction,
@@ -71,6 +68,7 @@ pub(crate) struct Mark {
 struct InlineBudget {
     entries: usize,
     bytes: usize,
+    /// Bytes of the decoded JSON. Compressed, they may be far fewer.
     json_bytes: u64,
     is_exceeded: bool,
 }
@@ -157,7 +155,7 @@ impl Snapshot {
         let budget = InlineBudget {
             entries: MAX_INLINE_ENTRIES,
             bytes: MAX_INLINE_BYTES,
-            json_bytes: MAX_INLINE_JSON_BYTES,
+            json_bytes: SHORT_JSON_BYTES,
             is_exceeded: false,
         };
         self.budget = Some(Cell::new(budget));

@@ -33,6 +33,7 @@ const WITHOUT_ROW: &[(&str, &str)] = &[
     ("METER_SLOT_MS", "the resolution of a measure, not its bound"),
     ("NOTE_PERIOD", "how often the host repeats a message in its log"),
     ("RETRY_AFTER_SECONDS", "advice to clients in `retry-after`"),
+    ("SHORT_JSON_BYTES", "where long work begins, not its bound"),
 ];
 
 #[test]
