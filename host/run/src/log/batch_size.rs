@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
-use wattle_graph::event::{Called, EventKind, TaskFinished};
+use wattle_graph::event::{Called, Decision, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
 use wattle_graph::weight::{SHARED_ITEM_BYTES, weight};
@@ -67,6 +67,13 @@ pub fn event_memory_bytes(kind: &EventKind) -> u64 {
             EventKind::Streamed(streamed) => streamed.deltas.iter().map(delta).sum(),
             EventKind::RunStarted(started) => weight(&started.context),
             EventKind::Checkpointed(made) => PART_BYTES * made.next.len() as u64,
+            EventKind::RunEnded(ended) => ended.failure.as_ref().map_or(0, failure),
+            EventKind::Reopened(reopened) => reopened.failure.as_ref().map_or(0, failure),
+            EventKind::Settled(settled) => match &settled.decision {
+                Decision::Answer { answer } => weight(answer),
+                Decision::Retry | Decision::Fail => 0,
+            },
+            EventKind::Progress(progress) => progress.message.len() as u64,
             _ => 0,
         }
 }
@@ -173,6 +180,26 @@ mod tests {
         assert!(event_memory_bytes(&event.kind) > 1_000 * VALUE_BYTES);
         let batch = Batch { events: vec![event].into(), ..Batch::default() };
         assert!(text_bytes(&batch) < 10_000);
+    }
+
+    #[test]
+    fn memory_of_an_event_includes_failures_answers_and_messages() {
+        let text = "x".repeat(10_000);
+        let failure = json!({ "code": "invalid", "message": "m", "details": text });
+        for payload in [
+            json!({ "type": "run_ended", "status": "failed", "failure": failure }),
+            json!({ "type": "reopened", "to": 1, "interrupts": [], "failure": failure }),
+            json!({
+                "type": "settled", "task": "t", "call": 0, "by": "ops",
+                "decision": { "kind": "answer", "answer": text },
+            }),
+            json!({ "type": "progress", "task": "t", "node": "n", "message": text }),
+        ] {
+            let mut event = json!({ "seq": 1, "at_ms": 0, "run": "r" });
+            event.as_object_mut().unwrap().extend(payload.as_object().unwrap().clone());
+            let event: Event = serde_json::from_value(event).unwrap();
+            assert!(event_memory_bytes(&event.kind) > 10_000, "{}", event.kind.name());
+        }
     }
 
     #[test]
