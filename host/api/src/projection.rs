@@ -1,19 +1,17 @@
 //! Projections of apps: the data that they read in addition to an event, which is its time and the
 //! state of the thread, and the turns in which they are evaluated.
 
-use std::io;
-
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
-use wattle_graph::json_text::LimitedWriter;
 use wattle_graph::limit::{Exceeded, SHORT_JSON_BYTES};
 use wattle_graph::mapping::{ProjectionBudget, RunInfo};
 use wattle_run::app::App;
 use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
 use wattle_run::caller_id::CallerId;
 use wattle_run::hostcall::clock::{Zoned, to_zone};
+use wattle_run::log::event_memory_bytes;
 use wattle_run::state_cache::StateCache;
 
 /// Returns the projection data that is the same for all events of a run.
@@ -26,10 +24,10 @@ pub fn run_info(app: &App, thread: &str, run: &str) -> RunInfo {
     }
 }
 
-/// Returns true if the JSON form of an event is so long that work on it delays other tasks on the
-/// same thread.
+/// Returns true if an event takes more memory than [`SHORT_JSON_BYTES`], so that building its JSON
+/// form delays other tasks on the same thread. Does not read the texts of the event.
 pub fn is_long_event(event: &Event) -> bool {
-    serde_json::to_writer(LimitedWriter::new(io::sink(), SHORT_JSON_BYTES), event).is_err()
+    event_memory_bytes(&event.kind) > SHORT_JSON_BYTES
 }
 
 /// Applies an event to a projection. If `is_long` is false, applies it within a short budget first,
@@ -179,7 +177,24 @@ fn file_timestamp(zoned: &Zoned) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn events_are_long_by_the_memory_of_their_values() {
+        let is_long = |data: Value| {
+            let event = json!({
+                "seq": 1, "at_ms": 0, "run": "r", "type": "custom", "task": "t", "node": "n",
+                "name": "note", "data": data,
+            });
+            is_long_event(&serde_json::from_value(event).unwrap())
+        };
+        assert!(!is_long(json!("x".repeat(200_000))));
+        assert!(is_long(json!("x".repeat(300_000))));
+        assert!(!is_long(json!(vec![0; 1_000])));
+        assert!(is_long(json!(vec![0; 10_000])), "a short text with many values");
+    }
 
     /// Returns the budgets within which a projection is applied.
     async fn budgets(is_long: bool, is_short_enough: bool) -> Vec<ProjectionBudget> {
