@@ -117,8 +117,11 @@ pub(crate) fn is_object(map: &Map<String, Value>) -> bool {
     typed || map.contains_key("properties")
 }
 
-/// Converts the properties of an object; `None` if other names are permitted.
-fn convert_object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
+/// Returns the properties of an object in a subset that permits no other names; `None` if the
+/// object is a map with arbitrary keys.
+pub(crate) fn closed_properties(
+    map: &Map<String, Value>,
+) -> Option<impl Iterator<Item = (&String, &Value)>> {
     let properties = map.get("properties").and_then(Value::as_object);
     match map.get("additionalProperties") {
         Some(Value::Object(_)) => return None,
@@ -128,9 +131,14 @@ fn convert_object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Opt
         _ if properties.is_none_or(Map::is_empty) => return None,
         _ => {}
     }
+    Some(properties.into_iter().flatten())
+}
+
+/// Converts the properties of an object; `None` if other names are permitted.
+fn convert_object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
     let required = map.get("required").and_then(Value::as_array);
     let mut strict = Map::new();
-    for (name, schema) in properties.into_iter().flatten() {
+    for (name, schema) in closed_properties(map)? {
         let always = required.is_some_and(|names| names.iter().any(|n| n == name.as_str()));
         let schema = convert(schema)?;
         strict.insert(name.clone(), if always { schema } else { nullable(schema) });

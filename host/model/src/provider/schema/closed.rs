@@ -112,16 +112,7 @@ fn is_simple_pattern(pattern: &str) -> bool {
 
 /// Converts the properties of an object; `None` if other names are permitted or required.
 fn close_object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
-    let properties = map.get("properties").and_then(Value::as_object);
-    match map.get("additionalProperties") {
-        Some(Value::Object(_)) => return None,
-        Some(Value::Bool(false)) => {}
-        // Forbidding other names is acceptable if there are named properties. An object without
-        // named properties could only be empty.
-        _ if properties.is_none_or(Map::is_empty) => return None,
-        _ => {}
-    }
-    let properties = convert_members(properties.unwrap_or(&Map::new()))?;
+    let properties = convert_members(strict::closed_properties(map)?)?;
     if let Some(Value::Array(names)) = map.get("required") {
         let mut names = names.iter().map(|name| name.as_str().unwrap_or_default());
         if names.any(|name| !properties.contains_key(name)) {
@@ -138,8 +129,10 @@ fn convert_list(value: &Value) -> Option<Value> {
     value.as_array()?.iter().map(convert).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
-fn convert_members(members: &Map<String, Value>) -> Option<Map<String, Value>> {
-    members.iter().map(|(name, schema)| Some((name.clone(), convert(schema)?))).collect()
+fn convert_members<'a>(
+    members: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) -> Option<Map<String, Value>> {
+    members.into_iter().map(|(name, schema)| Some((name.clone(), convert(schema)?))).collect()
 }
 
 /// Returns whether each reference of a converted schema leads to a definition, and no definition
