@@ -16,6 +16,7 @@ mod names;
 mod openai;
 mod provider_state;
 mod rejected_schemas;
+mod rejections;
 mod schema;
 mod service;
 mod sse;
