@@ -11,6 +11,7 @@ use wattle_graph::json_text;
 use wattle_run::blocking::{are_large_values, block_in_place_in_turn, is_long_parse};
 use wattle_run::json;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+use wattle_run::text::is_invisible;
 
 use crate::calls::MAX_LISTED_BYTES;
 use crate::normalize::Normalizer;
@@ -235,9 +236,10 @@ fn tool_info(normalizer: &Normalizer, tool: &Tool) -> Option<ToolInfo> {
 }
 
 /// Returns true if a name has words with one space between them. Grants and people identify a tool
-/// by its name, and names that differ in other whitespace or in control characters look the same.
+/// by its name, and names that differ in other whitespace, in control characters or in invisible
+/// characters look the same.
 fn is_usable_name(name: &str) -> bool {
-    let is_invalid = |char: char| char.is_control() || char.is_whitespace();
+    let is_invalid = |char: char| char.is_control() || char.is_whitespace() || is_invisible(char);
     name.len() <= MAX_NAME_BYTES
         && name.split(' ').all(|word| !word.is_empty() && !word.contains(is_invalid))
 }
@@ -280,7 +282,10 @@ mod tests {
 
     #[test]
     fn tools_with_invalid_names_are_omitted() {
-        for name in ["", " ", " a", "a ", "a  b", "a\nb", "a\u{a0}b", "a\u{7}", &"x".repeat(129)] {
+        let long = "x".repeat(129);
+        let spaced = ["", " ", " a", "a ", "a  b", "a\nb", "a\u{a0}b"];
+        let unseen = ["a\u{7}", "a\u{200b}b", "a\u{202e}b", "\u{feff}a"];
+        for name in spaced.into_iter().chain(unseen).chain([long.as_str()]) {
             assert_eq!(tool(json!({ "name": name, "inputSchema": {} })), None, "{name:?}");
         }
         for name in ["Create CIFS Share", "a/b", "a:b", "\u{e9}t\u{e9}", &"x".repeat(128)] {

@@ -5,6 +5,7 @@ use wattle_graph::llm::{Image, ImageSource, Part};
 use wattle_graph::tool::ToolOutput;
 use wattle_mcp::parse;
 use wattle_run::ports::sandbox::ToolInfo;
+use wattle_run::text::is_escaped;
 
 /// Maximum size of the texts of a tool result, in bytes, without the notes that the host appends.
 const OUTPUT_BYTES: usize = 2_000;
@@ -59,7 +60,7 @@ pub(super) fn check_content(output: &ToolOutput, output_bytes: usize, message_by
 pub(super) fn clean(tools: &[ToolInfo]) {
     assert!(tools.len() <= TOOLS, "{} tools", tools.len());
     for tool in tools {
-        let unfit = |char: char| char.is_control() || (char.is_whitespace() && char != ' ');
+        let unfit = |char: char| is_escaped(char) || (char.is_whitespace() && char != ' ');
         assert!(!tool.name.is_empty() && tool.name.len() <= NAME_BYTES);
         assert!(!tool.name.contains(unfit), "{:?}", tool.name);
         assert!(tool.name.split(' ').all(|word| !word.is_empty()), "{:?}", tool.name);
