@@ -8,10 +8,24 @@ use wattle_graph::id::Digest;
 /// The name that replaces the empty name of a called tool.
 const UNNAMED: &str = "unnamed";
 
+/// Maximum bytes of the id of a response in the ids of its calls. Ids of responses have some forty
+/// characters, and each call has a copy.
+const MAX_RESPONSE_ID_BYTES: usize = 256;
+
 /// Returns the name of a called tool, or a placeholder for an empty name: no provider accepts an
 /// empty name.
 pub(super) fn tool_name(name: &str) -> &str {
     if name.is_empty() { UNNAMED } else { name }
+}
+
+/// Returns an id for a call that the service sent without one: the id of the response, or `prefix`
+/// if the response has none or a long one, and the number of the call.
+pub(super) fn generated_id(response_id: &str, prefix: &str, number: usize) -> String {
+    if (1..=MAX_RESPONSE_ID_BYTES).contains(&response_id.len()) {
+        format!("{response_id}-{number}")
+    } else {
+        format!("{prefix}_{number}")
+    }
 }
 
 /// Returns the id of a tool call in letters, digits, `_` and `-`, as some providers require. Equal

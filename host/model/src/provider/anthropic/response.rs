@@ -12,6 +12,7 @@ use wattle_run::json::lenient::{self, SurrogateJoiner};
 use crate::provider::arguments::{self, ArgumentsBuffer};
 use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
 use crate::provider::finish_reason;
+use crate::provider::names;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize, has_content};
 use crate::provider::think_tags::StreamedText;
 use crate::provider::token_counts::TokenCounts;
@@ -275,11 +276,7 @@ impl<'a> AnthropicResponse<'a> {
         let block = &mut self.blocks[index];
         let name = str_field(&block.fields, "name").to_owned();
         if str_field(&block.fields, "id").is_empty() {
-            let id = if self.id.is_empty() {
-                format!("toolu_{}", self.call_count)
-            } else {
-                format!("{}-{}", self.id, self.call_count)
-            };
+            let id = names::generated_id(&self.id, "toolu", self.call_count);
             block.fields.insert("id".into(), id.into());
         }
         let arguments = match block.fields.get("input") {

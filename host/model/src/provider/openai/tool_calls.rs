@@ -10,6 +10,7 @@ use wattle_graph::llm::ToolCall;
 use wattle_run::json::bounded::JsonBudget;
 
 use crate::provider::arguments::ArgumentsBuffer;
+use crate::provider::names;
 use crate::provider::openai::extra_fields;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateSize};
 use crate::provider::throttle::MAX_CALLS;
@@ -150,9 +151,8 @@ impl ToolCalls {
                 return Err(format!("it has more than {MAX_CALLS} tool calls"));
             }
             None => {
-                let id = piece
-                    .id
-                    .map_or_else(|| generated_id(response_id, self.calls.len()), str::to_owned);
+                let generated = || names::generated_id(response_id, "call", self.calls.len());
+                let id = piece.id.map_or_else(generated, str::to_owned);
                 self.calls.push(PartialCall { index: piece.index, id, ..PartialCall::default() });
                 self.calls.len() - 1
             }
@@ -325,10 +325,6 @@ impl Nesting {
     fn is_closed(&self) -> bool {
         self.has_opened && !self.is_open()
     }
-}
-
-fn generated_id(response_id: &str, index: usize) -> String {
-    if response_id.is_empty() { format!("call_{index}") } else { format!("{response_id}-{index}") }
 }
 
 #[cfg(test)]

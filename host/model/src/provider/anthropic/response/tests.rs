@@ -79,6 +79,23 @@ fn arguments_of_a_block_that_is_no_call_are_malformed() {
 }
 
 #[test]
+fn long_id_of_a_message_is_not_copied_to_its_calls() {
+    let call = json!({ "type": "tool_use", "name": "add", "input": {} });
+    for (id, expected) in
+        [("a".to_owned(), ["a-0", "a-1"]), ("x".repeat(1_000), ["toolu_0", "toolu_1"])]
+    {
+        let sink = CallSink::new(&DiscardDeltas);
+        let mut builder = AnthropicResponse::new(StateOwner::new("a", "claude"), "claude", &sink);
+        builder.push(&json!({ "type": "message", "id": id, "content": [call, call] })).unwrap();
+        let ids = builder.build().parts.into_iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call.id),
+            _ => None,
+        });
+        assert_eq!(ids.collect::<Vec<String>>(), expected);
+    }
+}
+
+#[test]
 fn provider_state_is_bounded() {
     let sink = CallSink::new(&DiscardDeltas);
     let long = "s".repeat(1 << 20);

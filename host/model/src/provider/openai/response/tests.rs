@@ -121,6 +121,23 @@ fn parts_of_the_content_stay_in_order() {
 }
 
 #[test]
+fn long_id_of_a_response_is_not_copied_to_its_calls() {
+    let call = json!({ "function": { "name": "t", "arguments": "{}" } });
+    for (id, expected) in
+        [("a".to_owned(), ["a-0", "a-1"]), ("x".repeat(1_000), ["call_0", "call_1"])]
+    {
+        let mut chunk = delta(json!({ "tool_calls": [call, call] }));
+        chunk["id"] = id.into();
+        let ids =
+            read(&[chunk, end("stop")]).unwrap().parts.into_iter().filter_map(|part| match part {
+                Part::ToolCall(call) => Some(call.id),
+                _ => None,
+            });
+        assert_eq!(ids.collect::<Vec<String>>(), expected);
+    }
+}
+
+#[test]
 fn refusal_stays_in_order() {
     let reply =
         read(&[delta(json!({ "content": "a <" })), delta(json!({ "refusal": "no" })), end("stop")]);
