@@ -70,7 +70,9 @@ pub(crate) fn without_dialect(schema: &Value) -> Value {
 
 fn convert(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
-    if map.keys().any(|key| UNSUPPORTED_KEYWORDS.contains(&key.as_str())) {
+    if has_properties_beside_schemas(map)
+        || map.keys().any(|key| UNSUPPORTED_KEYWORDS.contains(&key.as_str()))
+    {
         return None;
     }
     if let Some(reference) = map.get("$ref") {
@@ -115,6 +117,13 @@ pub(crate) fn is_object(map: &Map<String, Value>) -> bool {
         _ => false,
     };
     typed || map.contains_key("properties")
+}
+
+/// Returns whether a schema has properties beside a reference or alternatives. An object with such a
+/// schema has no closed form: the closed target and the closed alternatives exclude the properties.
+pub(crate) fn has_properties_beside_schemas(map: &Map<String, Value>) -> bool {
+    map.contains_key("properties")
+        && ["$ref", "anyOf", "oneOf"].iter().any(|key| map.contains_key(*key))
 }
 
 /// Returns the properties of an object in a subset that permits no other names; `None` if the
@@ -238,6 +247,10 @@ mod tests {
         assert_eq!(with(json!({})), None);
         assert_eq!(with(json!(true)), None);
         assert_eq!(with(json!({ "allOf": [{ "type": "string" }] })), None);
+        let properties = json!({ "a": { "const": 1 } });
+        let choices = json!([{ "type": "object", "properties": { "b": { "const": 2 } } }]);
+        assert_eq!(with(json!({ "$ref": "#/$defs/A", "properties": properties })), None);
+        assert_eq!(with(json!({ "anyOf": choices, "properties": properties })), None);
         assert_eq!(to_strict(&json!({ "$ref": "#/$defs/A" })), None);
         assert!(with(json!({ "type": "string" })).is_some());
     }

@@ -50,6 +50,9 @@ pub(in crate::provider) fn to_closed(schema: &Value) -> Option<Value> {
 
 fn convert(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
+    if strict::has_properties_beside_schemas(map) {
+        return None;
+    }
     if let Some(reference) = map.get("$ref") {
         // A reference must have no sibling keywords.
         return Some(json!({ "$ref": reference.as_str()? }));
@@ -76,10 +79,6 @@ fn convert(schema: &Value) -> Option<Value> {
         out.insert(key.to_owned(), value);
     }
     if out.contains_key("anyOf") {
-        // The closed alternatives exclude the properties beside them.
-        if map.contains_key("properties") {
-            return None;
-        }
         out.shift_remove("type");
     } else if strict::is_object(map) {
         close_object(map, &mut out)?;
@@ -281,6 +280,14 @@ mod tests {
         ] {
             assert_eq!(with(property.clone()), None, "{property}");
         }
+        let beside = json!({ "$ref": "#/$defs/A", "properties": { "a": { "const": 1 } } });
+        let target = json!({ "type": "object", "properties": { "b": { "const": 2 } } });
+        assert_eq!(
+            to_closed(&json!({
+                "type": "object", "properties": { "p": beside }, "$defs": { "A": target },
+            })),
+            None
+        );
         assert_eq!(to_closed(&json!({ "$ref": "#/$defs/A" })), None);
         assert_eq!(to_closed(&json!({ "type": "object", "anyOf": [{ "const": 1 }] })), None);
         assert!(with(json!({ "type": "string" })).is_some());
