@@ -6,6 +6,8 @@
 //! document against the original schema anyway. A schema that the subset cannot express, such as a
 //! map with arbitrary keys, is sent unchanged and not as strict.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 /// Keywords that strict mode does not support and that cannot be left out. A schema with one of
@@ -146,9 +148,12 @@ pub(crate) fn closed_properties(
 /// Converts the properties of an object; `None` if other names are permitted.
 fn convert_object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
     let required = map.get("required").and_then(Value::as_array);
+    // A schema may have thousands of properties, so their names are looked up in a set.
+    let required: HashSet<&str> =
+        required.into_iter().flatten().filter_map(Value::as_str).collect();
     let mut strict = Map::new();
     for (name, schema) in closed_properties(map)? {
-        let always = required.is_some_and(|names| names.iter().any(|n| n == name.as_str()));
+        let always = required.contains(name.as_str());
         let schema = convert(schema)?;
         strict.insert(name.clone(), if always { schema } else { nullable(schema) });
     }
