@@ -58,9 +58,14 @@ impl ContentParts {
     }
 
     /// Returns the reason why a part cannot be kept in a state that has `state_bytes`; `None` if it
-    /// can.
-    pub(super) fn rejection(&self, part: &Fields, state_bytes: usize) -> Option<String> {
-        if self.0.len() >= MAX_PARTS {
+    /// can. `is_next` says whether it continues the last part.
+    pub(super) fn rejection(
+        &self,
+        part: &Fields,
+        is_next: bool,
+        state_bytes: usize,
+    ) -> Option<String> {
+        if !is_next && self.0.len() >= MAX_PARTS {
             return Some(format!("the content has more than {MAX_PARTS} parts"));
         }
         let bytes = match size(part) {
@@ -407,12 +412,12 @@ mod tests {
             )
         };
         let (image, thinking) = part(&"x".repeat(MAX_STATE_BYTES));
-        assert!(parts.rejection(&image, 0).unwrap().contains("4194304 bytes"));
-        assert_eq!(parts.rejection(&thinking, 0), None);
-        assert_eq!(parts.rejection(&part("x").0, 0), None);
-        assert!(parts.rejection(&part("x").0, MAX_STATE_BYTES).is_some());
+        assert!(parts.rejection(&image, false, 0).unwrap().contains("4194304 bytes"));
+        assert_eq!(parts.rejection(&thinking, false, 0), None);
+        assert_eq!(parts.rejection(&part("x").0, false, 0), None);
+        assert!(parts.rejection(&part("x").0, false, MAX_STATE_BYTES).is_some());
         let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
         let deep = fields(json!({ "type": "image", "data": deep }));
-        assert!(parts.rejection(&deep, 0).unwrap().contains("levels"));
+        assert!(parts.rejection(&deep, false, 0).unwrap().contains("levels"));
     }
 }

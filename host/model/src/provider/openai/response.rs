@@ -224,19 +224,20 @@ impl<'a> OpenAiResponse<'a> {
             self.add_content(part.get("text").and_then(Value::as_str).unwrap_or_default());
             return Ok(());
         }
-        if let Some(reason) = self.parts.rejection(part, self.state_size.bytes()) {
+        // From now on tags are text, because a service that separates the reasoning leaves no tags
+        // in the text.
+        self.output.flush(self.sink);
+        let is_next = is_first && self.parts.is_continued_by(part, Position::end_of(&self.output));
+        if let Some(reason) = self.parts.rejection(part, is_next, self.state_size.bytes()) {
             self.left_out.log(kind, &reason);
             return Ok(());
         }
-        self.push_part(part, is_first)
+        self.push_part(part, is_next)
     }
 
-    /// Adds a part, which may have reasoning. From now on tags are text, because a service that
-    /// separates the reasoning leaves no tags in the text.
-    fn push_part(&mut self, part: &Fields, is_first: bool) -> Result<(), String> {
-        self.output.flush(self.sink);
-        let start = Position::end_of(&self.output);
-        let is_next = is_first && self.parts.is_continued_by(part, start);
+    /// Adds a part, which may have reasoning, or adds it to the last part if it is the next piece
+    /// of that part.
+    fn push_part(&mut self, part: &Fields, is_next: bool) -> Result<(), String> {
         if !is_next {
             self.finish_reasoning();
         }

@@ -121,6 +121,21 @@ fn parts_of_the_content_stay_in_order() {
 }
 
 #[test]
+fn last_of_many_parts_is_continued() {
+    let thinking = |text: &str| json!({ "type": "thinking", "thinking": text });
+    let mut content = vec![json!({ "type": "page" }); 999];
+    content.push(thinking("h"));
+    let reply = read(&[
+        delta(json!({ "content": content })),
+        delta(json!({ "content": [thinking("m")] })),
+        delta(json!({ "content": [{ "type": "page" }, thinking("left out")] })),
+        end("stop"),
+    ])
+    .unwrap();
+    assert_eq!(reply.parts[1..], [Part::Reasoning("hm".into())], "after the state");
+}
+
+#[test]
 fn long_id_of_a_response_is_not_copied_to_its_calls() {
     let call = json!({ "function": { "name": "t", "arguments": "{}" } });
     for (id, expected) in
