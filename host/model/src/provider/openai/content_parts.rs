@@ -286,7 +286,7 @@ fn merge_items(items: &mut Vec<Value>, more: Vec<Value>) -> Result<usize, String
             added += merge_objects(last, item)?;
             last.insert("text".to_owned(), count);
         } else {
-            added += 1 + approx_bytes(&item)?;
+            added += approx_bytes(&item)?;
             items.push(item);
         }
     }

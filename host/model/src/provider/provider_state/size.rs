@@ -7,6 +7,10 @@ use serde_json::Value;
 /// whole state.
 pub(in crate::provider) const MAX_STATE_BYTES: usize = 4 << 20;
 
+/// Bytes that each value counts for besides its text. A value without a text takes about ten times
+/// as many bytes in memory, so this number bounds the memory of a state with many small values.
+const VALUE_BYTES: usize = 8;
+
 /// Maximum nesting depth of a value in the state.
 const MAX_STATE_DEPTH: usize = 32;
 
@@ -57,8 +61,8 @@ impl StateSize {
     }
 }
 
-/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for
-/// each array item and each other scalar.
+/// Returns the approximate size of a value: the bytes of its strings and names, and
+/// [`VALUE_BYTES`] for itself and for each value in it.
 ///
 /// # Errors
 ///
@@ -70,14 +74,18 @@ pub(in crate::provider) fn approx_bytes(value: &Value) -> Result<usize, String> 
                 "a provider-specific field has more than {MAX_STATE_DEPTH} levels"
             ));
         };
-        match value {
-            Value::String(text) => Ok(text.len()),
-            Value::Array(items) => items.iter().map(|item| Ok(1 + inner(item, depth)?)).sum(),
-            Value::Object(fields) => {
-                fields.iter().map(|(name, value)| Ok(name.len() + inner(value, depth)?)).sum()
+        let inside: usize = match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => {
+                items.iter().map(|item| inner(item, depth)).sum::<Result<usize, String>>()?
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(1),
-        }
+            Value::Object(fields) => {
+                let sizes = fields.iter().map(|(name, it)| Ok(name.len() + inner(it, depth)?));
+                sizes.sum::<Result<usize, String>>()?
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        };
+        Ok(VALUE_BYTES + inside)
     }
     inner(value, MAX_STATE_DEPTH)
 }
@@ -95,9 +103,18 @@ mod tests {
         let refused = own.add_fields(json!({ "a": deep }).as_object().unwrap()).unwrap_err();
         assert!(refused.contains("levels"), "{refused}");
         let mut own = StateSize::default();
-        own.add_value(&json!({ "a": "x".repeat(MAX_STATE_BYTES - 1) })).unwrap();
+        let text = "x".repeat(MAX_STATE_BYTES - 1 - 2 * VALUE_BYTES);
+        own.add_value(&json!({ "a": text })).unwrap();
         assert_eq!(own.bytes(), MAX_STATE_BYTES);
         let refused = own.add(1).unwrap_err();
         assert!(refused.contains("4194304 bytes"), "{refused}");
+    }
+
+    #[test]
+    fn small_values_count() {
+        for value in [json!([]), json!({}), json!(""), json!(0), json!(null)] {
+            let refused = StateSize::default().add_value(&json!(vec![value.clone(); 600_000]));
+            assert!(refused.is_err(), "{value}");
+        }
     }
 }
