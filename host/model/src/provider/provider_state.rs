@@ -276,15 +276,6 @@ impl<'a> SentMessage<'a> {
             None => plain(has_plain_reasoning, true),
         }
     }
-
-    /// Returns the text of the message.
-    pub(super) fn text(&self) -> String {
-        let texts = self.parts.iter().filter_map(|piece| match piece {
-            SentPart::Text(text, _) => Some(*text),
-            _ => None,
-        });
-        texts.collect()
-    }
 }
 
 /// Returns the parts in the order of the message.

@@ -121,7 +121,7 @@ impl StreamedText {
     /// closing tag without an opening tag may end reasoning.
     pub(super) fn for_model(model: &str) -> Self {
         let state = State::Start(ModelKind::of(model));
-        Self { parser: ThinkTagParser { state, held: String::new() }, ..Self::default() }
+        Self { parser: ThinkTagParser { state, ..ThinkTagParser::default() }, ..Self::default() }
     }
 
     /// Creates an empty text in which tags have no meaning.
@@ -132,6 +132,12 @@ impl StreamedText {
     /// Returns the number of bytes of text and reasoning so far.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.reasoning.len()
+    }
+
+    /// Returns the opening and the closing tag around the reasoning in the text; `None` if the text
+    /// had no reasoning. The opening tag is empty if the text had only the closing tag.
+    pub(super) fn tags(&self) -> Option<[&'static str; 2]> {
+        self.parser.tags
     }
 
     /// Emits all text and reasoning so far, after a restart.
@@ -219,6 +225,8 @@ struct ThinkTagParser {
     state: State,
     /// The end of the text so far: a possible start of a tag, or white space before one.
     held: String,
+    /// The opening and the closing tag of the last reasoning.
+    tags: Option<[&'static str; 2]>,
 }
 
 /// What the parser has read.
@@ -259,6 +267,11 @@ impl ThinkTagParser {
         while !rest.is_empty() {
             let (state, next) = std::mem::take(&mut self.state).step(rest, &mut pieces);
             self.state = state;
+            match self.state {
+                State::Inside(tag) => self.tags = Some([tag.open, tag.close]),
+                State::Closed(tag) if self.tags.is_none() => self.tags = Some(["", tag.close]),
+                _ => {}
+            }
             match next {
                 Rest::Next(text) => rest = text,
                 Rest::Held(text) => {

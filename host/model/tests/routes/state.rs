@@ -64,6 +64,30 @@ async fn openai_gets_its_state_back() {
 }
 
 #[tokio::test]
+async fn openai_gets_reasoning_between_tags_back_in_the_text() {
+    for (content, sent) in [
+        ("<think>hm</think>\n\nhi", "<think>hm</think>hi"),
+        ("<think>hm</think>", "<think>hm</think>"),
+        ("<think>a</think>\n<think>b</think>hi", "<think>ab</think>hi"),
+        ("[THINK]hm[/THINK]hi", "[THINK]hm[/THINK]hi"),
+        ("hm.\n</think>\n\nhi", "hm.\n</think>hi"),
+        ("<think></think>hi", "hi"),
+        ("hi", "hi"),
+    ] {
+        let call = json!({ "id": "c1", "type": "function",
+            "function": { "name": "add", "arguments": "{}" } });
+        let mut answer = chat("unused");
+        answer["choices"][0]["message"] =
+            json!({ "role": "assistant", "content": content, "tool_calls": [call] });
+        let body = second("openai", "qwen3", &answer).await;
+        let said = &body["messages"][2];
+        assert_eq!(said["content"], sent, "{content}");
+        assert_eq!(said.get("reasoning_content"), None, "{content}");
+        assert_eq!(said["tool_calls"][0]["id"], "c1", "{content}");
+    }
+}
+
+#[tokio::test]
 async fn gemini_gets_its_state_back() {
     let parts = json!([
         { "text": "hm", "thought": true },

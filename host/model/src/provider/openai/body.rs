@@ -7,7 +7,7 @@ use crate::chat::{Chat, ChatMessage, UserPart};
 use crate::provider::names;
 use crate::provider::openai::call_ids::CallIds;
 use crate::provider::openai::content_parts;
-use crate::provider::openai::reasoning_field::ReasoningField;
+use crate::provider::openai::reasoning_field::{self, ReasoningField};
 use crate::provider::provider_state::{Fields, SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
 use crate::provider::thought_signature;
@@ -95,8 +95,8 @@ fn user_content(parts: &[UserPart<'_>]) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// Returns an assistant message. Reasoning that is not part of the content is sent back only with
-/// tool calls: DeepSeek rejects calls without reasoning, and other services do not know its field.
+/// Returns an assistant message. Reasoning in a field or between tags is sent back only with tool
+/// calls: DeepSeek rejects calls without reasoning, and other services do not know its field.
 fn assistant_message(
     parts: &[Part],
     owner: &StateOwner,
@@ -107,7 +107,8 @@ fn assistant_message(
     let mut calls = Vec::new();
     let mut reasoning = String::new();
     let mut reasoning_field = ReasoningField::default();
-    let content = typed_content(&said.parts).unwrap_or_else(|| said.text().into());
+    let has_calls = said.parts.iter().any(|piece| matches!(piece, SentPart::Call(..)));
+    let content = content(&said.parts, has_calls);
     let may_add_signature = wants_signatures && !has_gateway_state(&said.fields);
     for piece in said.parts {
         match piece {
@@ -128,11 +129,13 @@ fn assistant_message(
                 }
                 calls.push(request);
             }
-            SentPart::Reasoning(text, state) if !content_parts::has_reasoning(&state) => {
-                reasoning_field = ReasoningField::from_state(&state);
-                reasoning.push_str(text);
+            SentPart::Reasoning(text, state) => {
+                if let Some(field) = ReasoningField::from_state(&state) {
+                    reasoning_field = field;
+                    reasoning.push_str(text);
+                }
             }
-            SentPart::Text(..) | SentPart::Reasoning(..) | SentPart::Opaque(_) => {}
+            SentPart::Text(..) | SentPart::Opaque(_) => {}
         }
     }
     let mut message = json!({ "role": "assistant", "content": content });
@@ -149,23 +152,34 @@ fn assistant_message(
     merge_fields(message, said.fields)
 }
 
-/// Returns the content as an array of parts if the service sent it as one; `None` if it is a text.
-fn typed_content(parts: &[SentPart<'_>]) -> Option<Value> {
+/// Returns the content: an array of parts if the service sent it as one, or else a text. The text
+/// includes the reasoning between tags if the message has tool calls.
+fn content(parts: &[SentPart<'_>], has_calls: bool) -> Value {
+    let tagged = |reasoning: &str, state: &Fields| {
+        has_calls.then(|| reasoning_field::restore_tags(reasoning, state)).flatten()
+    };
     let is_part = |piece: &SentPart<'_>| match piece {
         SentPart::Opaque(_) => true,
         SentPart::Reasoning(_, state) => content_parts::has_reasoning(state),
         SentPart::Text(..) | SentPart::Call(..) => false,
     };
     if !parts.iter().any(is_part) {
-        return None;
+        let text = |piece: &SentPart<'_>| match piece {
+            SentPart::Text(text, _) => Some((*text).to_owned()),
+            SentPart::Reasoning(text, state) => tagged(text, state),
+            SentPart::Opaque(_) | SentPart::Call(..) => None,
+        };
+        return parts.iter().filter_map(text).collect::<String>().into();
     }
+    let text_part = |text: &str| json!({ "type": "text", "text": text });
     let part = |piece: &SentPart<'_>| match piece {
-        SentPart::Text(text, _) => Some(json!({ "type": "text", "text": text })),
-        SentPart::Reasoning(text, state) => content_parts::restore(text, state),
+        SentPart::Text(text, _) => Some(text_part(text)),
+        SentPart::Reasoning(text, state) => content_parts::restore(text, state)
+            .or_else(|| tagged(text, state).map(|text| text_part(&text))),
         SentPart::Opaque(part) => Some(part.clone()),
         SentPart::Call(..) => None,
     };
-    Some(parts.iter().filter_map(part).collect())
+    parts.iter().filter_map(part).collect()
 }
 
 /// Returns whether the state of a message or of a call has fields of a gateway, which then has its

@@ -1,21 +1,28 @@
-//! The field of a message in which a service sends reasoning.
+//! The place of a message in which a service sends reasoning: a field, or the text.
 //!
 //! Reasoning goes back in the field in which it came, because services reject the other one: Groq
 //! with "property 'reasoning_content' is unsupported" (janhq/jan issue 8136), and Cerebras with
 //! `wrong_api_format` (vercel/ai issue 15042).
+//!
+//! Reasoning that came between tags in the text goes back between these tags. Cerebras and the
+//! models of MiniMax require this ("Reasoning" of Cerebras's documentation, ggml-org/llama.cpp pull
+//! request 16933), and a text with tags is rejected by no service.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::provider::openai::content_parts;
 use crate::provider::provider_state::Fields;
 
 /// The name of the field in the state of reasoning.
 const STATE_FIELD: &str = "field";
 
+/// The opening and the closing tag in the state of reasoning that came in the text.
+const TAGS: &str = "tags";
+
 /// A field with reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ReasoningField {
-    /// The field of DeepSeek and others. Reasoning between tags in the text goes back in this field
-    /// as well.
+    /// The field of DeepSeek and others.
     #[default]
     ReasoningContent,
     /// The field of Groq, Cerebras, Ollama, OpenRouter and vLLM.
@@ -50,20 +57,33 @@ impl ReasoningField {
         state
     }
 
-    /// Returns the field in the state of reasoning.
-    pub(super) fn from_state(state: &Fields) -> Self {
-        if state.get(STATE_FIELD).is_some_and(|name| name == Self::Reasoning.name()) {
-            Self::Reasoning
-        } else {
-            Self::default()
+    /// Returns the field in the state of reasoning; `None` if the reasoning came in the content.
+    pub(super) fn from_state(state: &Fields) -> Option<Self> {
+        if content_parts::has_reasoning(state) || state.contains_key(TAGS) {
+            return None;
         }
+        let is_reasoning =
+            state.get(STATE_FIELD).is_some_and(|name| name == Self::Reasoning.name());
+        Some(if is_reasoning { Self::Reasoning } else { Self::default() })
     }
+}
+
+/// Returns the state of reasoning that came between an opening and a closing tag in the text.
+pub(super) fn tags_to_state(tags: [&str; 2]) -> Fields {
+    let mut state = Fields::new();
+    state.insert(TAGS.to_owned(), json!(tags));
+    state
+}
+
+/// Returns reasoning between its tags; `None` if it did not come between tags.
+pub(super) fn restore_tags(reasoning: &str, state: &Fields) -> Option<String> {
+    let tags = state.get(TAGS)?;
+    let tag = |index: usize| tags.get(index).and_then(Value::as_str).unwrap_or_default();
+    Some(format!("{}{reasoning}{}", tag(0), tag(1)))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -84,8 +104,20 @@ mod tests {
             assert_eq!(ReasoningField::find(&message), found, "{message}");
         }
         for field in [ReasoningField::ReasoningContent, ReasoningField::Reasoning] {
-            assert_eq!(ReasoningField::from_state(&field.to_state()), field);
+            assert_eq!(ReasoningField::from_state(&field.to_state()), Some(field));
+            assert_eq!(restore_tags("hm", &field.to_state()), None);
         }
         assert!(ReasoningField::default().to_state().is_empty());
+    }
+
+    #[test]
+    fn tags_are_kept_in_the_state() {
+        for (tags, restored) in
+            [(["<think>", "</think>"], "<think>hm</think>"), (["", "</think>"], "hm</think>")]
+        {
+            let state = tags_to_state(tags);
+            assert_eq!(restore_tags("hm", &state).as_deref(), Some(restored));
+            assert_eq!(ReasoningField::from_state(&state), None);
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::provider::left_out::LeftOutLog;
 use crate::provider::openai::call_ids::CallIdForm;
 use crate::provider::openai::content_parts::{self, ContentParts, Position};
 use crate::provider::openai::extra_fields;
-use crate::provider::openai::reasoning_field::ReasoningField;
+use crate::provider::openai::reasoning_field::{self, ReasoningField};
 use crate::provider::openai::tool_calls::ToolCalls;
 use crate::provider::provider_state::{Fields, MessageBuilder, StateOwner, StateSize};
 use crate::provider::think_tags::StreamedText;
@@ -315,7 +315,10 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         let mut draft = MessageBuilder::default();
         draft.fields = self.fields;
         draft.has_own_ids = self.calls.sent_ids().any(|id| !self.id_form.accepts(id));
-        let state = self.reasoning_field.unwrap_or_default().to_state();
+        let state = match (self.reasoning_field, self.output.tags()) {
+            (None, Some(tags)) => reasoning_field::tags_to_state(tags),
+            (field, _) => field.unwrap_or_default().to_state(),
+        };
         self.parts.move_into(&mut draft, &self.output, &state);
         self.calls.move_into(&mut draft, self.sink);
         let usage = to_usage(&self.counts);
