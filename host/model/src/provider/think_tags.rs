@@ -175,6 +175,14 @@ impl StreamedText {
         self.is_fixed = true;
     }
 
+    /// Ends the text so far, if there is any: it does not become reasoning later, and further tags
+    /// are text.
+    pub(super) fn end_text(&mut self, sink: &CallSink<'_>) {
+        if !self.text.is_empty() {
+            self.flush(sink);
+        }
+    }
+
     /// Handles the start of another part of the response. From now on a closing tag counts only if
     /// reasoning is open.
     pub(super) fn start_next_part(&mut self, sink: &CallSink<'_>) {

@@ -161,7 +161,8 @@ fn content(parts: &[SentPart<'_>], has_calls: bool) -> Value {
     let is_part = |piece: &SentPart<'_>| match piece {
         SentPart::Opaque(_) => true,
         SentPart::Reasoning(_, state) => content_parts::has_reasoning(state),
-        SentPart::Text(..) | SentPart::Call(..) => false,
+        SentPart::Text(_, fields) => !fields.is_empty(),
+        SentPart::Call(..) => false,
     };
     if !parts.iter().any(is_part) {
         let text = |piece: &SentPart<'_>| match piece {
@@ -173,7 +174,7 @@ fn content(parts: &[SentPart<'_>], has_calls: bool) -> Value {
     }
     let text_part = |text: &str| json!({ "type": "text", "text": text });
     let part = |piece: &SentPart<'_>| match piece {
-        SentPart::Text(text, _) => Some(text_part(text)),
+        SentPart::Text(text, fields) => Some(merge_fields(text_part(text), fields.clone())),
         SentPart::Reasoning(text, state) => content_parts::restore(text, state)
             .or_else(|| tagged(text, state).map(|text| text_part(&text))),
         SentPart::Opaque(part) => Some(part.clone()),

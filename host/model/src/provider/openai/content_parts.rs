@@ -2,9 +2,9 @@
 //!
 //! Most services send the content as a text. Others send an array of parts. Mistral has the
 //! reasoning in parts of type `thinking`, and Databricks in parts of type `reasoning`, with the
-//! signatures of Claude. Both reject reasoning in another form. All parts but texts are provider
-//! state: the content of the message in a request is the array that the service sent. The state has
-//! the number of its bytes in place of each text of reasoning.
+//! signatures of Claude. Both reject reasoning in another form. All parts but texts, and the fields
+//! beside a text, are provider state: the content of the message in a request is the array that the
+//! service sent. The state has the number of its bytes in place of each text of reasoning.
 
 use serde_json::Value;
 
@@ -18,13 +18,16 @@ use crate::provider::think_tags::StreamedText;
 /// of items with a `text`.
 const REASONING_FIELDS: [(&str, &str); 2] = [("thinking", "thinking"), ("reasoning", "summary")];
 
+/// Fields of a part with a text that are not state: the text, and the index of the part in a stream.
+const READ_TEXT_FIELDS: [&str; 2] = ["text", "index"];
+
 /// The field with the signature of a reasoning text. It ends the text.
 const SIGNATURE_FIELD: &str = "signature";
 
 /// Maximum parts of one response.
 const MAX_PARTS: usize = 1_000;
 
-/// The typed parts of a response so far. Text is not a part.
+/// The typed parts of a response so far. Text without other fields is not a part.
 #[derive(Debug, Default)]
 pub(super) struct ContentParts(Vec<ContentPart>);
 
@@ -32,8 +35,7 @@ pub(super) struct ContentParts(Vec<ContentPart>);
 struct ContentPart {
     fields: Fields,
     start: Position,
-    /// Bytes of the reasoning up to the end of the part.
-    reasoning_end: usize,
+    end: Position,
 }
 
 /// A position in a response: the bytes of text and reasoning before it.
@@ -77,9 +79,9 @@ impl ContentParts {
         is_too_large.then(|| format!("the provider state has more than {MAX_STATE_BYTES} bytes"))
     }
 
-    /// Adds a part whose reasoning ends at `reasoning_end`. Its reasoning texts are
-    /// [replaced](reasoning_texts) with their numbers of bytes. Returns the number of bytes that
-    /// the part adds to the state.
+    /// Adds a part from `start` to `end`. Its reasoning texts are [replaced](reasoning_texts) with
+    /// their numbers of bytes, and it has no text. Returns the number of bytes that the part adds to
+    /// the state.
     ///
     /// # Errors
     ///
@@ -88,39 +90,38 @@ impl ContentParts {
         &mut self,
         part: Fields,
         start: Position,
-        reasoning_end: usize,
+        end: Position,
     ) -> Result<usize, String> {
         let bytes = size(&part)?;
-        self.0.push(ContentPart { fields: part, start, reasoning_end });
+        self.0.push(ContentPart { fields: part, start, end });
         Ok(bytes)
     }
 
-    /// Adds a part to the last part, which it continues, like [`push`](Self::push).
+    /// Adds a part to the last part, which it continues up to `end`, like [`push`](Self::push).
     ///
     /// # Errors
     ///
     /// Fails if the part is nested too deep.
-    pub(super) fn continue_last(
-        &mut self,
-        part: Fields,
-        reasoning_end: usize,
-    ) -> Result<usize, String> {
+    pub(super) fn continue_last(&mut self, part: Fields, end: Position) -> Result<usize, String> {
         let Some(last) = self.0.last_mut() else { return Ok(0) };
         // Checks the depth before the recursion in `merge_part`.
         size(&part)?;
-        last.reasoning_end = reasoning_end;
+        last.end = end;
+        if is_text(&part) && last.fields == part {
+            return Ok(0);
+        }
         merge_part(&mut last.fields, part)
     }
 
     /// Counts reasoning of `bytes` at `start` to the last text of the last part, if the part ends
     /// there.
     pub(super) fn extend_last(&mut self, start: usize, bytes: usize) {
-        if let Some(last) = self.0.last_mut().filter(|last| last.reasoning_end == start)
+        if let Some(last) = self.0.last_mut().filter(|last| last.end.reasoning == start)
             && let Some(text) = reasoning_texts(&mut last.fields).pop()
             && let Some(count) = text.as_u64()
         {
             *text = (count + bytes as u64).into();
-            last.reasoning_end += bytes;
+            last.end.reasoning += bytes;
         }
     }
 
@@ -132,35 +133,54 @@ impl ContentParts {
         output: &StreamedText,
         state: &Fields,
     ) {
-        let plain = |draft: &mut MessageBuilder, from: Position, to: Position| {
+        let text = |draft: &mut MessageBuilder, from: Position, to: Position, fields: Fields| {
             let reasoning = slice(&output.reasoning, from.reasoning, to.reasoning);
             if !reasoning.is_empty() {
                 draft.push_reasoning(reasoning, state.clone());
             }
-            draft.push_text(slice(&output.text, from.text, to.text), Fields::new());
+            draft.push_text(slice(&output.text, from.text, to.text), fields);
         };
         let mut end = Position::default();
-        for part in self.0 {
-            plain(draft, end, part.start);
-            end = Position { text: part.start.text, reasoning: part.reasoning_end };
-            if has_reasoning(&part.fields) {
-                let reasoning = slice(&output.reasoning, part.start.reasoning, end.reasoning);
-                draft.push_reasoning(reasoning, part.fields);
+        for ContentPart { mut fields, start, end: part_end } in self.0 {
+            text(draft, end, start, Fields::new());
+            end = part_end;
+            if has_reasoning(&fields) {
+                let reasoning = slice(&output.reasoning, start.reasoning, end.reasoning);
+                draft.push_reasoning(reasoning, fields);
+            } else if is_text(&fields) {
+                fields.remove("type");
+                text(draft, start, end, fields);
             } else {
-                draft.push_opaque(part.fields.into());
+                draft.push_opaque(fields.into());
             }
         }
-        plain(draft, end, Position::end_of(output));
+        text(draft, end, Position::end_of(output), Fields::new());
     }
 }
 
 impl ContentPart {
     fn is_continued_by(&self, part: &Fields, start: Position) -> bool {
-        let end = Position { text: self.start.text, reasoning: self.reasoning_end };
         let is_same = |name: &str| match (self.fields.get(name), part.get(name)) {
             (Some(known), Some(other)) => known == other,
             _ => true,
         };
+        self.end == start
+            && ["type", "id", "index"].into_iter().all(is_same)
+            && if is_text(part) {
+                self.is_continued_by_text(part)
+            } else {
+                self.is_continued_by_reasoning(part)
+            }
+    }
+
+    /// Returns whether a text with these other fields continues the text of this part. Texts with
+    /// other fields are separate parts, because a signature is that of the text of its part.
+    fn is_continued_by_text(&self, part: &Fields) -> bool {
+        let has_same_id = part.get("id").is_some_and(|id| self.fields.get("id") == Some(id));
+        has_same_id || self.fields == *part
+    }
+
+    fn is_continued_by_reasoning(&self, part: &Fields) -> bool {
         let has_same_form = reasoning_field(part).is_some_and(|name| {
             matches!(
                 (self.fields.get(name), part.get(name)),
@@ -169,10 +189,7 @@ impl ContentPart {
                     | (_, None)
             )
         });
-        end == start
-            && has_same_form
-            && ["type", "id", "index"].into_iter().all(is_same)
-            && !(self.is_signed() && reasoning_bytes(part) > 0)
+        has_same_form && !(self.is_signed() && reasoning_bytes(part) > 0)
     }
 
     /// Returns whether the part, or the last item of its reasoning, has a signature.
@@ -182,6 +199,20 @@ impl ContentPart {
         let of_item = last.and_then(|item| item.get(SIGNATURE_FIELD));
         [self.fields.get(SIGNATURE_FIELD), of_item].into_iter().flatten().any(has_content)
     }
+}
+
+/// Returns the fields beside the text of a part, and the type; `None` if no other field has content.
+pub(super) fn fields_of_text(part: &Fields) -> Option<Fields> {
+    let own = part
+        .iter()
+        .filter(|(name, value)| !READ_TEXT_FIELDS.contains(&name.as_str()) && has_content(value));
+    let fields: Fields = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+    (fields.len() > 1).then_some(fields)
+}
+
+/// Returns whether a part is the fields of a text.
+fn is_text(part: &Fields) -> bool {
+    part.get("type").is_some_and(|kind| kind == "text")
 }
 
 /// Returns whether a part, or the state of reasoning, is that of a part with reasoning.
@@ -380,7 +411,7 @@ mod tests {
         let at = |text, reasoning| Position { text, reasoning };
         let mut parts = ContentParts::default();
         let state = json!({ "type": "thinking", "thinking": [], "id": "a" });
-        parts.push(fields(state), at(1, 2), 5).unwrap();
+        parts.push(fields(state), at(1, 2), at(1, 5)).unwrap();
         for (part, start, is_continued) in [
             (json!({ "type": "thinking", "thinking": [] }), at(1, 5), true),
             (json!({ "type": "thinking", "thinking": [], "id": "a" }), at(1, 5), true),
@@ -397,9 +428,35 @@ mod tests {
             let item = json!({ "type": "summary_text", "text": text, "signature": "s" });
             fields(json!({ "type": "reasoning", "summary": [item] }))
         };
-        parts.push(summary(json!(3)), at(1, 5), 8).unwrap();
+        parts.push(summary(json!(3)), at(1, 5), at(1, 8)).unwrap();
         assert!(parts.is_continued_by(&summary(json!("")), at(1, 8)));
         assert!(!parts.is_continued_by(&summary(json!("hm")), at(1, 8)), "behind a signature");
+    }
+
+    #[test]
+    fn text_is_continued_by_the_same_part() {
+        let at = |text| Position { text, reasoning: 0 };
+        let text = |own: Value| {
+            let mut part = own;
+            part["type"] = json!("text");
+            fields_of_text(&fields(part)).unwrap()
+        };
+        for (known, own, is_continued) in [
+            (json!({ "id": "a" }), json!({ "id": "a" }), true),
+            (json!({ "id": "a" }), json!({ "id": "a", "citations": [1] }), true),
+            (json!({ "id": "a" }), json!({ "id": "b" }), false),
+            (json!({ "format": "a" }), json!({ "format": "a" }), true),
+            (json!({ "format": "a" }), json!({ "format": "b" }), false),
+            (json!({ "signature": "a" }), json!({ "format": "b" }), false),
+        ] {
+            let mut parts = ContentParts::default();
+            parts.push(text(known.clone()), at(0), at(3)).unwrap();
+            let part = text(own.clone());
+            assert_eq!(parts.is_continued_by(&part, at(3)), is_continued, "{known} {own}");
+            assert!(!parts.is_continued_by(&part, at(4)), "behind other text");
+        }
+        let none = json!({ "type": "text", "text": "hi", "index": 0, "annotations": [] });
+        assert_eq!(fields_of_text(&fields(none)), None);
     }
 
     #[test]

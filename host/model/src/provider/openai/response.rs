@@ -221,18 +221,48 @@ impl<'a> OpenAiResponse<'a> {
             return Ok(());
         };
         if kind == "text" {
-            self.add_content(part.get("text").and_then(Value::as_str).unwrap_or_default());
-            return Ok(());
+            return self.push_text_part(part, is_first);
         }
         // From now on tags are text, because a service that separates the reasoning leaves no tags
         // in the text.
         self.output.flush(self.sink);
         let is_next = is_first && self.parts.is_continued_by(part, Position::end_of(&self.output));
-        if let Some(reason) = self.parts.rejection(part, is_next, self.state_size.bytes()) {
-            self.left_out.log(kind, &reason);
+        if self.can_keep(kind, part, is_next) { self.push_part(part, is_next) } else { Ok(()) }
+    }
+
+    /// Returns whether a part can be kept. If not, logs the reason.
+    fn can_keep(&self, kind: &str, part: &Fields, is_next: bool) -> bool {
+        let reason = self.parts.rejection(part, is_next, self.state_size.bytes());
+        if let Some(reason) = &reason {
+            self.left_out.log(kind, reason);
+        }
+        reason.is_none()
+    }
+
+    /// Adds a text, and a part if the text has other fields.
+    fn push_text_part(&mut self, part: &Fields, is_first: bool) -> Result<(), String> {
+        let text = match part.get("text") {
+            Some(Value::String(text)) => text.as_str(),
+            None | Some(Value::Null) => "",
+            Some(_) => {
+                self.left_out.log("text", "its text is not a string");
+                return Ok(());
+            }
+        };
+        let Some(fields) = content_parts::fields_of_text(part) else {
+            self.add_content(text);
+            return Ok(());
+        };
+        self.output.end_text(self.sink);
+        let start = Position::end_of(&self.output);
+        let is_next = is_first && self.parts.is_continued_by(&fields, start);
+        let is_kept = self.can_keep("fields of a text", &fields, is_next);
+        self.add_content(text);
+        if !is_kept {
             return Ok(());
         }
-        self.push_part(part, is_next)
+        self.output.end_text(self.sink);
+        self.add_part(fields, start, is_next)
     }
 
     /// Adds a part, which may have reasoning, or adds it to the last part if it is the next piece
@@ -249,7 +279,12 @@ impl<'a> OpenAiResponse<'a> {
                 _ => Value::Null,
             };
         }
-        let end = self.output.reasoning.len();
+        self.add_part(part, start, is_next)
+    }
+
+    /// Adds a part that ends here, to the last part if `is_next`.
+    fn add_part(&mut self, part: Fields, start: Position, is_next: bool) -> Result<(), String> {
+        let end = Position::end_of(&self.output);
         let bytes = if is_next {
             self.parts.continue_last(part, end)?
         } else {

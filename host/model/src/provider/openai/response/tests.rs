@@ -120,6 +120,91 @@ fn parts_of_the_content_stay_in_order() {
     assert_eq!(said.parts, expected);
 }
 
+/// Returns the texts of a message as they go back, each with its other fields.
+fn sent_texts(chunks: &[Value]) -> Vec<(String, Value)> {
+    let reply = read(chunks).unwrap();
+    let said = SentMessage::new(&reply.parts, &StateOwner::new("p", "m"));
+    let texts = said.parts.into_iter().map(|piece| match piece {
+        SentPart::Text(text, fields) => (text.to_owned(), Value::Object(fields)),
+        SentPart::Reasoning(text, fields) => (format!("({text})"), Value::Object(fields)),
+        other => panic!("{other:?}"),
+    });
+    texts.collect()
+}
+
+#[test]
+fn fields_of_texts_stay_with_their_texts() {
+    let text = |text: &str, own: Value| {
+        let mut part = own;
+        (part["type"], part["text"]) = (json!("text"), json!(text));
+        part
+    };
+    let (cited, tags) = (json!({ "citations": [1] }), json!({ "tags": ["<think>", "</think>"] }));
+    let (named, signed) = (json!({ "id": "t" }), json!({ "signature": "s" }));
+    let (none, numbered) = (json!({}), json!({ "index": 0 }));
+    let both = json!({ "id": "t", "citations": [1] });
+    for (contents, expected) in [
+        (
+            vec![
+                json!("see: "),
+                json!([
+                    text("a", cited.clone()),
+                    text("b", none.clone()),
+                    text("c", cited.clone())
+                ]),
+                json!("d"),
+            ],
+            vec![("see: ", &none), ("a", &cited), ("b", &none), ("c", &cited), ("d", &none)],
+        ),
+        (
+            vec![json!([text("a", numbered.clone())]), json!([text("b", numbered.clone())])],
+            vec![("ab", &none)],
+        ),
+        (
+            vec![json!([text("a", named.clone())]), json!([text("b", both.clone())])],
+            vec![("ab", &both)],
+        ),
+        (
+            vec![json!([text("a", cited.clone())]), json!([text("b", cited.clone())])],
+            vec![("ab", &cited)],
+        ),
+        (
+            vec![json!("a"), json!([text("", signed.clone())]), json!([text("b", none.clone())])],
+            vec![("a", &none), ("", &signed), ("b", &none)],
+        ),
+        (
+            vec![json!([text("<think>hm</think>hi", cited.clone())])],
+            vec![("(hm)", &tags), ("hi", &cited)],
+        ),
+        (
+            vec![
+                json!([text("<think>h", named.clone())]),
+                json!([text("m</think>hi", named.clone())]),
+            ],
+            vec![("(hm)", &tags), ("hi", &named)],
+        ),
+        (
+            vec![json!("a</th"), json!([text("ink>b", cited.clone())])],
+            vec![("a</th", &none), ("ink>b", &cited)],
+        ),
+    ] {
+        let deltas = contents.iter().map(|content| delta(json!({ "content": content })));
+        let chunks: Vec<Value> = deltas.chain([end("stop")]).collect();
+        let expected: Vec<(String, Value)> =
+            expected.into_iter().map(|(text, own)| (text.to_owned(), own.clone())).collect();
+        assert_eq!(sent_texts(&chunks), expected, "{contents:?}");
+    }
+}
+
+#[test]
+fn text_is_kept_without_fields_that_cannot_be_kept() {
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let content = json!([{ "type": "text", "text": "a", "own": deep },
+        { "type": "text", "text": { "value": "b" } }, { "type": "text", "text": "c" }]);
+    let texts = sent_texts(&[delta(json!({ "content": content })), end("stop")]);
+    assert_eq!(texts, [("ac".to_owned(), json!({}))]);
+}
+
 #[test]
 fn last_of_many_parts_is_continued() {
     let thinking = |text: &str| json!({ "type": "thinking", "thinking": text });
