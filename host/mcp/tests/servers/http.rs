@@ -1,16 +1,19 @@
 //! Streamable HTTP, against the stand-in.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, pause, timeout};
 use wattle_kit::standin::{Entry, Fault, FaultRule, Handle, Outcome, Pattern, redact};
-use wattle_mcp::{McpServers, TransportConfig};
+use wattle_mcp::{McpConfig, McpServers, TransportConfig};
+use wattle_run::ports::ToolServers as _;
 
 use crate::support::{
-    NAME, SOON, call, call_within, list, names, over_http, servers, standin, text,
+    NAME, SOON, call, call_within, caller, list, names, over_http, reachable, servers, standin,
+    text,
 };
 
 /// All protocol variants of the stand-in.
@@ -284,6 +287,34 @@ async fn timeout_of_the_tool_list_is_cached() {
         }
     };
     timeout(SOON, again).await.unwrap();
+}
+
+/// The clock is paused as soon as both servers have the request. From then on it advances to the
+/// next timer whenever nothing else happens.
+#[tokio::test]
+async fn servers_that_do_not_answer_a_handshake_time_out_together() {
+    const TIMEOUT: Duration = Duration::from_mins(5);
+    let standin = standin().await;
+    let gate = standin.gate(Pattern::path("/mcp"));
+    let mut config = over_http(&format!("{}/mcp", standin.base_url));
+    (config.timeout, config.handshake) = (TIMEOUT, true);
+    let names = ["one", "two"];
+    let configs = names.map(|name| (name.to_owned(), config.clone()));
+    let config = McpConfig { servers: BTreeMap::from(configs) };
+    let servers = McpServers::new(&config, reachable).unwrap();
+    let (caller, begun) = (caller(), Instant::now());
+    let lists = join_all(names.map(|name| servers.list(&caller, name)));
+    let pausing = async {
+        gate.arrived(names.len()).await.unwrap();
+        pause();
+    };
+    let (lists, ()) = tokio::join!(lists, pausing);
+    assert!(lists.into_iter().all(|list| list.unwrap_err().code == "timeout"));
+    assert_eq!(asked(&standin, "initialize").len(), 2);
+    // Later turns do not wait again.
+    let again = names.map(|name| servers.list(&caller, name).now_or_never());
+    assert!(again.into_iter().all(|list| list.expect("an answer from memory").is_err()));
+    assert!((TIMEOUT..2 * TIMEOUT).contains(&begun.elapsed()), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -121,6 +121,23 @@ async fn tools_of_the_same_name_are_distinguished_by_full_names() {
     assert_eq!(calls(&server)[0].query["era"], "current");
 }
 
+/// No server responds before each of them has a request. A turn that waited for one server after
+/// the other would wait for two timeouts.
+#[tokio::test]
+async fn a_turn_waits_for_all_servers_at_once() {
+    let server = server("[\"mcp:a/echo\", \"mcp:b/fail\"]", |base| {
+        ["a", "b"].map(|name| over_http(name, base, "") + "timeout = \"120s\"\n").concat()
+    })
+    .await;
+    let gate = server.standin().gate(Pattern::path("/mcp"));
+    let opening = async {
+        gate.arrived(2).await.unwrap();
+        gate.open();
+    };
+    let (run, ()) = tokio::join!(server.chat("call echo {\"text\":\"a\"}"), opening);
+    assert_eq!(told(&run), [("success".to_owned(), r#"{"text":"a"}"#.to_owned())]);
+}
+
 #[tokio::test]
 async fn a_program_offers_tools_and_receives_only_its_secrets() {
     let own = std::env::current_exe().unwrap();
