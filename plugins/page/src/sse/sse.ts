@@ -9,6 +9,14 @@ export interface ServerEvent {
   data: string;
 }
 
+/**
+ * Returns an event with its data as a JSON document. `E` is the type of the stream in the OpenAPI
+ * document of the app.
+ */
+export function jsonEvent<E extends { event: string; data: unknown }>(shown: ServerEvent): E {
+  return { event: shown.event, data: JSON.parse(shown.data) } as E;
+}
+
 export interface StreamOptions {
   /** Sent as JSON. */
   body: unknown;
