@@ -1,50 +1,32 @@
-// Endpoints of the app, with the documents of their requests and responses.
-import { request } from "@wattle/page";
-import type {
-  Confirmed,
-  OperationPage,
-  Portfolio,
-  Resumed,
-  StoreResult,
-  ThreadView,
-} from "./schema.d.ts";
+// Endpoints of the app.
+import { endpoints } from "@wattle/page/endpoints";
+import type { Confirmed, paths } from "./schema.d.ts";
 
 export type * from "./schema.d.ts";
 
-/** A page of stored rows, such as an `OperationPage`. */
-export interface Page<R> extends Omit<OperationPage, "items"> {
-  items: R[];
-}
+const call = endpoints<paths>();
 
 /** Path of the endpoint that starts a run and streams the progress of each node. */
 export const STREAM = "api/ai/asset-graph/stream";
 
-export function readThread(threadId: string): Promise<ThreadView> {
-  return request<ThreadView>(`api/ai/asset-graph/threads/${encodeURIComponent(threadId)}`);
-}
+export const readThread = (threadId: string) =>
+  call("get", "/api/ai/asset-graph/threads/{threadId}", { path: { threadId } });
 
-export async function resume(threadId: string, confirmedData: Confirmed): Promise<StoreResult> {
+export async function resume(threadId: string, confirmedData: Confirmed) {
   const body = { threadId, confirmedData };
-  const answer = await request<Resumed>("api/ai/asset-graph/resume", { body });
-  return answer.storeResult;
+  return (await call("post", "/api/ai/asset-graph/resume", { body })).storeResult;
 }
 
-export function listPortfolios(): Promise<Portfolio[]> {
-  return request<Portfolio[]>("api/portfolios");
+export const listPortfolios = () => call("get", "/api/portfolios");
+
+export const makePortfolio = (name: string) => call("post", "/api/portfolios", { body: { name } });
+
+/** The stored rows of one portfolio or of all, those before an id. */
+export interface StoredQuery {
+  portfolioId: number | undefined;
+  before: number | undefined;
 }
 
-export function makePortfolio(name: string): Promise<Portfolio> {
-  return request<Portfolio>("api/portfolios", { body: { name } });
-}
+export const listOperations = (query: StoredQuery) => call("get", "/api/operations", { query });
 
-/** Reads a page of the stored rows, of one portfolio or of all. */
-export function listStored<R>(
-  kind: "operations" | "holdings",
-  portfolioId: number | undefined,
-  before?: number,
-): Promise<Page<R>> {
-  const query = new URLSearchParams();
-  if (portfolioId !== undefined) query.set("portfolioId", String(portfolioId));
-  if (before !== undefined) query.set("before", String(before));
-  return request<Page<R>>(`api/${kind}?${query}`);
-}
+export const listHoldings = (query: StoredQuery) => call("get", "/api/holdings", { query });

@@ -1,9 +1,9 @@
 // The bookings of a month: documents, requests and sums.
 import { useQuery } from "@tanstack/react-query";
-import { request, useTabs } from "@wattle/page";
+import { useTabs } from "@wattle/page";
 import { useCallback, useState } from "react";
 import type { Booking, Category, MonthDocument, Sums } from "./schema.d.ts";
-import { CHANNEL } from "./thread.ts";
+import { CHANNEL, call } from "./thread.ts";
 
 /** Time zone until the app has responded. */
 const DEFAULT_ZONE = "Asia/Shanghai";
@@ -13,10 +13,7 @@ export function useBook() {
   const [month, setMonth] = useState<string>();
   const { data, error, isFetching, refetch } = useQuery({
     queryKey: ["book", month],
-    queryFn: ({ signal }) => {
-      const query = month === undefined ? "" : `?month=${month}`;
-      return request<MonthDocument>(`api/bookings${query}`, { signal });
-    },
+    queryFn: ({ signal }) => call("get", "/api/bookings", { query: { month }, signal }),
   });
   const [book, setBook] = useState<MonthDocument>();
   if (data !== undefined && data !== book) setBook(data);

@@ -1,7 +1,10 @@
 // A conversation: its documents, its URL and its bookings.
-import { ApiError, request } from "@wattle/page";
+import { ApiError } from "@wattle/page";
+import { endpoints } from "@wattle/page/endpoints";
 import type { UIMessage } from "ai";
-import type { ThreadDocument } from "./schema.d.ts";
+import type { paths, ThreadDocument } from "./schema.d.ts";
+
+export const call = endpoints<paths>();
 
 /**
  * Channel on which a tab posts the thread id of a changed conversation. Other tabs then update the
@@ -18,7 +21,7 @@ export interface Thread extends Omit<ThreadDocument, "messages"> {
 export async function readThread(id: string | undefined): Promise<Thread | null> {
   if (id === undefined) return null;
   try {
-    return await request<Thread>(`api/threads/${encodeURIComponent(id)}`);
+    return (await call("get", "/api/threads/{id}", { path: { id } })) as Thread;
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return null;
     throw error;

@@ -1,18 +1,15 @@
 // Endpoints of the app. Every response is an envelope `{code, message, data, trace_id}`.
-import { request } from "@wattle/page";
+import { endpoints } from "@wattle/page/endpoints";
 import type {
   Answer,
   ClarificationView,
-  CreatedSession,
   ModelOutput,
+  paths,
   SessionView,
-  Trace,
   WholeTurn,
 } from "./schema.d.ts";
 
 export type * from "./schema.d.ts";
-
-const SESSIONS = "api/v1/reasoning/sessions";
 
 export type Row = Record<string, unknown>;
 
@@ -41,20 +38,28 @@ export interface Session extends Omit<SessionView, "turns" | "clarifications"> {
   clarifications: Clarification[];
 }
 
-async function call<T>(path: string, body?: unknown): Promise<T> {
-  const options = body === undefined ? {} : { body };
-  return (await request<{ data: T }>(SESSIONS + path, options)).data;
-}
+const call = endpoints<paths>();
 
-const of = (id: string, what = "") => `/${encodeURIComponent(id)}${what}`;
+const SESSIONS = "/api/v1/reasoning/sessions";
+
+const SESSION = `${SESSIONS}/{session_id}` as const;
+
+const of = (session_id: string) => ({ path: { session_id } });
 
 export const api = {
-  create: (text: string) => call<CreatedSession>("", { user_input: text }),
-  show: (id: string) => call<Session>(of(id)),
-  run: (id: string, text?: string) =>
-    call<unknown>(of(id, "/run"), text === undefined ? {} : { user_input: text }),
-  clarify: (id: string, text: string) =>
-    call<unknown>(of(id, "/clarify"), { answer: { type: "clarification", text } }),
-  cancel: (id: string) => call<unknown>(of(id, "/cancel"), {}),
-  trace: (id: string, after: number) => call<Trace>(of(id, `/trace?after=${after}`)),
+  create: async (text: string) =>
+    (await call("post", SESSIONS, { body: { user_input: text } })).data,
+  // The app returns the result of a turn and the answer of a client as they were stored.
+  show: async (id: string) => (await call("get", SESSION, of(id))).data as Session,
+  run: (id: string, text?: string) => {
+    const body = text === undefined ? {} : { user_input: text };
+    return call("post", `${SESSION}/run`, { ...of(id), body });
+  },
+  clarify: (id: string, text: string) => {
+    const answer = { type: "clarification", text } as const;
+    return call("post", `${SESSION}/clarify`, { ...of(id), body: { answer } });
+  },
+  cancel: (id: string) => call("post", `${SESSION}/cancel`, of(id)),
+  trace: async (id: string, after: number) =>
+    (await call("get", `${SESSION}/trace`, { ...of(id), query: { after } })).data,
 };

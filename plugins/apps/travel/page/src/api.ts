@@ -1,13 +1,7 @@
 // The endpoints of the app.
-import { request } from "@wattle/page";
+import { endpoints } from "@wattle/page/endpoints";
 import type { UIMessage } from "ai";
-import type {
-  Block,
-  SessionList,
-  SessionView,
-  StateView,
-  WholeSession as StoredSession,
-} from "./schema.d.ts";
+import type { Block, paths, WholeSession as StoredSession } from "./schema.d.ts";
 
 export type { Block, SessionView, StateView, Status } from "./schema.d.ts";
 
@@ -23,18 +17,22 @@ export interface WholeSession extends Omit<StoredSession, "messages"> {
 /** Maximum size of a body that browsers send for a closed page, with room for other requests. */
 const KEEPALIVE_BYTES = 48 << 10;
 
-const path = (id: string, what = "") => `api/sessions/${encodeURIComponent(id)}${what}`;
+const call = endpoints<paths>();
 
 export const api = {
-  list: () => request<SessionList>("api/sessions?limit=20"),
-  create: () => request<SessionView>("api/sessions", { body: {} }),
-  show: (id: string) => request<WholeSession>(path(id)),
-  cancel: (id: string) => request<SessionView>(path(id, "/cancel"), { method: "POST" }),
-  saveBlocks: (id: string, blocks: readonly Block[]) => {
-    const body = JSON.stringify({ blocks });
+  list: () => call("get", "/api/sessions", { query: { limit: 20 } }),
+  create: () => call("post", "/api/sessions", { body: {} }),
+  show: async (id: string): Promise<WholeSession> => {
+    const session = await call("get", "/api/sessions/{id}", { path: { id } });
+    // The AI SDK describes the parts of messages, which the document of the app leaves open.
+    return { ...session, messages: session.messages as unknown[] as UIMessage[] };
+  },
+  cancel: (id: string) => call("post", "/api/sessions/{id}/cancel", { path: { id } }),
+  saveBlocks: (id: string, blocks: Block[]) => {
+    const body = { blocks };
     // The last edit of a user is saved also if the page is left immediately.
-    const keepalive = new Blob([body]).size <= KEEPALIVE_BYTES;
-    return request<StateView>(path(id, "/state"), { method: "PATCH", body, keepalive });
+    const keepalive = new Blob([JSON.stringify(body)]).size <= KEEPALIVE_BYTES;
+    return call("patch", "/api/sessions/{id}/state", { path: { id }, body, keepalive });
   },
 };
 

@@ -1,7 +1,7 @@
 // Parses an input into a review, through the app's stream. Recovers from a lost connection.
 import { ApiError } from "@wattle/page";
 import { connected } from "@wattle/page/connection";
-import { streamEvents } from "@wattle/page/sse";
+import { jsonEvent, streamEvents } from "@wattle/page/sse";
 import { type Input, type ReviewEvent, readThread, STREAM, type StreamEvent } from "../api.ts";
 
 /** Progress of a node. */
@@ -46,7 +46,7 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
     await streamEvents(STREAM, {
       body: input,
       isEnd: ({ event }) => event === "review" || event === "error",
-      onEvent: ({ event, data }) => apply({ event, data: JSON.parse(data) } as StreamEvent),
+      onEvent: (event) => apply(jsonEvent<StreamEvent>(event)),
     });
   } catch (error) {
     // The run continues without the stream, and the thread has its result.

@@ -2,7 +2,15 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Alert, Button, Panel } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
-import { type Holding, listStored, type Operation, type Portfolio } from "../api.ts";
+import {
+  type Holding,
+  listHoldings,
+  listOperations,
+  type Operation,
+  type OperationPage,
+  type Portfolio,
+  type StoredQuery,
+} from "../api.ts";
 import { RISKS } from "../confirm/review-form.tsx";
 
 const NUMBERS = new Intl.NumberFormat("zh-CN", { maximumFractionDigits: 8 });
@@ -26,7 +34,7 @@ export function OperationList(props: Props) {
     number<Operation>("price", "价格", (row) => row.price),
     ...booking<Operation>(props.portfolios),
   ];
-  return <StoredList title="交易记录" kind="operations" columns={columns} {...props} />;
+  return <StoredList title="交易记录" read={listOperations} columns={columns} {...props} />;
 }
 
 export function HoldingList(props: Props) {
@@ -36,25 +44,21 @@ export function HoldingList(props: Props) {
     number<Holding>("costPrice", "成本价", (row) => row.costPrice),
     ...booking<Holding>(props.portfolios),
   ];
-  return <StoredList title="持仓" kind="holdings" columns={columns} {...props} />;
+  return <StoredList title="持仓" read={listHoldings} columns={columns} {...props} />;
 }
 
 function number<R>(key: string, header: string, value: (row: R) => number): Column<R> {
   return { key, header, value, align: "end", render: (row) => NUMBERS.format(value(row)) };
 }
 
-function security<R extends { ticker: string; name: string }>(): Column<R>[] {
+function security<R extends Pick<Holding, "ticker" | "name">>(): Column<R>[] {
   return [
     { key: "ticker", header: "股票代码", value: (row) => row.ticker },
     { key: "name", header: "股票名称", value: (row) => row.name },
   ];
 }
 
-interface Booked {
-  currency: string;
-  portfolioId: number;
-  riskCategory: string;
-}
+type Booked = Pick<Holding, "currency" | "portfolioId" | "riskCategory">;
 
 function booking<R extends Booked>(portfolios: readonly Portfolio[]): Column<R>[] {
   const portfolio = (id: number) => portfolios.find((it) => it.id === id)?.name ?? String(id);
@@ -68,15 +72,20 @@ function booking<R extends Booked>(portfolios: readonly Portfolio[]): Column<R>[
 
 interface ListProps<R> extends Props {
   title: string;
-  kind: "operations" | "holdings";
+  read: (query: StoredQuery) => Promise<Page<R>>;
   columns: readonly Column<R>[];
 }
 
+/** A page of stored rows, such as an `OperationPage`. */
+interface Page<R> extends Omit<OperationPage, "items"> {
+  items: R[];
+}
+
 function StoredList<R extends { id: number }>(props: ListProps<R>) {
-  const { title, kind, columns, portfolioId } = props;
+  const { title, read, columns, portfolioId } = props;
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery({
-    queryKey: ["stored", kind, portfolioId],
-    queryFn: ({ pageParam }) => listStored<R>(kind, portfolioId, pageParam),
+    queryKey: ["stored", title, portfolioId],
+    queryFn: ({ pageParam: before }) => read({ portfolioId, before }),
     initialPageParam: undefined as number | undefined,
     getNextPageParam: ({ nextBefore }) => nextBefore,
   });

@@ -1,17 +1,11 @@
 // The app's endpoints. Their responses are `{code, message, data}`.
-import { request } from "@wattle/page/api";
-import { streamEvents } from "@wattle/page/sse";
-import type {
-  Message,
-  Messages,
-  Progress,
-  Row,
-  RowList,
-  SessionList,
-  Suggestions,
-} from "./types.ts";
+import { endpoints } from "@wattle/page/endpoints";
+import { jsonEvent, streamEvents } from "@wattle/page/sse";
+import type { Message, Messages, paths, Row, StreamEvent } from "./types.ts";
 
-const SESSIONS = "api/chat/sessions";
+const call = endpoints<paths>();
+
+const SESSION = "/api/chat/sessions/{id}";
 
 /** Number of sessions by which the list grows. */
 const SESSION_PAGE = 50;
@@ -22,28 +16,23 @@ const MESSAGE_PAGE = 200;
 /** The last events of the stream. */
 const ENDS = ["workflow_end", "workflow_error"];
 
-async function data<T>(path: string, method = "GET"): Promise<T> {
-  const { data: found } = await request<{ data: T }>(path, { method });
-  return found;
-}
-
 /** Returns a page of the sessions, the newest first. */
-export function listSessions(offset: number): Promise<SessionList> {
-  return data(`${SESSIONS}?offset=${offset}&limit=${SESSION_PAGE}`);
+export async function listSessions(offset: number) {
+  const query = { offset, limit: SESSION_PAGE };
+  return (await call("get", "/api/chat/sessions", { query })).data;
 }
 
-const path = (id: string, what = "") => `${SESSIONS}/${encodeURIComponent(id)}${what}`;
+export const deleteSession = (id: string) => call("delete", SESSION, { path: { id } });
 
-export const deleteSession = (id: string) => data(path(id), "DELETE");
-
-export const deleteMessages = (id: string) => data(path(id, "/messages"), "DELETE");
+export const deleteMessages = (id: string) =>
+  call("delete", `${SESSION}/messages`, { path: { id } });
 
 /** Returns all messages of a session, in as many requests as necessary. */
 export async function listMessages(id: string): Promise<Messages> {
   const messages: Message[] = [];
   for (;;) {
-    const query = `?offset=${messages.length}&limit=${MESSAGE_PAGE}`;
-    const page = await data<Messages>(path(id, `/messages${query}`));
+    const query = { offset: messages.length, limit: MESSAGE_PAGE };
+    const { data: page } = await call("get", `${SESSION}/messages`, { path: { id }, query });
     messages.push(...page.messages);
     if (page.messages.length === 0 || messages.length >= page.total) {
       return { messages, total: page.total, pending: page.pending };
@@ -53,17 +42,18 @@ export async function listMessages(id: string): Promise<Messages> {
 
 /** Returns all rows of an answer, of which a list of messages has the first ones. */
 export async function allRows(id: string, message: number): Promise<Row[]> {
-  return (await data<RowList>(path(id, `/messages/${message}/rows`))).rows;
+  const path = { id, message: String(message) };
+  return (await call("get", `${SESSION}/messages/{message}/rows`, { path })).data.rows;
 }
 
-export const suggestions = () => data<Suggestions>("api/chat/suggestions");
+export const suggestions = async () => (await call("get", "/api/chat/suggestions")).data;
 
 interface Question {
   session: string;
   message: string;
   /** Called when the question is accepted. */
   onAccepted: () => void;
-  onEvent: (event: Progress) => void;
+  onEvent: (event: StreamEvent["data"]) => void;
 }
 
 /** Asks a question and reports every step. Resolves at the end of the stream. */
@@ -72,7 +62,7 @@ export function ask({ session, message, onAccepted, onEvent }: Question): Promis
     body: { session_id: session, message },
     onOpen: onAccepted,
     isEnd: ({ event }) => ENDS.includes(event),
-    onEvent: ({ data: text }) => onEvent(JSON.parse(text) as Progress),
+    onEvent: (event) => onEvent(jsonEvent<StreamEvent>(event).data),
   });
 }
 

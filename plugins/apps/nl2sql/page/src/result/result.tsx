@@ -1,6 +1,7 @@
 // The answer: text, plot, table, file and statement.
 import { skipToken, useQuery } from "@tanstack/react-query";
 import { Alert, Button, saveFile, useOnce } from "@wattle/page";
+// biome-ignore lint/style/noRestrictedImports: a file, which has no JSON document
 import { send } from "@wattle/page/api";
 import { type Column, DataTable } from "@wattle/page/table";
 import { useMemo } from "react";
