@@ -30,9 +30,9 @@ pub fn is_long_event(event: &Event) -> bool {
     event_memory_bytes(&event.kind) > SHORT_JSON_BYTES
 }
 
-/// Applies an event to a projection. If `is_long` is false, applies it within a short budget first,
-/// which delays no other task. If that is not enough, applies it within the budget `whole`, in a
-/// turn of the owner.
+/// Applies an event to a projection. If `is_long` is false, applies it within a short part of the
+/// budget `whole` first, which delays no other task. If that is not enough, applies it within all of
+/// `whole`, in a turn of the owner.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub async fn apply_in_turn<T>(
     whole: &mut ProjectionBudget,
     mut apply: impl FnMut(&mut ProjectionBudget) -> Result<T, Exceeded>,
 ) -> Result<T, Exceeded> {
-    if !is_long && let Ok(applied) = apply(&mut ProjectionBudget::short()) {
+    if !is_long && let Ok(applied) = whole.within_short(&mut apply) {
         return Ok(applied);
     }
     block_in_place_in_turn(owner, true, || apply(whole)).await
@@ -177,7 +177,10 @@ fn file_timestamp(zoned: &Zoned) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
+    use wattle_graph::mapping::{EventContext, StreamProjection, StreamProjector};
 
     use super::*;
 
@@ -216,6 +219,31 @@ mod tests {
         assert_eq!(budgets(false, true).await, [short]);
         assert_eq!(budgets(false, false).await, [short, whole]);
         assert_eq!(budgets(true, true).await, [whole]);
+    }
+
+    #[tokio::test]
+    async fn short_projections_count_against_the_whole_budget() {
+        // An expression takes as many steps as its text has bytes at least.
+        let long = format!("\"='{}'\"", "x".repeat(900));
+        let data = [long.as_str(); 5].join(", ");
+        let text = format!("[[messages]]\non = 'run_ended'\ndata = [{data}]");
+        let mapping = Arc::new(StreamProjection::parse(&text).unwrap());
+        let [app, thread, run, settings] = ["a", "t", "r", "s"].map(Value::from);
+        let mut stream = StreamProjector::new(mapping, RunInfo { app, thread, run, settings });
+        let ended = json!({ "seq": 1, "at_ms": 0, "run": "r", "type": "run_ended",
+                            "status": "completed" });
+        let ended: Event = serde_json::from_value(ended).unwrap();
+        let context = EventContext { time: "", state: &Value::Null };
+        let (owner, mut whole) = (CallerId::default(), ProjectionBudget::default());
+        let mut exceeded = None;
+        for _ in 0..2_500 {
+            let apply = |budget: &mut ProjectionBudget| stream.apply(&ended, context, budget);
+            exceeded = apply_in_turn(owner, false, &mut whole, apply).await.err();
+            if exceeded.is_some() {
+                break;
+            }
+        }
+        assert_eq!(exceeded.map(|it| it.limit), Some("projection_steps"));
     }
 
     #[test]

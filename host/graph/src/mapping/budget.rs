@@ -32,11 +32,34 @@ impl Default for ProjectionBudget {
 }
 
 impl ProjectionBudget {
-    /// Creates a budget for work that does not delay other tasks on the same thread. Work that
-    /// exceeds this budget is repeated elsewhere within the [default](Self::default) budget.
+    /// Creates a budget for work that does not delay other tasks on the same thread.
     #[must_use]
     pub fn short() -> Self {
         Self { steps: SHORT_STEPS, value_bytes: SHORT_JSON_BYTES, message_bytes: SHORT_JSON_BYTES }
+    }
+
+    /// Does work within a part of this budget that is at most [short](Self::short). If the work
+    /// exceeds the part, it counts as nothing, and can be repeated within this budget.
+    ///
+    /// # Errors
+    ///
+    /// Those of the work.
+    pub fn within_short<T, E>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let short = Self::short();
+        let part = Self {
+            steps: self.steps.min(short.steps),
+            value_bytes: self.value_bytes.min(short.value_bytes),
+            message_bytes: self.message_bytes.min(short.message_bytes),
+        };
+        let mut left = part;
+        let done = work(&mut left)?;
+        self.steps -= part.steps - left.steps;
+        self.value_bytes -= part.value_bytes - left.value_bytes;
+        self.message_bytes -= part.message_bytes - left.message_bytes;
+        Ok(done)
     }
 
     /// Returns the budget of the next file of a run: the files share the steps.
