@@ -192,7 +192,7 @@ impl Store for InMemoryStore {
     }
 
     async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
-        Ok(lock(&self.state).search_runs(search))
+        lock(&self.state).search_runs(search)
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

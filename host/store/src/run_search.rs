@@ -1,14 +1,17 @@
 //! Decides which runs a search matches, and builds its page. All stores share these rules.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde_json::Value;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::{
-    FoundRun, RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, ThreadRecord,
+    FoundRun, RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, StoreError, ThreadRecord,
     ThreadStatus,
 };
 
-use crate::search::{FailureCode, FoundPage};
+use crate::search::{FailureCode, FoundPage, contains_all};
 
 /// The fields of a stored record that select a run before its texts are decoded.
 #[derive(Debug, Deserialize)]
@@ -64,7 +67,20 @@ impl From<&ThreadRecord> for RunThread {
     }
 }
 
-/// The fields of a run that a search compares before it compares the thread and texts.
+/// The metadata in the record of a thread. A search decodes them only if it compares them.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ThreadMetadata {
+    #[serde(default)]
+    metadata: BTreeMap<String, Value>,
+}
+
+impl From<&ThreadRecord> for ThreadMetadata {
+    fn from(thread: &ThreadRecord) -> Self {
+        Self { metadata: thread.metadata.clone() }
+    }
+}
+
+/// The fields of a run that a search compares before it compares the thread and contents.
 pub(crate) struct RunSelectors<'r> {
     status: RunStatus,
     failure: Option<&'r str>,
@@ -121,24 +137,19 @@ macro_rules! impl_thread_selectors {
 
 impl_thread_selectors!(RunThread, ThreadRecord);
 
-/// The page of a search of runs that is being read. Runs are examined in the order of the search,
-/// which the store decides: by the time of the request or by its number.
+/// Compares runs and their threads with a search.
 #[derive(Debug)]
-pub(crate) struct RunPage {
+pub(crate) struct RunMatcher {
     search: RunSearch,
     /// The text of the search in lower case.
     text: Option<String>,
-    found: FoundPage<FoundRun, RunCursor>,
 }
 
-impl RunPage {
-    /// Creates an empty page.
-    pub(crate) fn new(search: &RunSearch) -> Self {
-        Self {
-            search: search.clone(),
-            text: search.text.as_ref().map(|text| text.to_lowercase()),
-            found: FoundPage::new(search.limit, search.budget),
-        }
+impl RunMatcher {
+    /// Creates a matcher for a page, which begins after the position of the search.
+    pub(crate) fn of_page(search: &RunSearch) -> Self {
+        let text = search.text.as_ref().map(|text| text.to_lowercase());
+        Self { search: search.clone(), text }
     }
 
     /// Returns whether the fields of a run match.
@@ -164,41 +175,92 @@ impl RunPage {
             && unexpired_at_ms.is_none_or(|at| !thread.status.has_expired(thread.expires_ms, at))
     }
 
-    /// Examines the next run of the order with its thread. `bytes` is the number of bytes of JSON
-    /// that the budget counts. Returns false if the page was complete before this run, or if the
-    /// budget is exhausted.
-    pub(crate) fn examine(
-        &mut self,
-        position: RunCursor,
-        run: RunSummary,
-        thread: RunThread,
-        bytes: u64,
-    ) -> bool {
-        if !self.found.admits(bytes) {
-            return false;
+    /// Returns whether a run matches. `metadata` reads those of its thread. It is called only if
+    /// the search compares metadata and everything else matches.
+    fn matches(
+        &self,
+        run: &RunSummary,
+        thread: &RunThread,
+        metadata: impl FnOnce() -> Result<ThreadMetadata, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let is_found =
+            self.selects(run) && self.selects_thread(thread) && self.has_text(run, thread);
+        if !is_found || self.search.metadata.is_empty() {
+            return Ok(is_found);
         }
-        let is_selected = self.selects(&run) && self.selects_thread(&thread);
-        let found = thread.with(run);
-        let matches = is_selected && self.has_text(&found);
-        let bytes = found.memory_bytes();
-        self.found.examined(position, matches.then_some((found, bytes)))
+        Ok(contains_all(&metadata()?.metadata, &self.search.metadata))
     }
 
-    fn has_text(&self, found: &FoundRun) -> bool {
+    fn has_text(&self, run: &RunSummary, thread: &RunThread) -> bool {
         let Some(text) = &self.text else { return true };
         // `contains` takes linear time, also for hostile texts.
         let has = |part: &str| part.to_lowercase().contains(text);
-        let FoundRun { run, app, graph, .. } = found;
         has(run.id.as_str())
             || has(run.thread.as_str())
-            || has(app.as_str())
-            || has(graph.as_str())
+            || has(thread.app.as_str())
+            || has(thread.graph.as_str())
             || run.failure.as_ref().is_some_and(|it| has(&it.code) || has(&it.message))
+    }
+}
+
+/// A run that a search examines, with its thread.
+#[derive(Debug)]
+pub(crate) struct ExaminedRun {
+    /// Position of the run in the search.
+    pub(crate) position: RunCursor,
+    pub(crate) run: RunSummary,
+    pub(crate) thread: RunThread,
+    /// Number of bytes of JSON that the budget counts.
+    pub(crate) bytes: u64,
+}
+
+/// Examines the runs of a search one after another.
+pub(crate) trait RunExaminer {
+    /// Examines the next run. `metadata` reads those of its thread, and is called only if the
+    /// search compares them. Returns false if the result was complete before this run, or if the
+    /// budget is exhausted.
+    fn examine(
+        &mut self,
+        examined: ExaminedRun,
+        metadata: impl FnOnce() -> Result<ThreadMetadata, StoreError>,
+    ) -> Result<bool, StoreError>;
+}
+
+/// The page of a search of runs that is being read. Runs are examined in the order of the search,
+/// which the store decides: by the time of the request or by its number.
+#[derive(Debug)]
+pub(crate) struct RunPage {
+    matcher: RunMatcher,
+    found: FoundPage<FoundRun, RunCursor>,
+}
+
+impl RunPage {
+    /// Creates an empty page.
+    pub(crate) fn new(search: &RunSearch) -> Self {
+        let found = FoundPage::new(search.limit, search.budget);
+        Self { matcher: RunMatcher::of_page(search), found }
     }
 
     /// Returns the page.
     pub(crate) fn finish(self) -> RunSearchPage {
         let (items, next) = self.found.finish();
         RunSearchPage { items, next }
+    }
+}
+
+impl RunExaminer for RunPage {
+    fn examine(
+        &mut self,
+        examined: ExaminedRun,
+        metadata: impl FnOnce() -> Result<ThreadMetadata, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let ExaminedRun { position, run, thread, bytes } = examined;
+        if !self.found.admits(bytes) {
+            return Ok(false);
+        }
+        let matches = self.matcher.matches(&run, &thread, metadata)?;
+        let found = thread.with(run);
+        let bytes = found.memory_bytes();
+        Ok(self.found.examined(position, matches.then_some((found, bytes))))
     }
 }

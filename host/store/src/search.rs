@@ -1,7 +1,7 @@
 //! Decides which threads a search matches, and builds its page and its counts. All stores share
 //! these rules.
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -120,9 +120,7 @@ impl ThreadMatcher {
     }
 
     fn has_metadata(&self, thread: &ThreadSummary) -> bool {
-        self.search.metadata.iter().all(|(name, wanted)| {
-            thread.metadata.get(name).is_some_and(|known| json_contains(known, wanted))
-        })
+        contains_all(&thread.metadata, &self.search.metadata)
     }
 
     fn has_text(&self, thread: &ThreadSummary) -> bool {
@@ -136,6 +134,16 @@ impl ThreadMatcher {
             || thread.failure.as_ref().is_some_and(|it| has(&it.code) || has(&it.message))
             || thread.metadata.values().any(|value| any_text(value, &has))
     }
+}
+
+/// Returns whether metadata contain all wanted values.
+pub(crate) fn contains_all(
+    metadata: &BTreeMap<String, Value>,
+    wanted: &BTreeMap<String, Value>,
+) -> bool {
+    wanted
+        .iter()
+        .all(|(name, wanted)| metadata.get(name).is_some_and(|known| json_contains(known, wanted)))
 }
 
 /// Returns whether a thread comes after a position.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use redb::{ReadOnlyTable, ReadableTable as _};
+use serde::de::DeserializeOwned;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError};
 
@@ -11,7 +12,7 @@ use crate::disk::list::listed_fields;
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot};
 use crate::disk::table::{RECORDS, RECORDS_NAME, RUNS, RUNS_NAME};
 use crate::error::{corrupt, redb_error};
-use crate::run_search::{RunFields, RunPage, RunThread};
+use crate::run_search::{ExaminedRun, RunExaminer, RunFields, RunMatcher, RunPage, RunThread};
 use crate::search::FirstPositions;
 
 /// Number of threads of which a search remembers whether they match, so that the record of a thread
@@ -25,18 +26,22 @@ impl Snapshot {
     /// runs by time, so a search reads the selecting fields of all runs. It keeps the positions of
     /// only as many runs as it may examine.
     pub(crate) fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
-        let scan = RunScan {
-            runs: self.transaction.open_table(RUNS).map_err(redb_error(READ))?,
-            records: self.transaction.open_table(RECORDS).map_err(redb_error(READ))?,
-        };
+        let scan = self.scan_runs(RunMatcher::of_page(search))?;
         let mut page = RunPage::new(search);
-        for position in scan.selected(search, &page)? {
-            let Some((run, thread, bytes)) = scan.found(&position)? else { continue };
-            if !page.examine(position, run, thread, bytes) {
+        for position in scan.selected(search)? {
+            if !scan.examine(position, &mut page)? {
                 break;
             }
         }
         Ok(page.finish())
+    }
+
+    fn scan_runs(&self, matcher: RunMatcher) -> Result<RunScan, StoreError> {
+        Ok(RunScan {
+            runs: self.transaction.open_table(RUNS).map_err(redb_error(READ))?,
+            records: self.transaction.open_table(RECORDS).map_err(redb_error(READ))?,
+            matcher,
+        })
     }
 }
 
@@ -44,48 +49,60 @@ impl Snapshot {
 struct RunScan {
     runs: Table,
     records: Table,
+    matcher: RunMatcher,
 }
 
 impl RunScan {
-    /// Returns the first positions of runs whose fields and threads match a page, in the order of
-    /// the search.
-    fn selected(&self, search: &RunSearch, page: &RunPage) -> Result<Vec<RunCursor>, StoreError> {
-        let limit = search.text.is_none().then_some(search.limit);
+    /// Returns the selecting fields of all runs. Most ids increase with time, so the highest id is
+    /// the first one.
+    fn runs(&self) -> Result<impl Iterator<Item = Result<RunFields, StoreError>>, StoreError> {
+        let entries = self.runs.iter().map_err(redb_error(READ))?.rev();
+        Ok(entries.filter_map(|entry| {
+            let (key, stored) = match entry.map_err(redb_error(READ)) {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error)),
+            };
+            listed_fields::<RunFields>(RUN, (RUNS_NAME, key.value()), stored.value()).map(Ok)
+        }))
+    }
+
+    /// Returns the first positions of runs whose fields and threads match, in the order of the
+    /// search.
+    fn selected(&self, search: &RunSearch) -> Result<Vec<RunCursor>, StoreError> {
+        let limit = (!search.reads_contents()).then_some(search.limit);
         let mut known = HashMap::new();
         let mut first = FirstPositions::new(search.budget, limit);
-        // Most ids increase with time. From the highest id on, `first` soon has the newest runs,
-        // and the threads of older runs are not read.
-        for entry in self.runs.iter().map_err(redb_error(READ))?.rev() {
-            let (key, stored) = entry.map_err(redb_error(READ))?;
-            let location = (RUNS_NAME, key.value());
-            let Some(run) = listed_fields::<RunFields>(RUN, location, stored.value()) else {
-                continue;
-            };
+        // From the highest id on, `first` soon has the newest runs, and the threads of older runs
+        // are not read.
+        for run in self.runs()? {
+            let run = run?;
             let position = run.cursor();
-            if first.excludes(&position) || !page.continues_at(&position) || !page.selects(&run) {
+            if first.excludes(&position)
+                || !self.matcher.continues_at(&position)
+                || !self.matcher.selects(&run)
+            {
                 continue;
             }
-            if self.selects_thread(&run.thread, page, &mut known)? {
+            if self.selects_thread(&run.thread, &mut known)? {
                 first.push(position);
             }
         }
         Ok(first.finish())
     }
 
-    /// Returns whether the thread of a run matches a page. A thread that is damaged or was set
-    /// aside does not, so that it does not hide the runs of others. `known` has the results for
-    /// the threads that were read before.
+    /// Returns whether the thread of a run matches. A thread that is damaged or was set aside does
+    /// not, so that it does not hide the runs of others. `known` has the results for the threads
+    /// that were read before.
     fn selects_thread(
         &self,
         id: &ThreadId,
-        page: &RunPage,
         known: &mut HashMap<ThreadId, bool>,
     ) -> Result<bool, StoreError> {
         if let Some(selects) = known.get(id) {
             return Ok(*selects);
         }
-        let thread = self.thread(id)?;
-        let selects = thread.is_some_and(|(thread, _)| page.selects_thread(&thread));
+        let thread: Option<(RunThread, u64)> = self.thread(id)?;
+        let selects = thread.is_some_and(|(thread, _)| self.matcher.selects_thread(&thread));
         if known.len() == KNOWN_THREADS {
             known.clear();
         }
@@ -93,23 +110,35 @@ impl RunScan {
         Ok(selects)
     }
 
-    /// Reads a run with its thread, and the bytes of JSON of both. Returns `None` if the thread
-    /// cannot be read.
-    fn found(
+    /// Examines a run. A run whose thread cannot be read is left out. Returns false if the examiner
+    /// needs no further runs.
+    fn examine(
         &self,
-        position: &RunCursor,
-    ) -> Result<Option<(RunSummary, RunThread, u64)>, StoreError> {
+        position: RunCursor,
+        examiner: &mut impl RunExaminer,
+    ) -> Result<bool, StoreError> {
+        let Some(examined) = self.found(position)? else { return Ok(true) };
+        let id = examined.run.thread.clone();
+        examiner.examine(examined, || {
+            let metadata = self.thread(&id)?;
+            Ok(metadata.map(|(metadata, _)| metadata).unwrap_or_default())
+        })
+    }
+
+    /// Reads a run with its thread. Returns `None` if the thread cannot be read.
+    fn found(&self, position: RunCursor) -> Result<Option<ExaminedRun>, StoreError> {
         let key = position.run.as_str().as_bytes();
         let stored = self.runs.get(key).map_err(redb_error(READ))?;
         let stored = stored.ok_or_else(|| corrupt(named(RUN, key), "it is missing"))?;
         let record = packed(RUN, (RUNS_NAME, key), stored.value())?;
         let run: RunSummary = unpack(RUN, record)?;
         let Some((thread, bytes)) = self.thread(&run.thread)? else { return Ok(None) };
-        Ok(Some((run, thread, unpacked_bytes(record).saturating_add(bytes))))
+        let bytes = unpacked_bytes(record).saturating_add(bytes);
+        Ok(Some(ExaminedRun { position, run, thread, bytes }))
     }
 
-    /// Reads the thread of a run, and the bytes of JSON of its record.
-    fn thread(&self, id: &ThreadId) -> Result<Option<(RunThread, u64)>, StoreError> {
+    /// Reads fields of the thread of a run, and the bytes of JSON of its record.
+    fn thread<T: DeserializeOwned>(&self, id: &ThreadId) -> Result<Option<(T, u64)>, StoreError> {
         let key = id.as_str().as_bytes();
         let stored = self.records.get(key).map_err(redb_error(READ))?;
         let Some(stored) = stored else { return Ok(None) };

@@ -1,39 +1,52 @@
 //! Searches of the runs of all threads in memory.
 
 use wattle_run::ports::store::{
-    RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, ThreadRecord,
+    RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, StoreError, ThreadRecord,
 };
 
 use crate::in_memory::state::State;
-use crate::run_search::{RunPage, RunThread};
+use crate::run_search::{ExaminedRun, RunExaminer, RunMatcher, RunPage, RunThread, ThreadMetadata};
 
 impl State {
     /// See [`Store::search_runs`](wattle_run::ports::Store::search_runs).
-    pub(super) fn search_runs(&self, search: &RunSearch) -> RunSearchPage {
+    pub(super) fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
         let mut page = RunPage::new(search);
-        let selected = self.runs.values().filter_map(|run| self.selected(run, &page));
-        let mut selected: Vec<(RunCursor, &RunRecord, &ThreadRecord)> = selected.collect();
+        self.examine_runs(&RunMatcher::of_page(search), &mut page)?;
+        Ok(page.finish())
+    }
+
+    /// Examines the runs whose fields match, in the order of a search, until the examiner needs no
+    /// further runs.
+    fn examine_runs(
+        &self,
+        matcher: &RunMatcher,
+        examiner: &mut impl RunExaminer,
+    ) -> Result<(), StoreError> {
+        let mut selected: Vec<_> = self.selected_runs(matcher).collect();
         selected.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
         for (position, run, thread) in selected {
             let run = RunSummary::from(run);
             let bytes = run.memory_bytes();
-            if !page.examine(position, run, RunThread::from(thread), bytes) {
+            let examined = ExaminedRun { position, run, thread: RunThread::from(thread), bytes };
+            if !examiner.examine(examined, || Ok(ThreadMetadata::from(thread)))? {
                 break;
             }
         }
-        page.finish()
+        Ok(())
     }
 
-    /// Returns the position of a run, and the run with its thread, if their fields match a page.
-    fn selected<'s>(
-        &'s self,
-        run: &'s RunRecord,
-        page: &RunPage,
-    ) -> Option<(RunCursor, &'s RunRecord, &'s ThreadRecord)> {
-        let thread = &self.threads.get(&run.thread)?.head.record;
-        let position = RunCursor { position: run.created_ms(), run: run.id.clone() };
-        let is_selected =
-            page.continues_at(&position) && page.selects(run) && page.selects_thread(thread);
-        is_selected.then_some((position, run, thread))
+    /// Returns the runs whose fields match, with their positions and threads.
+    fn selected_runs(
+        &self,
+        matcher: &RunMatcher,
+    ) -> impl Iterator<Item = (RunCursor, &RunRecord, &ThreadRecord)> {
+        self.runs.values().filter_map(move |run| {
+            let thread = &self.threads.get(&run.thread)?.head.record;
+            let position = RunCursor { position: run.created_ms(), run: run.id.clone() };
+            let is_selected = matcher.continues_at(&position)
+                && matcher.selects(run)
+                && matcher.selects_thread(thread);
+            is_selected.then_some((position, run, thread))
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! Searches of the runs of all threads: the server selects by the columns of the threads, the host
-//! by the records. The order is that of the rows, which is the order of the requests.
+//! Searches of the runs of all threads: the server selects by the columns of the threads,
+//! the host by the records. The order is that of the rows, which is the order of the requests.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -11,8 +11,8 @@ use wattle_run::ports::store::{RunCursor, RunSearch, RunSearchPage, RunSummary, 
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
-use crate::postgres::history::{bytes, count, is_cut, size};
-use crate::run_search::{RunPage, RunThread};
+use crate::postgres::history::{bytes, count as rows, is_cut, size};
+use crate::run_search::{ExaminedRun, RunExaminer, RunPage, RunThread};
 
 const OPERATION: &str = "search runs";
 
@@ -38,8 +38,7 @@ const RUNS: &str = "
         WINDOW page AS (ORDER BY place DESC)) AS item
     WHERE bytes <= $2 OR nth = 1 ORDER BY nth";
 
-/// See [`Store::search_runs`](wattle_run::ports::Store::search_runs). Each statement sees the
-/// newest state, but no run is read twice, since no run changes its position.
+/// See [`Store::search_runs`](wattle_run::ports::Store::search_runs).
 pub(super) async fn search(
     database: &Database,
     search: &RunSearch,
@@ -49,18 +48,31 @@ pub(super) async fn search(
     } else {
         search.limit.saturating_add(1).min(SEARCH_ROWS)
     };
-    let mut page = RunPage::new(search);
-    let mut position = search.after.as_ref().map(|after| after.position);
+    let position = search.after.as_ref().map(|after| after.position);
+    let page = RunPage::new(search);
+    Ok(examine_all(database, search, position, most, page).await?.finish())
+}
+
+/// Reads runs from a position on, at most `most` in a statement, until the examiner needs no further
+/// runs. Each statement sees the newest state, but no run is read twice, since no run changes its
+/// position.
+async fn examine_all<E: RunExaminer + Send + 'static>(
+    database: &Database,
+    search: &RunSearch,
+    mut position: Option<i64>,
+    most: usize,
+    mut examiner: E,
+) -> Result<E, StoreError> {
     loop {
         let found = rows_before(database, search, position, most).await?;
         let is_end = found.len() < most && !is_cut(&found)?;
         // Records take long to decode and to compare.
-        let examined = spawn_blocking(move || examine(page, &found)).await;
+        let examined = spawn_blocking(move || examine(examiner, &found)).await;
         let (next, last) = examined.map_err(|error| backend(OPERATION, error))??;
-        page = next;
+        examiner = next;
         position = last;
         if is_end || position.is_none() {
-            return Ok(page.finish());
+            return Ok(examiner);
         }
     }
 }
@@ -74,7 +86,7 @@ async fn rows_before(
 ) -> Result<Vec<PgRow>, StoreError> {
     let list = || {
         sqlx::query(RUNS)
-            .bind(count(most))
+            .bind(rows(most))
             .bind(size(LIST_BYTES))
             .bind(position)
             .bind(search.app.as_ref().map(AppName::as_str))
@@ -84,9 +96,12 @@ async fn rows_before(
     database.rows(OPERATION, list).await
 }
 
-/// Examines rows in order. Returns the position of the last row; `None` if the page needs no
+/// Examines rows in order. Returns the position of the last row; `None` if the examiner needs no
 /// further runs.
-fn examine(mut page: RunPage, rows: &[PgRow]) -> Result<(RunPage, Option<i64>), StoreError> {
+fn examine<E: RunExaminer>(
+    mut examiner: E,
+    rows: &[PgRow],
+) -> Result<(E, Option<i64>), StoreError> {
     let mut last = None;
     for row in rows {
         let (packed, packed_thread) = (bytes(row, "record")?, bytes(row, "thread")?);
@@ -96,9 +111,10 @@ fn examine(mut page: RunPage, rows: &[PgRow]) -> Result<(RunPage, Option<i64>), 
         last = Some(place);
         let position = RunCursor { position: place, run: run.id.clone() };
         let bytes = unpacked_bytes(packed).saturating_add(unpacked_bytes(packed_thread));
-        if !page.examine(position, run, thread, bytes) {
-            return Ok((page, None));
+        let examined = ExaminedRun { position, run, thread, bytes };
+        if !examiner.examine(examined, || unpack("thread", packed_thread))? {
+            return Ok((examiner, None));
         }
     }
-    Ok((page, last))
+    Ok((examiner, last))
 }

@@ -202,6 +202,7 @@ conformance! {
         runs_are_found_by_each_field
         found_run_has_the_fields_of_its_thread
         run_text_search_ignores_case
+        runs_are_found_by_the_metadata_of_their_threads
         runs_of_expired_threads_are_left_out
         run_search_continues_after_its_position
         run_positions_stay_valid_while_runs_change

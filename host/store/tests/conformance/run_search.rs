@@ -1,5 +1,6 @@
 //! Searches of the runs of all threads: order, conditions, positions while runs change, budgets.
 
+use serde_json::{Value, json};
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
@@ -12,13 +13,14 @@ use wattle_run::ports::store::{
 use crate::fixtures::{append, create, record, run, run_id, thread_id};
 use crate::pending::pending_run;
 
-/// Creates a thread of a graph.
+/// Creates a thread of a graph, whose metadata has its name.
 async fn thread(store: &dyn Store, name: &str, of: (&str, &str), tenant: Option<&str>) -> ThreadId {
     let id = thread_id(name);
     let record = ThreadRecord {
         app: AppName::new(of.0).unwrap(),
         graph: GraphName::new(of.1).unwrap(),
         tenant: tenant.map(str::to_owned),
+        metadata: [("of".to_owned(), json!({ "name": name, "level": 1 }))].into(),
         ..record(&id)
     };
     append(store, &id, Batch { record: Some(record), ..Batch::default() }).await.unwrap();
@@ -80,6 +82,10 @@ async fn list(store: &dyn Store, search: RunSearch) -> String {
 
 fn text(text: &str) -> RunSearch {
     RunSearch { text: Some(text.to_owned()), ..RunSearch::default() }
+}
+
+fn metadata(key: &str, value: Value) -> RunSearch {
+    RunSearch { metadata: [(key.to_owned(), value)].into(), ..RunSearch::default() }
 }
 
 pub(crate) async fn runs_are_found_by_each_field(store: &dyn Store) {
@@ -154,6 +160,29 @@ pub(crate) async fn run_text_search_ignores_case(store: &dyn Store) {
     assert_eq!(list(store, RunSearch { failure: Some("rude".to_owned()), ..both }).await, "");
 }
 
+pub(crate) async fn runs_are_found_by_the_metadata_of_their_threads(store: &dyn Store) {
+    six_runs(store).await;
+    for (key, value, found) in [
+        ("of", json!({ "name": "two" }), "eb"),
+        ("of", json!({ "name": "two", "level": 1 }), "eb"),
+        ("of", json!({ "level": "1" }), ""),
+        ("of", json!({}), "fedcba"),
+        ("of", json!("two"), ""),
+        ("name", json!("two"), ""),
+    ] {
+        assert_eq!(list(store, metadata(key, value.clone())).await, found, "{key} {value}");
+    }
+    let failed = RunSearch { status: Some(RunStatus::Failed), ..metadata("of", json!({})) };
+    assert_eq!(list(store, failed.clone()).await, "cb");
+    assert_eq!(list(store, RunSearch { text: Some("three".to_owned()), ..failed }).await, "c");
+    // The metadata of the thread are those of now, also for its earlier runs.
+    let two = thread_id("two");
+    let record = store.thread(&two).await.unwrap().unwrap().record;
+    let record = ThreadRecord { metadata: [("late".to_owned(), json!(true))].into(), ..record };
+    append(store, &two, Batch { record: Some(record), ..Batch::default() }).await.unwrap();
+    assert_eq!(list(store, metadata("late", json!(true))).await, "eb");
+}
+
 pub(crate) async fn runs_of_expired_threads_are_left_out(store: &dyn Store) {
     six_runs(store).await;
     for (name, status) in [("two", ThreadStatus::Interrupted), ("three", ThreadStatus::Idle)] {
@@ -165,7 +194,7 @@ pub(crate) async fn runs_of_expired_threads_are_left_out(store: &dyn Store) {
     }
     for (unexpired_at_ms, found) in [(None, "fedcba"), (Some(99), "fedcba"), (Some(100), "fdca")] {
         // Each run has an `e` in its id, its thread or its app.
-        for search in [RunSearch::default(), text("e")] {
+        for search in [RunSearch::default(), text("e"), metadata("of", json!({}))] {
             let search = RunSearch { unexpired_at_ms, limit: found.len(), ..search };
             assert_eq!(pages(store, search).await, (found.to_owned(), 1));
         }
@@ -176,7 +205,7 @@ pub(crate) async fn run_search_continues_after_its_position(store: &dyn Store) {
     six_runs(store).await;
     for limit in 1..=7 {
         // Each run has an `e` in its id, its thread or its app.
-        for search in [RunSearch::default(), text("e")] {
+        for search in [RunSearch::default(), text("e"), metadata("of", json!({}))] {
             let found = pages(store, RunSearch { limit, ..search }).await;
             assert_eq!(found, ("fedcba".to_owned(), 6_usize.div_ceil(limit)));
         }

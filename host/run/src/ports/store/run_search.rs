@@ -1,9 +1,11 @@
 //! Searches of the runs of all threads: conditions and pages.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use serde_json::Value;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName, RunId};
 
@@ -26,6 +28,9 @@ pub struct RunSearch {
     /// Only runs that contain this text in their id, thread, app, graph or failure. Letters match
     /// in either case.
     pub text: Option<String>,
+    /// Only runs of threads whose metadata contains these values, see
+    /// [`json_contains`](crate::metadata::json_contains). A run has no metadata of its own.
+    pub metadata: BTreeMap<String, Value>,
     /// Only runs that were requested within these times, milliseconds since 1970.
     pub created_ms: RangeInclusive<i64>,
     /// Only runs of threads that have not [expired](super::ThreadRecord::is_expired) at this time,
@@ -48,6 +53,7 @@ impl Default for RunSearch {
             tenant: None,
             failure: None,
             text: None,
+            metadata: BTreeMap::new(),
             created_ms: Self::ANY_TIME,
             unexpired_at_ms: None,
             after: None,
@@ -61,15 +67,21 @@ impl RunSearch {
     /// All times.
     pub const ANY_TIME: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 
+    /// Returns true if the search compares texts or metadata, and so reads each record in full.
+    #[must_use]
+    pub fn reads_contents(&self) -> bool {
+        self.text.is_some() || !self.metadata.is_empty()
+    }
+
     /// Returns true if the search has a condition on a field by which stores do not list runs.
     /// Stores list runs by the app, the tenant and the expiry of their threads. For any other
     /// condition, a store may read the records of many runs until a page is full.
     #[must_use]
     pub fn compares_records(&self) -> bool {
-        self.graph.is_some()
+        self.reads_contents()
+            || self.graph.is_some()
             || self.status.is_some()
             || self.failure.is_some()
-            || self.text.is_some()
             || self.created_ms != Self::ANY_TIME
     }
 }
@@ -175,6 +187,7 @@ mod tests {
             RunSearch { status: Some(RunStatus::Failed), ..all() },
             RunSearch { failure: Some("trap".to_owned()), ..all() },
             RunSearch { text: Some("a".to_owned()), ..all() },
+            RunSearch { metadata: [("a".to_owned(), Value::Null)].into(), ..all() },
             RunSearch { created_ms: 0..=i64::MAX, ..all() },
             RunSearch { created_ms: i64::MIN..=0, ..all() },
         ] {
