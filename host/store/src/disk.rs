@@ -57,9 +57,9 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     DamageReport, LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner,
-    OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSearch,
-    RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage, ThreadCounts, ThreadHead,
-    ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
+    OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunCounts, RunRecord,
+    RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage, ThreadCounts,
+    ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
@@ -319,6 +319,11 @@ impl Store for RedbStore {
     async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
         let search = search.clone();
         self.0.read_blocking(move |snapshot| snapshot.search_runs(&search)).await
+    }
+
+    async fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
+        let search = search.clone();
+        self.0.read_blocking(move |snapshot| snapshot.count_runs(&search)).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -25,9 +25,9 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage,
-    ThreadCounts, ThreadHead, ThreadQuery, ThreadRecord, ThreadSearch, ThreadSearchPage,
-    ThreadStatus, ThreadSummary, Ticket,
+    RunCounts, RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError,
+    StoreUsage, ThreadCounts, ThreadHead, ThreadQuery, ThreadRecord, ThreadSearch,
+    ThreadSearchPage, ThreadStatus, ThreadSummary, Ticket,
 };
 
 use crate::codec::json_bytes;
@@ -193,6 +193,10 @@ impl Store for InMemoryStore {
 
     async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
         lock(&self.state).search_runs(search)
+    }
+
+    async fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
+        lock(&self.state).count_runs(search)
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

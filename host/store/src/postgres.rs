@@ -46,9 +46,9 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage,
-    ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot,
-    ThreadSummary, Ticket,
+    RunCounts, RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError,
+    StoreUsage, ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage,
+    ThreadSnapshot, ThreadSummary, Ticket,
 };
 
 use crate::recent_write::RecentWrite;
@@ -265,6 +265,10 @@ impl Store for PostgresStore {
 
     async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
         run_search::search(&self.0.database, search).await
+    }
+
+    async fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
+        run_search::count(&self.0.database, search).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -1,4 +1,5 @@
-//! Decides which runs a search matches, and builds its page. All stores share these rules.
+//! Decides which runs a search matches, and builds its page and its counts. All stores share these
+//! rules.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +8,8 @@ use serde_json::Value;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::{
-    FoundRun, RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, StoreError, ThreadRecord,
-    ThreadStatus,
+    FoundRun, RemainingBudget, RunCounts, RunCursor, RunRecord, RunSearch, RunSearchPage,
+    RunSummary, StoreError, ThreadRecord, ThreadStatus,
 };
 
 use crate::search::{FailureCode, FoundPage, contains_all};
@@ -18,7 +19,7 @@ use crate::search::{FailureCode, FoundPage, contains_all};
 pub(crate) struct RunFields {
     id: RunId,
     pub(crate) thread: ThreadId,
-    status: RunStatus,
+    pub(crate) status: RunStatus,
     failure: Option<FailureCode>,
     created_ms: Option<i64>,
     started_ms: i64,
@@ -152,6 +153,11 @@ impl RunMatcher {
         Self { search: search.clone(), text }
     }
 
+    /// Creates a matcher for counts, which ignore the position of the search.
+    pub(crate) fn of_counts(search: &RunSearch) -> Self {
+        Self::of_page(&RunSearch { after: None, ..search.clone() })
+    }
+
     /// Returns whether the fields of a run match.
     pub(crate) fn selects<'a>(&self, run: impl Into<RunSelectors<'a>>) -> bool {
         let run = run.into();
@@ -262,5 +268,52 @@ impl RunExaminer for RunPage {
         let found = thread.with(run);
         let bytes = found.memory_bytes();
         Ok(self.found.examined(position, matches.then_some((found, bytes))))
+    }
+}
+
+/// The counts of a search of runs in progress.
+#[derive(Debug)]
+pub(crate) struct RunSearchCounts {
+    matcher: RunMatcher,
+    budget: RemainingBudget,
+    counts: RunCounts,
+}
+
+impl RunSearchCounts {
+    /// Creates counts that are zero.
+    pub(crate) fn new(search: &RunSearch) -> Self {
+        Self {
+            matcher: RunMatcher::of_counts(search),
+            budget: RemainingBudget::new(search.budget),
+            counts: RunCounts::default(),
+        }
+    }
+
+    /// Counts a run that matches.
+    pub(crate) fn add(&mut self, status: RunStatus) {
+        self.counts.add(status);
+    }
+
+    /// Returns the counts.
+    pub(crate) fn finish(self) -> RunCounts {
+        self.counts
+    }
+}
+
+impl RunExaminer for RunSearchCounts {
+    fn examine(
+        &mut self,
+        examined: ExaminedRun,
+        metadata: impl FnOnce() -> Result<ThreadMetadata, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let ExaminedRun { run, thread, bytes, .. } = examined;
+        if !self.budget.take(bytes) {
+            self.counts.is_complete = false;
+            return Ok(false);
+        }
+        if self.matcher.matches(&run, &thread, metadata)? {
+            self.add(run.status);
+        }
+        Ok(true)
     }
 }

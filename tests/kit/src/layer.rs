@@ -14,7 +14,7 @@ use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     HostReport, LeaseEpoch, LeaseHolder, ListPage, LiveHost, MentionPage, Notification,
     OrphanedThread, Owner, OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy,
-    RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, StoreError, StoreUsage,
+    RunCounts, RunRecord, RunSearch, RunSearchPage, RunSummary, SealReport, StoreError, StoreUsage,
     ThreadCounts, ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
 };
 
@@ -239,6 +239,13 @@ impl<L: Layer> Store for Layered<L> {
         let found = self.below().search_runs(search).await?;
         self.seen("search_runs", found.items.len());
         Ok(found)
+    }
+
+    async fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
+        self.reading("count_runs").await?;
+        let counts = self.below().count_runs(search).await?;
+        self.seen("count_runs", 1);
+        Ok(counts)
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

@@ -1,10 +1,10 @@
-//! Lists, searches and counts of threads, and searches of runs. They leave out threads that have
-//! expired and are not deleted yet.
+//! Lists, searches and counts of threads and runs. They leave out threads that have expired and are
+//! not deleted yet.
 
 use super::Engine;
 use crate::ports::store::{
-    ListPage, RunSearch, RunSearchPage, StoreError, ThreadCounts, ThreadQuery, ThreadSearch,
-    ThreadSearchPage, ThreadSummary,
+    ListPage, RunCounts, RunSearch, RunSearchPage, StoreError, ThreadCounts, ThreadQuery,
+    ThreadSearch, ThreadSearchPage, ThreadSummary,
 };
 use crate::thread_walk::ThreadWalk;
 
@@ -59,6 +59,16 @@ impl Engine {
     pub async fn search_runs(&self, search: RunSearch) -> Result<RunSearchPage, StoreError> {
         let search = RunSearch { unexpired_at_ms: Some(self.now_ms()), ..search };
         self.0.ports.store.search_runs(&search).await
+    }
+
+    /// Counts the runs that match a search and whose threads have not expired.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn count_runs(&self, search: RunSearch) -> Result<RunCounts, StoreError> {
+        let search = RunSearch { unexpired_at_ms: Some(self.now_ms()), ..search };
+        self.0.ports.store.count_runs(&search).await
     }
 
     fn unexpired(&self, query: ThreadQuery) -> ThreadQuery {

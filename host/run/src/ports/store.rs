@@ -50,7 +50,7 @@ pub use self::owner::{MentionPage, Owner, OwnerUsage, StoreUsage};
 pub use self::run::{
     PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
 };
-pub use self::run_search::{FoundRun, RunCursor, RunSearch, RunSearchPage};
+pub use self::run_search::{FoundRun, RunCounts, RunCursor, RunSearch, RunSearchPage};
 pub use self::search::{
     RemainingBudget, SearchBudget, TenantFilter, ThreadCounts, ThreadCursor, ThreadSearch,
     ThreadSearchPage,
@@ -271,6 +271,10 @@ pub trait Store: Send + Sync {
     /// [`LIST_BYTES`](crate::limit::LIST_BYTES). The search ends early when its
     /// [budget](RunSearch::budget) is exhausted.
     async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError>;
+
+    /// Counts the runs of all threads that match a search. The counts are too low if the budget of
+    /// the search is exhausted. A store that does not list runs by status examines each of them.
+    async fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError>;
 
     /// Returns the record of a run; `None` if the run does not exist.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;

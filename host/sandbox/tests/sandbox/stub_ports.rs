@@ -32,9 +32,9 @@ use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
     LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner, OwnerUsage,
-    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunRecord, RunSearch, RunSearchPage,
-    RunSummary, SealReport, StoreError, StoreUsage, ThreadCounts, ThreadHead, ThreadQuery,
-    ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
+    PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunCounts, RunRecord, RunSearch,
+    RunSearchPage, RunSummary, SealReport, StoreError, StoreUsage, ThreadCounts, ThreadHead,
+    ThreadQuery, ThreadRecord, ThreadSearch, ThreadSearchPage, ThreadSummary, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -428,6 +428,10 @@ impl Store for StubPorts {
 
     async fn search_runs(&self, _search: &RunSearch) -> Result<RunSearchPage, StoreError> {
         Ok(RunSearchPage::default())
+    }
+
+    async fn count_runs(&self, _search: &RunSearch) -> Result<RunCounts, StoreError> {
+        Ok(RunCounts::default())
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -1,18 +1,22 @@
-//! Searches of the runs of all threads in the file.
+//! Searches and counts of the runs of all threads in the file.
 
 use std::collections::HashMap;
 
 use redb::{ReadOnlyTable, ReadableTable as _};
 use serde::de::DeserializeOwned;
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError};
+use wattle_run::ports::store::{
+    RunCounts, RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError,
+};
 
 use crate::codec::{named, packed, unpack, unpacked_bytes};
 use crate::disk::list::listed_fields;
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot};
 use crate::disk::table::{RECORDS, RECORDS_NAME, RUNS, RUNS_NAME};
 use crate::error::{corrupt, redb_error};
-use crate::run_search::{ExaminedRun, RunExaminer, RunFields, RunMatcher, RunPage, RunThread};
+use crate::run_search::{
+    ExaminedRun, RunExaminer, RunFields, RunMatcher, RunPage, RunSearchCounts, RunThread,
+};
 use crate::search::FirstPositions;
 
 /// Number of threads of which a search remembers whether they match, so that the record of a thread
@@ -34,6 +38,25 @@ impl Snapshot {
             }
         }
         Ok(page.finish())
+    }
+
+    /// See [`Store::count_runs`](wattle_run::ports::Store::count_runs).
+    pub(crate) fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
+        let scan = self.scan_runs(RunMatcher::of_counts(search))?;
+        let mut counts = RunSearchCounts::new(search);
+        let mut known = HashMap::new();
+        for run in scan.runs()? {
+            let run = run?;
+            if !scan.matcher.selects(&run) || !scan.selects_thread(&run.thread, &mut known)? {
+                continue;
+            }
+            if !search.reads_contents() {
+                counts.add(run.status);
+            } else if !scan.examine(run.cursor(), &mut counts)? {
+                break;
+            }
+        }
+        Ok(counts.finish())
     }
 
     fn scan_runs(&self, matcher: RunMatcher) -> Result<RunScan, StoreError> {

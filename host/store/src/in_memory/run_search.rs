@@ -1,11 +1,13 @@
-//! Searches of the runs of all threads in memory.
+//! Searches and counts of the runs of all threads in memory.
 
 use wattle_run::ports::store::{
-    RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, StoreError, ThreadRecord,
+    RunCounts, RunCursor, RunRecord, RunSearch, RunSearchPage, RunSummary, StoreError, ThreadRecord,
 };
 
 use crate::in_memory::state::State;
-use crate::run_search::{ExaminedRun, RunExaminer, RunMatcher, RunPage, RunThread, ThreadMetadata};
+use crate::run_search::{
+    ExaminedRun, RunExaminer, RunMatcher, RunPage, RunSearchCounts, RunThread, ThreadMetadata,
+};
 
 impl State {
     /// See [`Store::search_runs`](wattle_run::ports::Store::search_runs).
@@ -13,6 +15,18 @@ impl State {
         let mut page = RunPage::new(search);
         self.examine_runs(&RunMatcher::of_page(search), &mut page)?;
         Ok(page.finish())
+    }
+
+    /// See [`Store::count_runs`](wattle_run::ports::Store::count_runs).
+    pub(super) fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
+        let matcher = RunMatcher::of_counts(search);
+        let mut counts = RunSearchCounts::new(search);
+        if search.reads_contents() {
+            self.examine_runs(&matcher, &mut counts)?;
+        } else {
+            self.selected_runs(&matcher).for_each(|(_, run, _)| counts.add(run.status));
+        }
+        Ok(counts.finish())
     }
 
     /// Examines the runs whose fields match, in the order of a search, until the examiner needs no

@@ -1,4 +1,4 @@
-//! Searches of the runs of all threads: the server selects by the columns of the threads,
+//! Searches and counts of the runs of all threads: the server selects by the columns of the threads,
 //! the host by the records. The order is that of the rows, which is the order of the requests.
 
 use sqlx::Row as _;
@@ -6,13 +6,15 @@ use sqlx::postgres::PgRow;
 use tokio::task::spawn_blocking;
 use wattle_graph::id::AppName;
 use wattle_run::limit::LIST_BYTES;
-use wattle_run::ports::store::{RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError};
+use wattle_run::ports::store::{
+    RunCounts, RunCursor, RunSearch, RunSearchPage, RunSummary, StoreError,
+};
 
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
 use crate::postgres::history::{bytes, count as rows, is_cut, size};
-use crate::run_search::{ExaminedRun, RunExaminer, RunPage, RunThread};
+use crate::run_search::{ExaminedRun, RunExaminer, RunPage, RunSearchCounts, RunThread};
 
 const OPERATION: &str = "search runs";
 
@@ -51,6 +53,16 @@ pub(super) async fn search(
     let position = search.after.as_ref().map(|after| after.position);
     let page = RunPage::new(search);
     Ok(examine_all(database, search, position, most, page).await?.finish())
+}
+
+/// See [`Store::count_runs`](wattle_run::ports::Store::count_runs). No column has the status of a
+/// run, so each count reads records.
+pub(super) async fn count(
+    database: &Database,
+    search: &RunSearch,
+) -> Result<RunCounts, StoreError> {
+    let counts = RunSearchCounts::new(search);
+    Ok(examine_all(database, search, None, SEARCH_ROWS, counts).await?.finish())
 }
 
 /// Reads runs from a position on, at most `most` in a statement, until the examiner needs no further

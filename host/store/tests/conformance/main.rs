@@ -207,7 +207,8 @@ conformance! {
         run_search_continues_after_its_position
         run_positions_stay_valid_while_runs_change
         run_search_stops_at_its_budget
-        run_search_pages_are_bounded_in_bytes;
+        run_search_pages_are_bounded_in_bytes
+        run_counts_include_matching_runs_only;
     search:
         threads_are_found_by_each_field
         text_search_ignores_case

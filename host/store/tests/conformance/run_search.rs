@@ -1,4 +1,5 @@
-//! Searches of the runs of all threads: order, conditions, positions while runs change, budgets.
+//! Searches of the runs of all threads: order, conditions, positions while runs change, budgets,
+//! counts.
 
 use serde_json::{Value, json};
 use wattle_graph::event::RunStatus;
@@ -7,7 +8,7 @@ use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, FoundRun, RunRecord, RunSearch, SearchBudget, ThreadRecord, ThreadStatus,
+    Batch, FoundRun, RunCounts, RunRecord, RunSearch, SearchBudget, ThreadRecord, ThreadStatus,
 };
 
 use crate::fixtures::{append, create, record, run, run_id, thread_id};
@@ -196,7 +197,9 @@ pub(crate) async fn runs_of_expired_threads_are_left_out(store: &dyn Store) {
         // Each run has an `e` in its id, its thread or its app.
         for search in [RunSearch::default(), text("e"), metadata("of", json!({}))] {
             let search = RunSearch { unexpired_at_ms, limit: found.len(), ..search };
-            assert_eq!(pages(store, search).await, (found.to_owned(), 1));
+            assert_eq!(pages(store, search.clone()).await, (found.to_owned(), 1));
+            let counts = store.count_runs(&search).await.unwrap();
+            assert_eq!(counts.total(), found.len() as u64);
         }
     }
 }
@@ -241,6 +244,11 @@ pub(crate) async fn run_search_stops_at_its_budget(store: &dyn Store) {
     // A search makes progress with any budget.
     assert_eq!(pages(store, rare(0, u64::MAX)).await, ("a".to_owned(), 6));
     assert_eq!(pages(store, rare(usize::MAX, 0)).await, ("a".to_owned(), 6));
+
+    let counts = store.count_runs(&rare(4, u64::MAX)).await.unwrap();
+    assert!(!counts.is_complete);
+    let counts = store.count_runs(&rare(6, u64::MAX)).await.unwrap();
+    assert_eq!((counts.total(), counts.is_complete), (1, true));
 }
 
 pub(crate) async fn run_search_pages_are_bounded_in_bytes(store: &dyn Store) {
@@ -261,5 +269,34 @@ pub(crate) async fn run_search_pages_are_bounded_in_bytes(store: &dyn Store) {
         let (found, pages) = pages(store, search).await;
         assert_eq!(found, expected.0);
         assert!((expected.1..=5).contains(&pages), "{pages}");
+    }
+}
+
+pub(crate) async fn run_counts_include_matching_runs_only(store: &dyn Store) {
+    let count = async |search: RunSearch| store.count_runs(&search).await.unwrap();
+    let all = RunSearch::default;
+    let none = RunCounts::default();
+    assert_eq!(count(all()).await, none);
+    six_runs(store).await;
+    let each = RunCounts { pending: 1, running: 1, completed: 1, failed: 2, cancelled: 1, ..none };
+    assert_eq!(count(all()).await, each);
+    // Each run has an `e` in its id, its thread or its app.
+    assert_eq!(count(text("e")).await, each);
+    assert_eq!(count(metadata("of", json!({}))).await, each);
+    let acme = RunSearch { tenant: Some("acme".to_owned()), ..all() };
+    let of_acme = RunCounts { pending: 1, failed: 2, cancelled: 1, ..none };
+    assert_eq!(count(acme.clone()).await, of_acme);
+    assert_eq!(count(RunSearch { status: Some(RunStatus::Running), ..acme }).await, none);
+    let of_two = RunCounts { pending: 1, failed: 1, ..none };
+    assert_eq!(count(metadata("of", json!({ "name": "two" }))).await, of_two);
+    let rude = RunSearch { failure: Some("rude".to_owned()), ..all() };
+    assert_eq!(count(rude).await, RunCounts { failed: 1, ..none });
+    let running = RunCounts { failed: 2, running: 1, ..none };
+    assert_eq!(count(RunSearch { created_ms: 20..=30, ..all() }).await, running);
+    // The counts include all matching runs, whatever page the search requests.
+    let page = store.search_runs(&RunSearch { limit: 3, ..all() }).await.unwrap();
+    for search in [all(), text("e")] {
+        let search = RunSearch { after: page.next.clone(), limit: 1, ..search };
+        assert_eq!(count(search).await, each);
     }
 }

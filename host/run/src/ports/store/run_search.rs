@@ -1,4 +1,4 @@
-//! Searches of the runs of all threads: conditions and pages.
+//! Searches of the runs of all threads: conditions, pages and counts.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -36,9 +36,9 @@ pub struct RunSearch {
     /// Only runs of threads that have not [expired](super::ThreadRecord::is_expired) at this time,
     /// milliseconds since 1970.
     pub unexpired_at_ms: Option<i64>,
-    /// Only runs after this position.
+    /// Only runs after this position. A count ignores this field.
     pub after: Option<RunCursor>,
-    /// Maximum number of runs in the page.
+    /// Maximum number of runs in the page. A count ignores this field.
     pub limit: usize,
     /// What the search may read.
     pub budget: SearchBudget,
@@ -156,6 +156,61 @@ pub struct RunSearchPage {
     pub items: Vec<FoundRun>,
     /// Position after which the search continues; `None` if nothing follows.
     pub next: Option<RunCursor>,
+}
+
+/// The number of runs that match a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunCounts {
+    /// Pending runs.
+    pub pending: u64,
+    /// Running runs.
+    pub running: u64,
+    /// Completed runs.
+    pub completed: u64,
+    /// Interrupted runs.
+    pub interrupted: u64,
+    /// Failed runs.
+    pub failed: u64,
+    /// Cancelled runs.
+    pub cancelled: u64,
+    /// False if the budget of the search was exhausted, and more runs may match.
+    pub is_complete: bool,
+}
+
+impl Default for RunCounts {
+    fn default() -> Self {
+        Self {
+            pending: 0,
+            running: 0,
+            completed: 0,
+            interrupted: 0,
+            failed: 0,
+            cancelled: 0,
+            is_complete: true,
+        }
+    }
+}
+
+impl RunCounts {
+    /// Adds a run with a status.
+    pub fn add(&mut self, status: RunStatus) {
+        let count = match status {
+            RunStatus::Pending => &mut self.pending,
+            RunStatus::Running => &mut self.running,
+            RunStatus::Completed => &mut self.completed,
+            RunStatus::Interrupted => &mut self.interrupted,
+            RunStatus::Failed => &mut self.failed,
+            RunStatus::Cancelled => &mut self.cancelled,
+        };
+        *count += 1;
+    }
+
+    /// Returns the number of all runs.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let Self { pending, running, completed, interrupted, failed, cancelled, .. } = self;
+        pending + running + completed + interrupted + failed + cancelled
+    }
 }
 
 #[cfg(test)]
