@@ -91,6 +91,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::resume_thread))
         .routes(routes!(runs::list_runs))
         .routes(routes!(run_list::list_all_runs))
+        .routes(routes!(run_list::count_runs))
         .routes(routes!(runs::get_run))
         .routes(routes!(runs::wait_run))
         .routes(routes!(runs::cancel_run))

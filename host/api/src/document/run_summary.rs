@@ -1,10 +1,10 @@
-//! JSON body of the list of the runs of all threads.
+//! JSON bodies of the list and the counts of the runs of all threads.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wattle_graph::event::RunStatus;
 use wattle_run::ports::statistics::ModelPrices;
-use wattle_run::ports::store::{FoundRun, ThreadFailure};
+use wattle_run::ports::store::{FoundRun, RunCounts, ThreadFailure};
 
 use crate::document::run::FailureDocument;
 
@@ -68,5 +68,44 @@ impl RunSummaryDocument {
             ended_ms: run.ended_ms,
             cost: run.usage.cost(prices),
         }
+    }
+}
+
+/// The number of runs that match some conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunCountsDocument {
+    /// Number of runs.
+    pub total: u64,
+    /// Number of runs by status.
+    pub by_status: RunStatusCountsDocument,
+    /// False if more runs may match, because not all runs were examined.
+    pub is_complete: bool,
+}
+
+/// Numbers of runs by status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunStatusCountsDocument {
+    /// Number of pending runs.
+    pub pending: u64,
+    /// Number of running runs.
+    pub running: u64,
+    /// Number of completed runs.
+    pub completed: u64,
+    /// Number of interrupted runs.
+    pub interrupted: u64,
+    /// Number of failed runs.
+    pub failed: u64,
+    /// Number of cancelled runs.
+    pub cancelled: u64,
+}
+
+impl From<RunCounts> for RunCountsDocument {
+    fn from(counts: RunCounts) -> Self {
+        let total = counts.total();
+        let RunCounts { pending, running, completed, interrupted, failed, cancelled, is_complete } =
+            counts;
+        let by_status =
+            RunStatusCountsDocument { pending, running, completed, interrupted, failed, cancelled };
+        Self { total, by_status, is_complete }
     }
 }

@@ -74,15 +74,28 @@ pub struct PageParams {
     pub(crate) cursor: Option<String>,
 }
 
-/// Parses the query of a list.
+/// Parses the query of a list of threads.
+///
+/// # Errors
+///
+/// The errors of [`parse_query`].
+pub(crate) fn parse_list(query: Option<&str>) -> Result<(ThreadConditions, PageParams), Problem> {
+    parse_query(query, &PAGE_PARAMS)
+}
+
+/// Parses the query of a list: its conditions, and its page, whose parameters have the names
+/// `page_params`.
 ///
 /// # Errors
 ///
 /// `invalid` for an unknown parameter, or for a parameter with an invalid value.
-pub(crate) fn parse_list(query: Option<&str>) -> Result<(ThreadConditions, PageParams), Problem> {
+pub(crate) fn parse_query<C: DeserializeOwned, P: DeserializeOwned>(
+    query: Option<&str>,
+    page_params: &[&str],
+) -> Result<(C, P), Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let (page, conditions): (Vec<_>, Vec<_>) =
-        pairs.partition(|(name, _)| PAGE_PARAMS.contains(&name.as_ref()));
+        pairs.partition(|(name, _)| page_params.contains(&name.as_ref()));
     Ok((deserialize(&conditions)?, deserialize(&page)?))
 }
 
@@ -111,11 +124,7 @@ impl ThreadConditions {
             status: self.status,
             failure: self.failure,
             text: self.text.filter(|text| !text.is_empty()),
-            metadata: self
-                .metadata
-                .map(|text| parse_metadata(&text))
-                .transpose()?
-                .unwrap_or_default(),
+            metadata: parse_metadata(self.metadata.as_deref())?,
             created_ms: range(self.created_from_ms, self.created_to_ms),
             updated_ms: range(self.updated_from_ms, self.updated_to_ms),
             ..ThreadSearch::default()
@@ -191,7 +200,13 @@ pub(crate) fn check_length(name: &str, text: Option<&str>) -> Result<(), Problem
     Err(invalid(&format!("`{name}` has {bytes} bytes; the limit is {SEARCH_TEXT_BYTES}")))
 }
 
-fn parse_metadata(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
+/// Parses the condition on metadata. The result is empty if there is none.
+///
+/// # Errors
+///
+/// `invalid` if the text is not a JSON object.
+pub(crate) fn parse_metadata(text: Option<&str>) -> Result<BTreeMap<String, Value>, Problem> {
+    let Some(text) = text else { return Ok(BTreeMap::new()) };
     serde_json::from_str(text).map_err(|error| {
         let form = "`metadata` must be a JSON object, such as `{\"customer\": 7}`";
         invalid(&format!("{form}: {error}"))
@@ -270,9 +285,13 @@ mod tests {
         assert!(check_length("text", Some(&"x".repeat(SEARCH_TEXT_BYTES))).is_ok());
         let long = "x".repeat(SEARCH_TEXT_BYTES + 1);
         assert!(refusal(check_length("text", Some(&long))).contains("`text` has 513 bytes"));
-        assert_eq!(parse_metadata("{\"a\":1}").unwrap().len(), 1);
+        assert!(parse_metadata(None).unwrap().is_empty());
+        assert_eq!(parse_metadata(Some("{\"a\":1}")).unwrap().len(), 1);
         for text in ["", "[]", "1", "{", "{\"a\":1}x"] {
-            assert!(refusal(parse_metadata(text)).contains("must be a JSON object"), "{text}");
+            assert!(
+                refusal(parse_metadata(Some(text))).contains("must be a JSON object"),
+                "{text}"
+            );
         }
     }
 }

@@ -164,8 +164,10 @@ async fn no_list_has_expired_threads() {
     }
     assert_eq!(shown("threads?offset=1").await, "");
     for query in ["", "?text=t-"] {
-        let (_, counts) = fixture.get(&format!("/api/v1/thread-counts{query}")).await;
-        assert_eq!(counts["total"], 1, "{query}");
+        for path in ["thread-counts", "run-counts"] {
+            let (_, counts) = fixture.get(&format!("/api/v1/{path}{query}")).await;
+            assert_eq!(counts["total"], 1, "{path}{query}");
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The list of the runs of all threads over HTTP: conditions, cursors, tenants, and the limit on
-//! open requests.
+//! The list and the counts of the runs of all threads over HTTP: conditions, cursors, tenants, and
+//! the limit on open requests.
 
 use serde_json::{Value, json};
 use wattle_run::limit::SEARCH_TEXT_BYTES;
@@ -9,7 +9,10 @@ use crate::lists::serve_tenants;
 
 /// Starts a run on a thread and waits until it ends or is interrupted.
 async fn start(fixture: &Fixture, thread: &str, name: &str) -> Value {
-    let body = json!({ "input": { "name": name }, "thread_id": thread, "wait": true });
+    let metadata = json!({ "customer": { "id": 7, "thread": thread } });
+    let body = json!({
+        "input": { "name": name }, "thread_id": thread, "metadata": metadata, "wait": true,
+    });
     let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &body).await;
     assert_eq!(status, 200, "{run}");
     run
@@ -49,6 +52,10 @@ async fn runs_are_found_by_any_field() {
         ("text=NO+name", "t-bob"),
         (by_id.as_str(), "t-bob"),
         ("text=", "t-ada t-bob"),
+        ("metadata=%7B%22customer%22%3A%7B%22thread%22%3A%22t-bob%22%7D%7D", "t-bob"),
+        ("metadata=%7B%22customer%22%3A%7B%22id%22%3A7%7D%7D&status=interrupted", "t-ada"),
+        ("metadata=%7B%22customer%22%3A7%7D", ""),
+        ("metadata={}", "t-ada t-bob"),
         ("created_from_ms=1", "t-ada t-bob"),
         ("created_to_ms=1", ""),
         ("tenant=acme", ""),
@@ -72,20 +79,47 @@ async fn runs_are_found_by_any_field() {
 }
 
 #[tokio::test]
+async fn runs_are_counted_by_status() {
+    let fixture = Fixture::start("").await;
+    start(&fixture, "t-ada", "Ada").await;
+    start(&fixture, "t-bob", "nobody").await;
+    start(&fixture, "t-bob", "nobody").await;
+    let (status, counts) = fixture.get("/api/v1/run-counts").await;
+    let by_status = json!({
+        "pending": 0, "running": 0, "completed": 0, "interrupted": 1, "failed": 2, "cancelled": 0,
+    });
+    let all = json!({ "total": 3, "by_status": by_status, "is_complete": true });
+    assert_eq!((status, counts), (200, all));
+    for (query, total) in [
+        ("status=failed", 2),
+        ("status=completed", 0),
+        ("text=T-ADA", 1),
+        ("metadata=%7B%22customer%22%3A%7B%22thread%22%3A%22t-bob%22%7D%7D", 2),
+        ("app=greeter&graph=Greet", 3),
+        ("created_to_ms=1", 0),
+    ] {
+        let (_, counts) = fixture.get(&format!("/api/v1/run-counts?{query}")).await;
+        assert_eq!(counts["total"], total, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn invalid_parameters_are_explained() {
     let fixture = Fixture::start("").await;
     let long = format!("text={}", "x".repeat(SEARCH_TEXT_BYTES + 1));
-    for (query, expected) in [
-        ("metadata={}", "unknown field `metadata`"),
-        ("offset=1", "unknown field `offset`"),
-        ("status=idle", "unknown variant `idle`"),
-        (long.as_str(), "the limit is 512"),
-        ("limit=many", "invalid digit"),
-        ("cursor=5.a", "`next_cursor`"),
-        ("app=a/b", "a/b"),
-        ("tenant=a/b", "a tenant's name"),
+    for (path, query, expected) in [
+        ("runs", "metadata=[]", "`metadata` must be a JSON object"),
+        ("runs", "offset=1", "unknown field `offset`"),
+        ("runs", "status=idle", "unknown variant `idle`"),
+        ("runs", long.as_str(), "the limit is 512"),
+        ("runs", "limit=many", "invalid digit"),
+        ("runs", "cursor=5.a", "`next_cursor`"),
+        ("runs", "app=a/b", "a/b"),
+        ("runs", "tenant=a/b", "a tenant's name"),
+        ("run-counts", "limit=1", "unknown field `limit`"),
+        ("run-counts", "status=idle", "unknown variant `idle`"),
     ] {
-        let (status, problem) = fixture.get(&format!("/api/v1/runs?{query}")).await;
+        let (status, problem) = fixture.get(&format!("/api/v1/{path}?{query}")).await;
         assert_eq!((status, &problem["code"]), (400, &json!("invalid")), "{query}");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(expected), "{query}: {detail}");
@@ -112,13 +146,14 @@ async fn cursor_continues_a_list_that_grows() {
 }
 
 #[tokio::test]
-async fn another_tenant_sees_no_runs() {
+async fn tenant_lists_and_counts_only_its_own_runs() {
     let fixture = serve_tenants().await;
-    let get = |key: &'static str, tenant: Option<&'static str>, query: &str| {
-        let url = fixture.url(&format!("/api/v1/runs?{query}"));
+    let ask = |key: &'static str, tenant: Option<&'static str>, path: &str| {
+        let url = fixture.url(&format!("/api/v1/{path}"));
         let request = fixture.client.get(url).header("x-api-key", key);
         answer(tenant.into_iter().fold(request, |it, tenant| it.header("x-tenant", tenant)))
     };
+    let get = |key, tenant, query: &str| ask(key, tenant, &format!("runs?{query}"));
     for (key, header, query, found) in [
         ("k-acme", None, "", Ok("of-acme")),
         ("k-acme", None, "text=of-", Ok("of-acme")),
@@ -136,9 +171,12 @@ async fn another_tenant_sees_no_runs() {
     ] {
         let name = format!("{key} {header:?} {query}");
         let (status, list) = get(key, header, query).await;
-        assert_eq!(status, found.err().unwrap_or(200), "{name}: {list}");
+        let (counted, counts) = ask(key, header, &format!("run-counts?{query}")).await;
+        let expected = found.err().unwrap_or(200);
+        assert_eq!((status, counted), (expected, expected), "{name}: {list}");
         if let Ok(found) = found {
             assert_eq!(threads(&list), found, "{name}");
+            assert_eq!(counts["total"], found.split_whitespace().count(), "{name}");
         }
     }
     let (_, all) = get("k-operator", None, "tenant=*&text=acme").await;
@@ -161,12 +199,21 @@ async fn searches_do_not_use_the_reserved_requests_of_the_control_plane() {
     // control plane.
     let stream = events.send().await.unwrap();
     assert_eq!(stream.status(), 200);
-    for query in ["", "app=greeter&tenant=*&limit=1", "text="] {
+    for query in ["", "app=greeter&tenant=*&limit=1", "text=", "metadata={}"] {
         assert_eq!(fixture.get(&format!("/api/v1/runs?{query}")).await.0, 200, "{query}");
     }
-    for query in ["text=a", "graph=Greet", "status=failed", "failure=rude", "created_to_ms=1"] {
-        let (status, problem) = fixture.get(&format!("/api/v1/runs?{query}")).await;
-        assert_eq!((status, &problem["code"]), (429, &json!("rate-limited")), "{query}");
+    let metadata = "runs?metadata=%7B%22customer%22%3A7%7D";
+    for path in [
+        "runs?text=a",
+        metadata,
+        "runs?graph=Greet",
+        "runs?status=failed",
+        "runs?failure=rude",
+        "runs?created_to_ms=1",
+        "run-counts",
+    ] {
+        let (status, problem) = fixture.get(&format!("/api/v1/{path}")).await;
+        assert_eq!((status, &problem["code"]), (429, &json!("rate-limited")), "{path}");
     }
     drop(stream);
 }

@@ -288,17 +288,22 @@ fn all_pages_of_a_search() -> Case {
     }
 }
 
-/// Returns the requests for the first page of the runs of all threads. Each thread has one run.
-fn runs(threads: &[Fields]) -> [Case; 3] {
+/// Returns the requests for the first page of the runs of all threads, and for their number. Each
+/// thread has one run.
+fn runs(threads: &[Fields]) -> [Case; 5] {
     let path = format!("/api/v1/runs?limit={PAGE_THREADS}");
     let on_page = |runs: usize| runs.min(PAGE_THREADS) as u64;
     let of_tenant = threads.iter().filter(|thread| thread.tenant == TENANT).count();
     let tenant = format!("{path}&tenant={}", tenant_name(TENANT));
+    let counts = "/api/v1/run-counts".to_owned();
+    let counts_of_tenant = format!("{counts}?tenant={}", tenant_name(TENANT));
     let absent = format!("{path}&{ABSENT_TEXT}");
     [
         Case::get("runs: first page", path, on_page(threads.len())),
         Case::get("runs: tenant", tenant, on_page(of_tenant)),
         Case::get("runs: text, no run", absent, on_page(0)),
+        Case::get("run counts", counts, threads.len() as u64),
+        Case::get("run counts: tenant", counts_of_tenant, of_tenant as u64),
     ]
 }
 
