@@ -147,8 +147,12 @@ async function findsRun(visit: Visit): Promise<void> {
   const { page } = visit;
   await main(page).getByRole("link", { name: "Runs" }).click();
   await page.getByRole("columnheader", { name: "Tenant" }).waitFor();
-  await page.getByLabel("Status").selectOption("failed");
   const runs = page.locator("tr[data-index]");
+  await page.getByText("More filters").click();
+  await enter(page, "Metadata", "customer=7");
+  await comesTo(runs, 2);
+  await enter(page, "Metadata", "");
+  await page.getByLabel("Status").selectOption({ label: "failed (1)" });
   await comesTo(runs, 1);
   await runs.getByText("misdeed", { exact: true }).waitFor();
   await runs.getByRole("link", { name: "order-2" }).waitFor();

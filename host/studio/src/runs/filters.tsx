@@ -1,21 +1,20 @@
 // The filters of the list of runs.
 import { Filters, TimeField } from "../part/filters/filters.tsx";
-import { ALL } from "../part/filters/options.ts";
+import { statusOptions } from "../part/filters/options.ts";
 import { FurtherFields, UsualFields } from "../part/filters/usual-fields.tsx";
 import { runsRoute, useGo } from "../router/links.tsx";
 import { withValue } from "../router/search.ts";
-import { FILTER, type RunsFilter, STATUSES } from "./filter.ts";
+import { FILTER, type RunsFilter, type RunsQuery, STATUSES } from "./filter.ts";
+import { useCounts } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 
 type Key = keyof RunsFilter;
 
-/** The choices of a status. */
-const STATUS_OPTIONS = [ALL, ...STATUSES.map((value) => ({ value, name: value }))];
-
 /** The parameters whose fields are hidden at first. */
-const MORE: readonly Key[] = ["graph", "failure", "created_from_ms", "created_to_ms"];
+const MORE: readonly Key[] = ["graph", "failure", "metadata", "created_from_ms", "created_to_ms"];
 
-export function RunsFilters({ filter }: { filter: RunsFilter }) {
+/** The filters. `query` has the conditions of this filter. */
+export function RunsFilters({ filter, query }: { filter: RunsFilter; query: RunsQuery }) {
   const go = useGo();
   const set = (key: Key) => (value: string) =>
     go(runsRoute(withValue(filter, FILTER, key, value)), { replace: true });
@@ -25,7 +24,12 @@ export function RunsFilters({ filter }: { filter: RunsFilter }) {
       count={MORE.filter((key) => filter[key] !== undefined).length}
       more={<More filter={filter} set={set} />}
     >
-      <UsualFields filter={filter} set={set} textHint={TEXTS.textHint} statuses={STATUS_OPTIONS} />
+      <UsualFields
+        filter={filter}
+        set={set}
+        textHint={TEXTS.textHint}
+        statuses={statusOptions(STATUSES, useCounts(query))}
+      />
     </Filters>
   );
 }

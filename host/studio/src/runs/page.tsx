@@ -19,7 +19,7 @@ export default function RunsPage() {
   return (
     <div className={styles.page}>
       <h2 className="w-hidden">{TEXTS.title}</h2>
-      <RunsFilters filter={filter} />
+      <RunsFilters filter={filter} query={query} />
       <Runs key={JSON.stringify(query)} query={query} />
     </div>
   );

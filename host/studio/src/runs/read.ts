@@ -1,4 +1,5 @@
-// Reads the list of the runs of all threads.
+// Reads the list of the runs of all threads, and how many there are.
+import { useQuery } from "@tanstack/react-query";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
 import { type List, type Order, type Page, usePagedList } from "../api/pages.ts";
@@ -6,12 +7,14 @@ import type { RunsQuery } from "./filter.ts";
 
 export type Run = Schemas["RunSummaryDocument"];
 
+type Counts = Schemas["RunCountsDocument"];
+
 /** Number of runs in a page. Two screens of rows are there before more are needed. */
 const PAGE_SIZE = 100;
 
 /**
- * Interval at which a visible tab reads the first page of a search in texts, in milliseconds. The
- * host may read all runs for it.
+ * Interval at which a visible tab reads the counts, in milliseconds; also the first page of a
+ * search in texts or metadata. The host may read all runs for each of them.
  */
 const SCAN_INTERVAL_MS = 10_000;
 
@@ -23,7 +26,8 @@ export const ORDER: Order<Run> = {
 
 /** Reads the runs that match. */
 export function useRuns(query: RunsQuery): List<Run> {
-  const interval = query.text === undefined ? undefined : SCAN_INTERVAL_MS;
+  const isScan = query.text !== undefined || query.metadata !== undefined;
+  const interval = isScan ? SCAN_INTERVAL_MS : undefined;
   return usePagedList(["all-runs", query], ORDER, (cursor) => readPage(query, cursor), interval);
 }
 
@@ -32,4 +36,14 @@ async function readPage(conditions: RunsQuery, cursor: string | undefined): Prom
   const params = { query: { ...conditions, ...page } };
   const { items, next_cursor } = await ok(api.GET("/api/v1/runs", { params }));
   return { items, next: next_cursor ?? undefined, isFull: items.length >= PAGE_SIZE };
+}
+
+/** Reads how many runs of each status match the other conditions. */
+export function useCounts({ status: _, ...query }: RunsQuery): Counts | undefined {
+  const { data } = useQuery({
+    queryKey: ["run-counts", query],
+    queryFn: () => ok(api.GET("/api/v1/run-counts", { params: { query } })),
+    refetchInterval: SCAN_INTERVAL_MS,
+  });
+  return data;
 }

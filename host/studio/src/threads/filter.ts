@@ -3,18 +3,11 @@ import { tenantOfList } from "../access/tenant.ts";
 import { given } from "../api/given.ts";
 import { numberOf, words } from "../part/filters/conditions.ts";
 import { milliseconds } from "../part/filters/local-time.ts";
-import { type Check, name, oneOf, type Search } from "../router/search.ts";
-import { readPairs } from "./metadata.ts";
+import { jsonOf, pairs } from "../part/filters/metadata.ts";
+import { name, oneOf, type Search } from "../router/search.ts";
 
 /** The statuses of threads. */
 export const STATUSES = ["idle", "running", "interrupted", "error"] as const;
-
-/** Maximum number of characters of the pairs of metadata. Proxies refuse longer addresses. */
-export const METADATA_CHARS = 2_000;
-
-/** Accepts pairs of metadata. */
-const pairs: Check = (text) =>
-  text !== "" && text.length <= METADATA_CHARS && "json" in readPairs(text) ? text : undefined;
 
 /** The search parameters of the view. Their names are those of the API. */
 export const FILTER = {
@@ -49,9 +42,4 @@ export function queryOf(filter: ThreadFilter, access: Parameters<typeof tenantOf
       updated_to_ms: numberOf(filter.updated_to_ms),
     }),
   };
-}
-
-function jsonOf(text: string | undefined): string | undefined {
-  const read = readPairs(text ?? "");
-  return text !== undefined && "json" in read ? read.json : undefined;
 }

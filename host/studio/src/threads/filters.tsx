@@ -1,15 +1,10 @@
 // The filters of the list of threads.
-import { FilterField } from "../part/filters/field.tsx";
 import { Filters, TimeField } from "../part/filters/filters.tsx";
-import { ALL } from "../part/filters/options.ts";
-import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import { statusOptions } from "../part/filters/options.ts";
 import { FurtherFields, UsualFields } from "../part/filters/usual-fields.tsx";
-import type { Option } from "../part/options.ts";
-import { visible } from "../part/text.tsx";
 import { threadsRoute, useGo } from "../router/links.tsx";
 import { withValue } from "../router/search.ts";
-import { FILTER, METADATA_CHARS, STATUSES, type ThreadFilter, type ThreadQuery } from "./filter.ts";
-import { readPairs } from "./metadata.ts";
+import { FILTER, STATUSES, type ThreadFilter, type ThreadQuery } from "./filter.ts";
 import { useCounts } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 
@@ -47,7 +42,7 @@ export function ThreadFilters({ filter, query }: { filter: ThreadFilter; query: 
         filter={filter}
         set={set}
         textHint={TEXTS.textHint}
-        statuses={useStatusOptions(query)}
+        statuses={statusOptions(STATUSES, useCounts(query))}
       />
     </Filters>
   );
@@ -58,36 +53,9 @@ function More({ filter, set }: PartProps) {
   return (
     <>
       <FurtherFields filter={filter} set={set} />
-      <FilterField
-        label={TEXTS.metadata}
-        placeholder={TEXTS.metadataHint}
-        value={filter.metadata ?? ""}
-        problemOf={pairsProblem}
-        onValue={set("metadata")}
-      />
       {TIMES.map(([key, label]) => (
         <TimeField key={key} label={label} value={filter[key]} onValue={set(key)} />
       ))}
     </>
   );
-}
-
-function pairsProblem(text: string): string | undefined {
-  if (text.length > METADATA_CHARS) return FILTERS.tooLong;
-  const read = readPairs(text);
-  return "json" in read ? undefined : visible(TEXTS.pairProblem(read.problem));
-}
-
-/** Returns the statuses, each with the number of threads that it would show. */
-function useStatusOptions(query: ThreadQuery): Option[] {
-  const counts = useCounts(query);
-  const named = (name: string, count: number | undefined) =>
-    counts === undefined || count === undefined
-      ? name
-      : TEXTS.counted(name, count, counts.is_complete);
-  const statuses = STATUSES.map((value) => ({
-    value,
-    name: named(value, counts?.by_status[value]),
-  }));
-  return [{ ...ALL, name: named(ALL.name, counts?.total) }, ...statuses];
 }

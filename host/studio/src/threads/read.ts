@@ -7,7 +7,7 @@ import type { ThreadQuery } from "./filter.ts";
 
 export type Thread = Schemas["ThreadSummary"];
 
-export type Counts = Schemas["ThreadCountsDocument"];
+type Counts = Schemas["ThreadCountsDocument"];
 
 /** Number of threads in a page. Two screens of rows are there before more are needed. */
 const PAGE_SIZE = 100;

@@ -16,6 +16,8 @@ const OF_THREADS: ReadonlySet<unknown> = new Set([
   "thread",
   "threads",
   "thread-counts",
+  "all-runs",
+  "run-counts",
   "runs",
   "run",
   "history",

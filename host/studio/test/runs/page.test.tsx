@@ -1,6 +1,7 @@
 // The list of runs, as a user sees it.
 import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { STATUSES } from "../../src/runs/filter.ts";
 import type { Run } from "../../src/runs/read.ts";
 import { accessOf, problem } from "../host.ts";
 import { show } from "../show.tsx";
@@ -23,6 +24,7 @@ beforeEach(() => {
   vi.stubGlobal("fetch", async ({ url }: Request) => {
     const { pathname, searchParams } = new URL(url);
     if (pathname === "/api/v1/apps") return Response.json([]);
+    if (pathname === "/api/v1/run-counts") return Response.json(countsOf(searchParams));
     if (pathname !== "/api/v1/runs") return Response.json(accessOf({}));
     asked.push(searchParams);
     return refusal?.() ?? Response.json(pageOf(searchParams));
@@ -60,6 +62,13 @@ function pageOf(search: URLSearchParams) {
   return { items };
 }
 
+function countsOf(search: URLSearchParams) {
+  const found = runs.filter((run) => matches(run, search));
+  const count = (status: string) => found.filter((run) => run.status === status).length;
+  const by_status = Object.fromEntries(STATUSES.map((status) => [status, count(status)]));
+  return { total: found.length, by_status, is_complete: Number.isFinite(examined) === false };
+}
+
 test("a list without runs says so, with a filter and without one", async () => {
   show("/runs");
   await screen.findByText(/no runs yet/);
@@ -79,17 +88,34 @@ test("a run leads to its timeline and to its thread", async () => {
   expect(run.closest("tr")?.textContent).toMatch(/failed timeout.*1\.00 s0\.25/);
 });
 
-test("a filter is in the address and in the request", async () => {
+test("a filter is in the address and in the request, and its choices have numbers", async () => {
   runs = [runOf("bad", 2, { status: "failed" }), runOf("good", 1)];
   const { history } = show("/runs");
   await screen.findByRole("link", { name: "good" });
+  await screen.findByRole("option", { name: "failed (1)" });
+  screen.getByRole("option", { name: "pending (0)" });
   fireEvent.change(screen.getByLabelText("Status"), { target: { value: "failed" } });
   await waitFor(() => expect(screen.queryByRole("link", { name: "good" })).toBeNull());
   await screen.findByRole("link", { name: "bad" });
   expect(history.location.href).toBe("/runs?status=failed");
   expect(asked.at(-1)?.get("status")).toBe("failed");
+  // The numbers are those of the other filters.
+  screen.getByRole("option", { name: "All (2)" });
   fireEvent.click(screen.getByRole("link", { name: "Clear filters" }));
   await screen.findByRole("link", { name: "good" });
+});
+
+test("runs are found by the metadata of their threads", async () => {
+  const { history } = show("/runs?status=failed");
+  await screen.findByText("More filters");
+  fireEvent.change(screen.getByLabelText("Metadata"), { target: { value: "customer" } });
+  fireEvent.submit(screen.getByLabelText("Metadata"));
+  await screen.findByText(/This is none: customer/);
+  expect(history.location.href).toBe("/runs?status=failed");
+  fireEvent.change(screen.getByLabelText("Metadata"), { target: { value: "customer=7" } });
+  fireEvent.submit(screen.getByLabelText("Metadata"));
+  await waitFor(() => expect(asked.at(-1)?.get("metadata")).toBe('{"customer":7}'));
+  await screen.findByText("More filters (1)");
 });
 
 test("a match behind many runs is searched for", async () => {
@@ -98,6 +124,7 @@ test("a match behind many runs is searched for", async () => {
   show("/runs?text=r6");
   await screen.findByRole("link", { name: "r6" });
   expect(asked.map((search) => search.get("cursor"))).toEqual([null, "6"]);
+  await screen.findByRole("option", { name: "All (1+)" });
 });
 
 test("a run that is new or has ended is marked for a moment", async () => {

@@ -4,7 +4,27 @@ import { type Option, optionsOf } from "../options.ts";
 import { TEXTS } from "./texts.ts";
 
 /** The choice of no condition. */
-export const ALL: Option = { value: "", name: TEXTS.all };
+const ALL: Option = { value: "", name: TEXTS.all };
+
+/** How many items of each status match the other conditions. */
+interface Counts {
+  total: number;
+  by_status: Readonly<Record<string, number>>;
+  is_complete: boolean;
+}
+
+/** Returns the choices of a status, each with the number of items that it would show. */
+export function statusOptions(statuses: readonly string[], counts: Counts | undefined): Option[] {
+  const named = (name: string, count: number | undefined) =>
+    counts === undefined || count === undefined
+      ? name
+      : TEXTS.counted(name, count, counts.is_complete);
+  const options = statuses.map((value) => ({
+    value,
+    name: named(value, counts?.by_status[value]),
+  }));
+  return [{ ...ALL, name: named(ALL.name, counts?.total) }, ...options];
+}
 
 interface Selected {
   app?: string | undefined;

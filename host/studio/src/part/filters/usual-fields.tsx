@@ -4,12 +4,14 @@ import { useAccess } from "../../access/access.tsx";
 import { choosesTenant } from "../../access/tenant.ts";
 import { type Check, name } from "../../router/search.ts";
 import type { Option } from "../options.ts";
+import { visible } from "../text.tsx";
 import { words } from "./conditions.ts";
 import { FilterField } from "./field.tsx";
+import { METADATA_CHARS, readPairs } from "./metadata.ts";
 import { useAppOptions, useGraphOptions } from "./options.ts";
 import { TEXTS } from "./texts.ts";
 
-type Key = "text" | "status" | "app" | "graph" | "tenant" | "failure";
+type Key = "text" | "status" | "app" | "graph" | "tenant" | "failure" | "metadata";
 
 interface FieldsProps {
   filter: Partial<Readonly<Record<Key, string | undefined>>>;
@@ -70,7 +72,7 @@ export function TenantField({ value = "", onValue }: TenantFieldProps) {
   );
 }
 
-/** The filters by graph and by failure, which are needed less often. */
+/** The filters by graph, failure and metadata, which are needed less often. */
 export function FurtherFields({ filter, set }: FieldsProps) {
   return (
     <>
@@ -86,8 +88,21 @@ export function FurtherFields({ filter, set }: FieldsProps) {
         problemOf={tooLongFor(words)}
         onValue={set("failure")}
       />
+      <FilterField
+        label={TEXTS.metadata}
+        placeholder={TEXTS.metadataHint}
+        value={filter.metadata ?? ""}
+        problemOf={pairsProblem}
+        onValue={set("metadata")}
+      />
     </>
   );
+}
+
+function pairsProblem(text: string): string | undefined {
+  if (text.length > METADATA_CHARS) return TEXTS.tooLong;
+  const read = readPairs(text);
+  return "json" in read ? undefined : visible(TEXTS.pairProblem(read.problem));
 }
 
 /** Returns what tells whether a parameter cannot have a value, which is then too long. */

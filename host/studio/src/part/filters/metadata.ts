@@ -1,11 +1,25 @@
 // The filter by metadata: pairs such as `customer=7, region=eu`. A value that is JSON is meant as
 // JSON, and any other one is a text, so that `"7"` is a text and `7` is a number.
+import type { Check } from "../../router/search.ts";
+
+/** Maximum number of characters of the pairs of metadata. Proxies refuse longer addresses. */
+export const METADATA_CHARS = 2_000;
 
 /** The pairs as a JSON object, or why a text has none. */
 type Read = { json: string } | { problem: Problem };
 
 /** A pair without a key, a value that is no JSON though it begins like it, a key that is twice. */
 export type Problem = { kind: "key" | "value" | "twice"; pair: string };
+
+/** Accepts pairs of metadata. */
+export const pairs: Check = (text) =>
+  text !== "" && text.length <= METADATA_CHARS && "json" in readPairs(text) ? text : undefined;
+
+/** Returns the JSON object of the pairs in a parameter, as requests have it. */
+export function jsonOf(text: string | undefined): string | undefined {
+  const read = readPairs(text ?? "");
+  return text !== undefined && "json" in read ? read.json : undefined;
+}
 
 /** Returns the JSON object of the pairs in a text. Numbers in it are as the text has them. */
 export function readPairs(text: string): Read {

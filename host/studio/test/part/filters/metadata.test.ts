@@ -1,6 +1,6 @@
 // Pairs of metadata, as a user writes them.
 import { expect, test } from "vitest";
-import { readPairs } from "../../src/threads/metadata.ts";
+import { readPairs } from "../../../src/part/filters/metadata.ts";
 
 test.each([
   ["customer=7", '{"customer":7}'],
