@@ -123,6 +123,7 @@ async function reads(visit: Visit): Promise<void> {
   assert.match(await textOf(panel(page).getByRole("group", { name: "Result" })), /<img src=x/);
   assert.equal(await page.locator("#root img").count(), 0);
   await visit.look("studio-run-call");
+  await visit.lookWide("studio-run-call");
   // The address leads to the call.
   const other = await visit.tab(page.url());
   await panel(other).getByRole("group", { name: "Request" }).waitFor();

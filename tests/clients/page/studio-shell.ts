@@ -157,6 +157,7 @@ async function findsRun(visit: Visit): Promise<void> {
   await runs.getByText("misdeed", { exact: true }).waitFor();
   await runs.getByRole("link", { name: "order-2" }).waitFor();
   await visit.look("studio-runs");
+  await visit.lookWide("studio-runs");
   await runs.getByRole("link").first().click();
   await page.waitForURL(OF_GLOBEX);
   await hasFailed(page);

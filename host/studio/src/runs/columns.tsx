@@ -1,7 +1,7 @@
 // The columns of the list of runs.
 import { ALL_TENANTS } from "../access/tenant.ts";
 import { costText, tookText } from "../part/amount.ts";
-import { GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
+import { FAILURE, GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
 import { Text } from "../part/text.tsx";
 import { ThreadLink } from "../part/thread-link.tsx";
@@ -48,6 +48,7 @@ export function columnsOf(tenant: string | undefined): readonly Column<Run>[] {
     isOfAll ? { ...REQUESTED, className: `${styles.time} ${styles.wide}` } : REQUESTED,
     DURATION,
     COST,
+    FAILURE,
   ];
 }
 

@@ -1,6 +1,8 @@
 // The columns of the list of threads.
 import { ALL_TENANTS } from "../access/tenant.ts";
-import { GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
+import { cut } from "../part/cut.ts";
+import { TEXTS as FILTERS } from "../part/filters/texts.ts";
+import { FAILURE, GRAPH, STATUS, TENANT } from "../part/paged-list/columns.tsx";
 import styles from "../part/paged-list/paged-list.module.css";
 import { Text } from "../part/text.tsx";
 import { ThreadLink } from "../part/thread-link.tsx";
@@ -36,8 +38,21 @@ export function columnsOf(tenant: string | undefined): readonly Column<Thread>[]
     // A telephone has no room for it beside the tenant.
     isOfAll ? { ...UPDATED, className: WIDE_TIME } : UPDATED,
     CREATED,
+    METADATA,
+    FAILURE,
   ];
 }
+
+/** Characters of its metadata that a row can show. */
+const SHOWN_CHARS = 300;
+
+const METADATA: Column<Thread> = {
+  key: "metadata",
+  header: FILTERS.metadata,
+  className: styles.extra,
+  render: ({ metadata = {} }) =>
+    Object.keys(metadata).length > 0 && <Text>{cut(JSON.stringify(metadata), SHOWN_CHARS)}</Text>,
+};
 
 const WIDE_TIME = `${styles.time} ${styles.wide}`;
 

@@ -137,6 +137,21 @@ test("a value that is not valid stays in its field with the reason", async () =>
   await screen.findByText("More filters (3)");
 });
 
+test("a row has the metadata and the message of the failure for large screens", async () => {
+  const failure = { code: "timeout", message: "too slow", retryable: true };
+  const metadata = { customer: 7, note: "x".repeat(1_000) };
+  threads = [threadOf("bad", 2, { status: "error", failure, metadata }), threadOf("good", 1)];
+  show("/threads");
+  const cells = async (name: string) => {
+    const row = (await screen.findByRole("link", { name })).closest("tr");
+    return Array.from(row?.cells ?? [], ({ textContent }) => textContent).slice(-2);
+  };
+  const [written, said] = await cells("bad");
+  expect(written).toMatch(/^\{"customer":7,"note":"x{200,300}…$/);
+  expect(said).toBe("too slow");
+  expect(await cells("good")).toEqual(["", ""]);
+});
+
 test("an operator sees the threads of all tenants, each with its tenant, or those of one", async () => {
   threads = [threadOf("theirs", 3, { tenant: "acme" }), threadOf("others", 2, { tenant: "b" })];
   show("/threads", { is_operator: true, tenant_header: "x-tenant" });

@@ -9,7 +9,7 @@ import { TEXTS } from "./texts.ts";
 interface Listed {
   tenant?: string | null;
   status: string;
-  failure?: { code: string } | null;
+  failure?: { code: string; message: string } | null;
   app: string;
   graph: string;
 }
@@ -37,4 +37,11 @@ export const GRAPH: Column<Listed> = {
   header: TEXTS.appAndGraph,
   className: styles.wide,
   render: ({ app, graph }) => <Text>{`${app} / ${graph}`}</Text>,
+};
+
+export const FAILURE: Column<Listed> = {
+  key: "failure",
+  header: TEXTS.failure,
+  className: styles.extra,
+  render: ({ failure }) => failure != null && <Text>{failure.message}</Text>,
 };

@@ -5,4 +5,5 @@ export const TEXTS = {
   tenant: "Tenant",
   status: "Status",
   appAndGraph: "App and graph",
+  failure: "Failure",
 };
