@@ -2,7 +2,7 @@
 // version with a newer one; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
-import { closePanel, main, panel } from "./studio.ts";
+import { closePanel, main, panel, viewOfRun } from "./studio.ts";
 import { comesTo, eventually, order, parameter, run, textOf, type Visit } from "./visit.ts";
 
 const THREAD = "errands-1";
@@ -96,8 +96,7 @@ async function lightsUp(visit: Visit): Promise<void> {
   await main(page).getByRole("link", { name: "Threads" }).click();
   await page.getByRole("link", { name: THREAD, exact: true }).click();
   await page.getByRole("list", { name: "Runs, newest first" }).getByRole("link").click();
-  const views = page.getByRole("navigation", { name: "Views of the run" });
-  await views.getByRole("link", { name: "Graph" }).click();
+  await viewOfRun(page, "Graph").click();
   await areAll(page, "spread", "done");
   await areAll(page, "errand", "running");
   await box(page, "errand").getByText("2 of 2 tasks running").waitFor();

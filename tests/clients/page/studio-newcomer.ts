@@ -1,7 +1,9 @@
 // A newcomer who goes from the front page to an application, and watches in the studio how a
 // sentence becomes rows; see `visit.ts`.
+import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
-import { comesTo, order, run, type Visit } from "./visit.ts";
+import { viewOfRun } from "./studio.ts";
+import { comesTo, eventually, order, run, type Visit } from "./visit.ts";
 
 /** An example of the application. */
 const TRADE = "昨天买入腾讯 100 股 320";
@@ -14,8 +16,16 @@ const isNode = (studio: Page, node: string, status: string): Promise<void> =>
 async function openGraph(studio: Page): Promise<void> {
   const runs = studio.getByRole("table", { name: "Runs, newest request first" });
   await runs.locator('tr[data-index="0"]').getByRole("link").first().click();
-  const views = studio.getByRole("navigation", { name: "Views of the run" });
-  await views.getByRole("link", { name: "Graph" }).click();
+  await viewOfRun(studio, "Graph").click();
+}
+
+/** Types a sentence in place of the example that the link has brought, and sends it. */
+async function typeSentence(dialog: Locator): Promise<void> {
+  const field = dialog.getByLabel("描述交易或持仓");
+  await eventually(async () => assert.equal(await field.inputValue(), TRADE));
+  await field.fill("");
+  await field.pressSequentially(TRADE);
+  await dialog.getByRole("button", { name: "开始解析" }).click();
 }
 
 /** The nodes light up in the studio while the page of the application shows its steps. */
@@ -56,7 +66,7 @@ async function watches(visit: Visit): Promise<void> {
   const runs = new URL((await link.getAttribute("href")) ?? "", page.url()).href;
   await card.getByRole("link", { name: TRADE }).click();
   const dialog = page.getByRole("dialog", { name: "新增资产" });
-  await dialog.getByRole("button", { name: "开始解析" }).click();
+  await typeSentence(dialog);
   const steps = dialog.getByRole("list", { name: "处理进度" });
   await steps.getByText("已读取输入").waitFor();
   await steps.getByText("正在识别文字类型").waitFor();

@@ -30,14 +30,18 @@ async function drop(page: Page, name: string, content: Buffer): Promise<void> {
   await page.dispatchEvent("body", "drop", { dataTransfer: transfer });
 }
 
-/** Installs a plugin, whose page shows the schemas of its functions. */
+/** Installs a plugin, whose page shows what it is granted, and the schemas of its functions. */
 async function install(visit: Visit): Promise<void> {
   const { page } = visit;
   await drop(page, "bench.wasm", readFileSync(parameter(visit.url, "tools")));
   await page.getByRole("button", { name: "Install bench" }).click({ timeout: COMPILE_MS });
   await page.getByRole("heading", { name: "bench", exact: true }).waitFor({ timeout: COMPILE_MS });
+  await page.getByRole("region", { name: "Permissions" }).waitFor();
   const nodes = page.getByRole("list", { name: "Nodes" });
-  await nodes.getByText("call_tools", { exact: true }).waitFor();
+  const node = nodes.getByRole("listitem").filter({ hasText: /^call_tools / });
+  await node.getByText("call_tools", { exact: true }).click();
+  await node.getByRole("group", { name: "Input", exact: true }).waitFor();
+  await node.getByRole("group", { name: "Output", exact: true }).waitFor();
   const tool = page.getByRole("list", { name: "Tools" }).getByRole("listitem");
   await tool.filter({ hasText: /^net / }).getByText("net", { exact: true }).click();
   await page.getByRole("group", { name: "Arguments" }).waitFor();
@@ -90,6 +94,10 @@ async function installs(visit: Visit): Promise<void> {
   // One call, which failed, and its denied host call.
   assert.match(await textOf(listed), /^benchno app\d+ nodes, \d+ tools, \d+ endpointsnone111/);
   await visit.look("studio-plugins");
+  // The page of the plugin keeps the denied call, with the same line.
+  await listed.getByRole("link", { name: "bench" }).click();
+  const denied = page.getByRole("region", { name: "Newest denied calls" });
+  assert.ok((await textOf(denied)).includes(GRANT));
   const sent = visit.sent.map(([method, path]) => `${method} ${path}`);
   const path = "/api/v1/plugins";
   assert.deepEqual(sent, [

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
 import { Standin } from "./standin.ts";
-import { closePanel, panel } from "./studio.ts";
+import { closePanel, panel, viewOfRun } from "./studio.ts";
 import {
   both,
   comesTo,
@@ -58,6 +58,10 @@ async function shown(page: Page): Promise<unknown[]> {
   );
 }
 
+/** The number of rows in the log of a run, with the heading. */
+const countOfEvents = (page: Page): Promise<string | null> =>
+  page.getByRole("table", { name: "Log of the run" }).getAttribute("aria-rowcount");
+
 /** A run streams while its host is killed and started again: the view goes on, with nothing twice. */
 async function outlives(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -95,9 +99,13 @@ async function outlives(visit: Visit): Promise<void> {
     .getByRole("link")
     .evaluateAll((links) => links.map((link) => (link as HTMLElement).dataset.seq));
   assert.equal(new Set(numbers).size, 2, "each call is there once");
-  // The log says the same as the stream said.
+  // The log says the same as the stream said, and has as many events.
   const live = await shown(page);
+  await viewOfRun(page, "Log").click();
+  const count = await countOfEvents(page);
   await page.reload();
+  await eventually(async () => assert.equal(await countOfEvents(page), count));
+  await viewOfRun(page, "Timeline").click();
   await eventually(async () => assert.deepEqual(await shown(page), live));
   await visit.look("studio-run-read");
   assert.deepEqual(visit.sent, [], "watching changes nothing");

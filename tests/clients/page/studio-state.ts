@@ -2,7 +2,7 @@
 // export; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { closePanel, panel } from "./studio.ts";
+import { closePanel, panel, viewOfRun } from "./studio.ts";
 import {
   comesTo,
   downloaded,
@@ -18,9 +18,6 @@ import {
 const NAME_DIGITS = 12;
 
 const channel = (page: Page, name: string) => page.locator(`[data-channel="${name}"]`);
-
-const view = (page: Page, name: string) =>
-  page.getByRole("navigation", { name: "Views of the run" }).getByRole("link", { name });
 
 /** The thread with its checkpoints, its export and the verification of its log. */
 async function readThread(visit: Visit): Promise<string[]> {
@@ -46,7 +43,7 @@ async function readSteps(visit: Visit): Promise<void> {
   // The thread shows the statuses of its runs as well.
   await isTitled(page, /^Run /);
   await page.getByText("completed", { exact: true }).waitFor();
-  await view(page, "State").click();
+  await viewOfRun(page, "State").click();
   const steps = page.getByRole("table", { name: "Checkpoints of the run" });
   await comesTo(steps.getByRole("link"), 3);
   await steps.getByRole("link", { name: /After superstep 3$/ }).click();
@@ -105,7 +102,7 @@ async function readBlobs(visit: Visit): Promise<void> {
 /** The events of a run, and one of them in full. */
 async function readLog(visit: Visit): Promise<void> {
   const { page } = visit;
-  await view(page, "Log").click();
+  await viewOfRun(page, "Log").click();
   const log = page.getByRole("table", { name: "Log of the run" });
   await log.getByRole("link", { name: /run_ended$/ }).waitFor();
   await visit.look("studio-log");

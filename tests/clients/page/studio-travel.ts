@@ -42,7 +42,7 @@ async function open(visit: Visit): Promise<number> {
   const { page } = visit;
   const failed = page.locator('[data-kind="call"][data-status="failed"]').getByRole("link");
   await failed.last().click();
-  await panel(page).getByRole("group", { name: "Request" }).waitFor();
+  assert.match(await textOf(panel(page).getByRole("group", { name: "Request" })), /messages/);
   const failure = await textOf(panel(page).getByRole("group", { name: "Failure" }));
   assert.match(failure, /the model is confused/);
   await visit.look("travel-call");

@@ -10,6 +10,10 @@ export const main = (page: Page): Locator => page.getByRole("navigation", { name
 /** The panel beside a view, which shows one of its rows or items. */
 export const panel = (page: Page): Locator => page.getByRole("complementary");
 
+/** The link to a view of a run. */
+export const viewOfRun = (page: Page, name: string): Locator =>
+  page.getByRole("navigation", { name: "Views of the run" }).getByRole("link", { name });
+
 /** Closes the panel beside a view. */
 export async function closePanel(page: Page): Promise<void> {
   await page.keyboard.press("Escape");
