@@ -107,8 +107,8 @@ pub const PAGE_EVENTS: usize = 256;
 pub const PAGE_EVENT_BYTES: u64 = 4 << 20;
 
 /// Maximum bytes of the checkpoints that are read at a time, unless one alone has more: of the JSON
-/// of their metadata, values and events, and in memory, except in a database. A client gets the
-/// history of a thread in pages of this size, and each state counts in full.
+/// of their metadata, values and events, and in memory. A client gets the history of a thread in
+/// pages of this size, and each state counts in full.
 pub const HISTORY_BYTES: u64 = 32 << 20;
 
 /// Maximum memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the

@@ -1,11 +1,10 @@
 //! Reads threads, runs, events, and checkpoints with their pending events.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod tuples;
 
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use tokio::task::spawn_blocking;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::limit::{HISTORY_BYTES, LIST_BYTES};
@@ -22,9 +21,10 @@ use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::status_names;
-use crate::postgres::thread_row::{SELECT_HEAD, checkpoint_id, thread_head};
-use crate::postgres::value::{self, Chains};
+use crate::postgres::thread_row::{SELECT_HEAD, thread_head};
+use crate::postgres::value::Chains;
 use crate::query::checkpoint_matches;
+use tuples::{Meta, PendingEvents, UndecodedTuples, versions_of};
 
 /// Number of checkpoints whose `CheckpointMeta` one statement reads.
 const META_PAGE: usize = 128;
@@ -56,22 +56,6 @@ const CHECKPOINTS: &str = concat!(
             ORDER BY checkpoint DESC LIMIT $5) AS page
         WINDOW newest AS (ORDER BY checkpoint DESC)) AS page
     WHERE bytes <= $6 OR nth = 1 ORDER BY checkpoint DESC"
-);
-
-/// Selects the events since checkpoints. Sends the events of the checkpoint `$4`, and the events of
-/// earlier checkpoints as long as the total length of all sent events is at most `$3` bytes of
-/// JSON.
-const PENDING: &str = concat!(
-    "SELECT base, CASE WHEN bytes <= $3 OR base = $4 THEN events END AS events FROM (
-        SELECT base, place, events, (sum(",
-    record_bytes!("events"),
-    ") OVER (ORDER BY base DESC))::bigint AS bytes
-        FROM (
-            SELECT base, place, events, ",
-    record_start!("events"),
-    " AS start FROM batches
-            WHERE thread = $1 AND base = ANY($2) AND events IS NOT NULL OFFSET 0) AS page) AS page
-    ORDER BY place"
 );
 
 /// Selects the first batch after an event, and later batches as long as the total length of all
@@ -363,9 +347,6 @@ struct CheckpointFilter<'a> {
     id: Option<CheckpointId>,
 }
 
-/// A `CheckpointMeta` with its length in bytes of JSON.
-type Meta = (CheckpointMeta, u64);
-
 /// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit` checkpoints, and at
 /// least one if any checkpoint matches.
 async fn checkpoint_metas(
@@ -424,126 +405,16 @@ async fn add_tuples(
             None => metas.truncate(metas.len() / 2),
         }
     }
-    let (mut group, mut bytes_left) = (Vec::with_capacity(metas.len()), page.bytes_left());
-    for (meta, own_bytes) in metas {
-        let versions = versions(&meta).map(|version| chains.bytes(&version));
-        let bytes = own_bytes
-            .saturating_add(versions.fold(0, u64::saturating_add))
-            .saturating_add(pending.bytes(meta.id));
-        if bytes > bytes_left && first != Some(meta.id) {
-            break;
-        }
-        bytes_left = bytes_left.saturating_sub(bytes);
-        group.push((meta, bytes));
-    }
-    let is_cut = group.len() < all;
+    let undecoded = UndecodedTuples::select(metas, chains, pending, page);
+    let is_cut = undecoded.len() < all;
+    let before = std::mem::replace(page, PageBuilder::new(0, 0));
     // Large values take long to decode.
-    let decoded = spawn_blocking(move || tuples(group, &chains, &pending)).await;
-    for (tuple, bytes) in decoded.map_err(|error| backend("read checkpoints", error))?? {
-        page.push(tuple, bytes);
-    }
+    let decoded = spawn_blocking(move || undecoded.decode_into(before)).await;
+    *page = decoded.map_err(|error| backend("read checkpoints", error))??;
     if is_cut {
         page.truncate();
     }
     Ok(())
-}
-
-/// Returns the versions of the channels of a checkpoint.
-fn versions(meta: &CheckpointMeta) -> impl Iterator<Item = value::Version> {
-    meta.versions.iter().map(|(channel, version)| (channel.clone(), *version))
-}
-
-fn versions_of(metas: &[Meta]) -> BTreeSet<value::Version> {
-    metas.iter().flat_map(|(meta, _)| versions(meta)).collect()
-}
-
-/// Decodes checkpoints with their values and pending events.
-fn tuples(
-    metas: Vec<Meta>,
-    chains: &Chains,
-    pending: &PendingEvents,
-) -> Result<Vec<(CheckpointTuple, u64)>, StoreError> {
-    let loaded = chains.decode(&versions_of(&metas))?;
-    let tuple = |(meta, bytes): Meta| {
-        let value = |version: value::Version| {
-            let value = loaded.get(&version)?.clone();
-            Some((version.0, value))
-        };
-        let values: Values = versions(&meta).filter_map(value).collect();
-        let events = pending.decode(meta.id)?;
-        let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
-        Ok((CheckpointTuple { checkpoint, events }, bytes))
-    };
-    metas.into_iter().map(tuple).collect()
-}
-
-/// The events that follow each checkpoint of a page, not yet decoded.
-#[derive(Default)]
-struct PendingEvents {
-    /// For each base checkpoint, the rows of the batches that follow it, oldest first, and the
-    /// total length of their events in bytes of JSON.
-    batches: BTreeMap<CheckpointId, (Vec<PgRow>, u64)>,
-    /// Checkpoints whose events the server did not send, because the total length exceeds
-    /// `max_bytes`.
-    omitted: BTreeSet<CheckpointId>,
-}
-
-impl PendingEvents {
-    /// Reads the events since checkpoints, from the newest checkpoint on, as long as the total
-    /// length of the events is at most `max_bytes` bytes of JSON. The events of `first` may exceed
-    /// the limit.
-    async fn read(
-        snapshot: &mut PgTransaction,
-        number: i64,
-        metas: &[Meta],
-        first: Option<CheckpointId>,
-        max_bytes: u64,
-    ) -> Result<Self, StoreError> {
-        let bases: Vec<i64> = metas.iter().map(|(meta, _)| meta.id.0.cast_signed()).collect();
-        let rows = sqlx::query(PENDING)
-            .bind(number)
-            .bind(bases)
-            .bind(size(max_bytes))
-            .bind(first.map(|first| first.0.cast_signed()))
-            .fetch_all(&mut **snapshot)
-            .await
-            .map_err(sqlx_error("read pending events"))?;
-        let mut pending = Self::default();
-        for row in rows {
-            let base = checkpoint_id(&row, "base").map_err(|error| corrupt("batch", error))?;
-            let base = base.unwrap_or_default();
-            let packed: Option<&[u8]> =
-                row.try_get("events").map_err(|error| corrupt("events", error))?;
-            let Some(bytes) = packed.map(unpacked_bytes) else {
-                pending.omitted.insert(base);
-                continue;
-            };
-            let (batches, sum) = pending.batches.entry(base).or_default();
-            *sum = sum.saturating_add(bytes);
-            batches.push(row);
-        }
-        Ok(pending)
-    }
-
-    /// Returns how many checkpoints at the beginning of `metas` have events that the server sent in
-    /// full.
-    fn complete(&self, metas: &[Meta]) -> usize {
-        let omitted = metas.iter().position(|(meta, _)| self.omitted.contains(&meta.id));
-        omitted.unwrap_or(metas.len())
-    }
-
-    /// Returns the length of the events since a checkpoint in bytes of JSON.
-    fn bytes(&self, base: CheckpointId) -> u64 {
-        self.batches.get(&base).map_or(0, |(_, bytes)| *bytes)
-    }
-
-    fn decode(&self, base: CheckpointId) -> Result<Vec<Event>, StoreError> {
-        let mut events = Vec::new();
-        for row in self.batches.get(&base).into_iter().flat_map(|(batches, _)| batches) {
-            events.extend(unpack::<Vec<Event>>("events", bytes(row, "events")?)?);
-        }
-        Ok(events)
-    }
 }
 
 /// Reads a column of packed bytes.

@@ -59,7 +59,12 @@ pub(super) async fn load(
     let chains = chains.ok_or_else(|| corrupt("value", "the server did not send it"))?;
     // Large values take long to decode.
     let wanted = wanted.clone();
-    let loaded = spawn_blocking(move || chains.decode(&wanted)).await;
+    let decode = move || {
+        let mut decoder = chains.decoder()?;
+        decoder.decode(&wanted)?;
+        Ok(decoder.into_values())
+    };
+    let loaded = spawn_blocking(decode).await;
     loaded.map_err(|error| backend(OPERATION, error))?
 }
 
@@ -112,15 +117,39 @@ impl Chains {
         sum
     }
 
-    /// Decodes values. Omits versions without a value.
-    pub(super) fn decode(&self, wanted: &BTreeSet<Version>) -> Result<ValueMap, StoreError> {
+    /// Returns a decoder of the values.
+    pub(super) fn decoder(&self) -> Result<ChainDecoder<'_>, StoreError> {
         let mut chain_links = HashMap::with_capacity(self.rows.len());
         for row in &self.rows {
             if let Some(chain_link) = chain_link(row)? {
                 chain_links.insert(version(row)?, chain_link);
             }
         }
-        assemble(&chain_links, wanted)
+        Ok(ChainDecoder { chain_links, loaded: ValueMap::new() })
+    }
+}
+
+/// Decodes values from their delta chains. A value that was decoded is kept, and is decoded only
+/// once.
+pub(super) struct ChainDecoder<'a> {
+    chain_links: HashMap<Version, ChainLink<'a>>,
+    loaded: ValueMap,
+}
+
+impl ChainDecoder<'_> {
+    /// Decodes values. Omits versions without a value.
+    pub(super) fn decode(&mut self, wanted: &BTreeSet<Version>) -> Result<(), StoreError> {
+        assemble_into(&self.chain_links, wanted, &mut self.loaded)
+    }
+
+    /// Returns a value that was decoded.
+    pub(super) fn value(&self, version: &Version) -> Option<&ChannelValue> {
+        self.loaded.get(version)
+    }
+
+    /// Returns all values that were decoded.
+    fn into_values(self) -> ValueMap {
+        self.loaded
     }
 }
 
@@ -166,13 +195,23 @@ pub(super) fn assemble(
     wanted: &BTreeSet<Version>,
 ) -> Result<ValueMap, StoreError> {
     let mut loaded = ValueMap::new();
+    assemble_into(chain_links, wanted, &mut loaded)?;
+    Ok(loaded)
+}
+
+/// Adds the wanted values to the values that were assembled before.
+fn assemble_into(
+    chain_links: &HashMap<Version, ChainLink<'_>>,
+    wanted: &BTreeSet<Version>,
+    loaded: &mut ValueMap,
+) -> Result<(), StoreError> {
     for version in wanted {
-        if chain_links.contains_key(version) {
-            let value = build(chain_links, &loaded, version)?;
+        if chain_links.contains_key(version) && !loaded.contains_key(version) {
+            let value = build(chain_links, loaded, version)?;
             loaded.insert(version.clone(), value.into());
         }
     }
-    Ok(loaded)
+    Ok(())
 }
 
 fn build(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::{Namespace, ThreadId};
+use wattle_graph::weight::{SHARED_ITEM_BYTES, VALUE_BYTES};
 use wattle_run::limit::HISTORY_BYTES;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
@@ -130,6 +131,31 @@ pub(crate) async fn checkpoint_pages_are_bounded_in_bytes(store: &dyn Store) {
         let expected: &[u64] = if parts.has_events() { &[1, 2] } else { &[] };
         assert_eq!(seqs(&page.items[0].events), expected);
     }
+}
+
+/// A list of empty lists takes many times the memory of its JSON.
+pub(crate) async fn checkpoint_pages_are_bounded_in_memory(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let items = HISTORY_BYTES / 5 * 2 / (VALUE_BYTES + SHARED_ITEM_BYTES);
+    let lists = json!(vec![json!([]); items as usize]);
+    assert!(lists.to_string().len() as u64 * 20 < HISTORY_BYTES);
+    for number in 1..=4 {
+        let next = checkpoint(number, None, &[("a", lists.clone())], &[]);
+        append(store, &thread, batch(next)).await.unwrap();
+    }
+    append(store, &thread, Batch { base: Some(id(2)), ..events(1, 2) }).await.unwrap();
+    let (mut query, mut pages) = (CheckpointQuery::default(), Vec::new());
+    loop {
+        let page = store.checkpoints(&thread, &query).await.unwrap();
+        assert!(page.items.iter().all(|tuple| tuple.checkpoint.values.len() == 1));
+        let listed: Vec<_> = page.items.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect();
+        query.before = listed.last().map(|last| id(*last));
+        pages.push(listed);
+        if page.is_last {
+            break;
+        }
+    }
+    assert_eq!(pages, [vec![4, 3], vec![2, 1]]);
 }
 
 pub(crate) async fn pending_events_are_listed_with_their_checkpoint(store: &dyn Store) {

@@ -163,6 +163,7 @@ conformance! {
         all_filters_must_match
         hostile_filter_keys_match_nothing
         checkpoint_pages_are_bounded_in_bytes
+        checkpoint_pages_are_bounded_in_memory
         pending_events_are_listed_with_their_checkpoint
         events_appended_between_two_pages_are_listed
         filters_select_from_the_unfiltered_list;
