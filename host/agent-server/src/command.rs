@@ -11,6 +11,7 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
+use wattle_run::reads::until_end;
 
 use crate::create_run::RunCreator;
 use crate::error::ApiError;
@@ -45,9 +46,9 @@ async fn dispatch(context: &CommandContext<'_>, command: &Command) -> Result<Val
         "run.start" => run::start(context, command.params()?).await,
         "input.respond" => run::respond(context, command.params()?).await,
         "state.fork" => run::fork(context, command.params()?).await,
-        "state.get" => state::get(context, command.params()?).await,
-        "state.listCheckpoints" => state::list(context, command.params()?).await,
-        "agent.getTree" => tree::get(context, command.params()?).await,
+        "state.get" => until_end(state::get(context, command.params()?)).await,
+        "state.listCheckpoints" => until_end(state::list(context, command.params()?)).await,
+        "agent.getTree" => until_end(tree::get(context, command.params()?)).await,
         method if method.starts_with(SUBSCRIPTION_PREFIX) => {
             let why = format!(
                 "`{method}` needs a WebSocket; an event stream over HTTP has one subscription"

@@ -22,6 +22,7 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
+use wattle_run::reads::CurrentReader;
 
 use crate::command::{CommandContext, execute, last_event_number, to_command_error};
 use crate::create_run::RunCreator;
@@ -107,9 +108,15 @@ pub(crate) fn accept(
     let limit_bytes = parts.config.body_limit_bytes;
     let stall = parts.config.stall_timeout;
     let upgrade = upgrade.max_message_size(limit_bytes).max_frame_size(limit_bytes);
+    // The connection is served on another task than its request.
+    let reader = CurrentReader::get();
     upgrade.on_upgrade(move |mut socket| async move {
         let end = match thread {
-            Ok(thread) => Session::new(parts, caller, thread, limits).run(&mut socket).await,
+            Ok(thread) => {
+                let session =
+                    async { Session::new(parts, caller, thread, limits).run(&mut socket).await };
+                reader.scope(session).await
+            }
             Err(error) => SessionEnd::Close(error_close_frame(&error)),
         };
         if let SessionEnd::Close(frame) = end {
@@ -201,7 +208,7 @@ impl Session {
             thread: thread.clone(),
             permit: limits.permit.clone(),
         };
-        tokio::spawn(worker.run(queue, reply_sender));
+        tokio::spawn(CurrentReader::get().scope(worker.run(queue, reply_sender)));
         let owner = limits.permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
         let pings = Pings::default();
         Self { parts, caller, thread, subscriptions, limits, owner, commands, replies, pings }

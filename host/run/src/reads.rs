@@ -48,12 +48,18 @@ pub struct LargeRead {
     _turn: Option<Arc<Turn>>,
 }
 
+/// The caller for whom a task reads, for its work on other tasks. Clones share the turn that work
+/// holds until its end.
+#[derive(Clone)]
+pub struct CurrentReader(Option<Reader>);
+
+#[derive(Clone)]
 struct Reader {
     turns: ReadTurns,
     caller: CallerId,
     span: TurnSpan,
     /// The turn that the work holds until its end.
-    held: Mutex<Option<Arc<Turn>>>,
+    held: Arc<Mutex<Option<Arc<Turn>>>>,
     waits: Arc<Mutex<Waits>>,
 }
 
@@ -86,16 +92,44 @@ impl ReadTurns {
     }
 
     /// Runs work of a caller whose large reads take turns. Work that other tasks do for it takes
-    /// none.
+    /// none, unless it runs in a [`CurrentReader::scope`].
     pub fn scope<F: Future>(
         &self,
         caller: CallerId,
         span: TurnSpan,
         work: F,
     ) -> impl Future<Output = F::Output> {
-        let (turns, held, waits) = (self.clone(), Mutex::default(), Arc::default());
+        let (turns, held, waits) = (self.clone(), Arc::default(), Arc::default());
         READER.scope(Reader { turns, caller, span, held, waits }, work)
     }
+}
+
+impl CurrentReader {
+    /// Returns the reader of the current task. Outside of [`ReadTurns::scope`], there is none.
+    #[must_use]
+    pub fn get() -> Self {
+        Self(READER.try_with(Reader::clone).ok())
+    }
+
+    /// Runs work whose large reads take turns like those of the task of this reader. Without a
+    /// reader, they take none.
+    pub async fn scope<F: Future>(self, work: F) -> F::Output {
+        match self.0 {
+            Some(reader) => READER.scope(reader, work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// Runs work of the current task that responds with what it reads, and waits for nothing else. The
+/// work holds the turn of its first large read until its end.
+pub async fn until_end<F: Future>(work: F) -> F::Output {
+    let CurrentReader(reader) = CurrentReader::get();
+    let reader = reader.map(|reader| match reader.span {
+        TurnSpan::UntilEnd => reader,
+        TurnSpan::EachRead => Reader { span: TurnSpan::UntilEnd, held: Arc::default(), ..reader },
+    });
+    CurrentReader(reader).scope(work).await
 }
 
 impl Reader {
@@ -266,6 +300,51 @@ mod tests {
         let began = Instant::now();
         assert!(timeout(LIMIT, pending::<()>()).await.is_err());
         assert!(began.elapsed() < 2 * LIMIT, "work without a wait has the limit");
+    }
+
+    #[tokio::test]
+    async fn work_on_another_task_takes_turns_of_its_caller() {
+        let (turns, [one, other]) = one_turn();
+        let get = || turns.scope(one, TurnSpan::EachRead, async { CurrentReader::get() });
+        let (reader, again) = (get().await, get().await);
+        let held = turns.scope(other, TurnSpan::EachRead, begin_large_read()).await;
+        let mut reading = pin!(reader.scope(read()));
+        assert!(poll!(reading.as_mut()).is_pending());
+        drop(held);
+        assert!(reading.now_or_never().is_some());
+        assert!(again.scope(read()).now_or_never().is_some(), "the turn is free again");
+        assert!(CurrentReader::get().scope(read()).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn work_on_another_task_shares_the_turn_that_is_held_until_the_end() {
+        let (turns, [one, other]) = one_turn();
+        let work = async {
+            read().await;
+            CurrentReader::get()
+        };
+        let reader = turns.scope(one, TurnSpan::UntilEnd, work).await;
+        let mut waiting = pin!(turns.scope(other, TurnSpan::EachRead, read()));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        assert!(reader.scope(until_end(read())).now_or_never().is_some());
+        assert!(waiting.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn work_that_responds_with_what_it_reads_holds_its_turn_until_its_end() {
+        let (turns, [one, other]) = one_turn();
+        let (end, ended) = oneshot::channel::<()>();
+        let response = async {
+            read().await;
+            ended.await
+        };
+        let mut work = pin!(turns.scope(one, TurnSpan::EachRead, until_end(response)));
+        assert!(poll!(work.as_mut()).is_pending());
+        let mut waiting = pin!(turns.scope(other, TurnSpan::EachRead, read()));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        end.send(()).unwrap();
+        work.as_mut().await.unwrap();
+        assert!(waiting.now_or_never().is_some());
     }
 
     #[tokio::test]

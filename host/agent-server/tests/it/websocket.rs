@@ -1,11 +1,17 @@
 //! The streaming protocol over WebSockets, with real connections.
 
 use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
@@ -13,6 +19,10 @@ use tower::ServiceExt as _;
 use wattle_api::guard::limits::Limits;
 use wattle_api::traffic::CutReason;
 use wattle_api::{ApiConfig, Operator, unguarded_router};
+use wattle_kit::layer::{Layer, Layered};
+use wattle_run::ports::store::{Store, StoreError};
+use wattle_run::reads::begin_large_read;
+use wattle_store::InMemoryStore;
 
 use crate::gated_store::GatedStore;
 use crate::host::{Host, HostOptions, read, request};
@@ -305,6 +315,70 @@ async fn queued_commands_complete_after_a_disconnect() {
     while let Some(Ok(_)) = socket.0.next().await {}
     store.checkpoints.send_replace(true);
     host.wait_for_started(3).await;
+}
+
+/// A store layer whose checkpoints are large. Their reads end when the test lets them.
+struct LargeCheckpoints {
+    below: Arc<dyn Store>,
+    /// Number of reads that were requested.
+    requested: watch::Sender<usize>,
+    /// Number of reads that had their turn.
+    begun: AtomicUsize,
+    may_end: watch::Sender<bool>,
+}
+
+#[async_trait]
+impl Layer for LargeCheckpoints {
+    fn over(below: Arc<dyn Store>) -> Self {
+        let (requested, may_end) = (watch::channel(0).0, watch::channel(true).0);
+        Self { below, requested, begun: AtomicUsize::new(0), may_end }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        if matches!(read, "checkpoint" | "checkpoint_outline" | "checkpoints") {
+            self.requested.send_modify(|requested| *requested += 1);
+            let _large = begin_large_read().await;
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            let _ = self.may_end.subscribe().wait_for(|may| *may).await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn commands_read_large_states_in_turns() {
+    let below = Arc::new(InMemoryStore::new());
+    let store = Arc::new(Layered::<LargeCheckpoints>::over(below));
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
+    let address = listen(&host).await;
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    host.post("/threads", json!({ "thread_id": ID })).await.ok();
+    host.post(&format!("/threads/{ID}/runs/wait"), run).await.ok();
+    // There are as many turns as cores, and at least four. A connection reads one state at a time.
+    let turns = available_parallelism().map_or(1, NonZero::get).max(4);
+    let mut sockets = Vec::new();
+    for _ in 0..=turns {
+        sockets.push(Socket::open(&address, ID, &[]).await.unwrap());
+    }
+
+    let (requested, begun) = (*store.requested.borrow(), store.begun.load(Ordering::SeqCst));
+    store.may_end.send_replace(false);
+    for socket in &mut sockets {
+        socket.send(&json!({ "id": 1, "method": "state.get", "params": {} })).await;
+    }
+    let all = requested + sockets.len();
+    store.requested.subscribe().wait_for(|requested| *requested == all).await.unwrap();
+    assert_eq!(store.begun.load(Ordering::SeqCst) - begun, turns);
+    store.may_end.send_replace(true);
+    for socket in &mut sockets {
+        let answer = socket.until(|message| message["id"] == 1).await.pop().unwrap();
+        assert_eq!(answer["result"]["values"]["word"], "a");
+    }
 }
 
 #[tokio::test]
