@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::json_text;
-use wattle_run::lookups::Lookups;
+use wattle_run::lookups::{Lookups, SystemResolver};
 use wattle_run::ports::Caller;
 
 use crate::config::ModelConfig;
@@ -88,7 +88,7 @@ impl TenantRoutes {
         providers: &Providers,
     ) -> Result<Self, ConfigError> {
         let (reachable, lookups) = (settings.reachable, Lookups::shared());
-        let resolver = Arc::new(GuardedResolver { reachable, lookups });
+        let resolver = Arc::new(GuardedResolver { reachable, lookups, lookup: SystemResolver });
         let http = provider::http_client(Some(resolver))
             .map_err(|reason| ConfigError::Client { reason })?;
         let builder = RouteBuilder { config, providers, http: &http, reachable };

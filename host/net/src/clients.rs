@@ -2,13 +2,13 @@
 
 use reqwest::Client;
 use reqwest::redirect::Policy;
-use wattle_run::lookups::Lookups;
+use wattle_run::lookups::{Lookups, SystemResolver};
 
 use crate::config::NetConfig;
 use crate::error::NetError;
 use crate::header::MAX_RESPONSE_HEADERS;
 use crate::rate_limit::HostRateLimiter;
-use crate::resolver::{GuardedResolver, SystemResolver};
+use crate::resolver::GuardedResolver;
 use crate::secret::Secrets;
 
 /// Maximum idle connections to one target host in the pool of a client.

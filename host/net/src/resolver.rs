@@ -3,11 +3,10 @@
 //! The client connects only to addresses that this resolver returns, so no second resolution can
 //! bypass the check (DNS rebinding).
 
-use std::io;
 use std::net::SocketAddr;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use wattle_run::lookups::{self, Lookups};
+use wattle_run::lookups::{self, Lookup, Lookups, SystemResolver};
 
 use crate::address_class::is_address_allowed;
 
@@ -20,22 +19,6 @@ pub(crate) struct GuardedResolver<L = SystemResolver> {
     pub(crate) lookups: Lookups,
     /// The underlying resolver.
     pub(crate) lookup: L,
-}
-
-/// A resolver without the address check.
-pub(crate) trait Lookup: Clone + Send + Sync + 'static {
-    /// Returns the addresses of a name. The HTTP client sets their ports.
-    fn lookup(&self, name: &str) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
-}
-
-/// The resolver of the system.
-#[derive(Clone, Debug)]
-pub(crate) struct SystemResolver;
-
-impl Lookup for SystemResolver {
-    async fn lookup(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
-        lookups::system_lookup(name).await
-    }
 }
 
 /// A name that resolves to blocked addresses only.
@@ -71,11 +54,10 @@ impl<L: Lookup> Resolve for GuardedResolver<L> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
     use std::error::Error as _;
-    use std::sync::{Arc, Mutex};
 
     use reqwest::Client;
+    use wattle_kit::rebound::ReboundName;
     use wiremock::matchers::any;
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
@@ -84,31 +66,8 @@ mod tests {
     /// The address of the metadata service of most clouds.
     const METADATA: &str = "169.254.169.254";
 
-    /// A resolver that returns the next of the given lists of addresses at each lookup.
-    #[derive(Clone, Debug)]
-    struct Rebound(Arc<Mutex<VecDeque<Vec<SocketAddr>>>>);
-
-    impl Rebound {
-        fn to(answers: &[&[&str]]) -> Self {
-            let address = |text: &&str| SocketAddr::new(text.parse().unwrap(), 0);
-            let answers = answers.iter().map(|answer| answer.iter().map(address).collect());
-            Self(Arc::new(Mutex::new(answers.collect())))
-        }
-
-        fn left(&self) -> usize {
-            self.0.lock().unwrap().len()
-        }
-    }
-
-    impl Lookup for Rebound {
-        async fn lookup(&self, _: &str) -> io::Result<Vec<SocketAddr>> {
-            let answer = self.0.lock().unwrap().pop_front();
-            answer.ok_or_else(|| io::Error::other("there are more lookups than connections"))
-        }
-    }
-
     /// Returns a client that opens a connection for each request.
-    fn client(lookup: &Rebound, allow_private: bool) -> Client {
+    fn client(lookup: &ReboundName, allow_private: bool) -> Client {
         let (lookups, lookup) = (Lookups::default(), lookup.clone());
         let guarded = GuardedResolver { allow_private, lookups, lookup };
         let client = Client::builder().no_proxy().dns_resolver(guarded);
@@ -126,7 +85,7 @@ mod tests {
         let server = MockServer::start().await;
         Mock::given(any()).respond_with(ResponseTemplate::new(200)).mount(&server).await;
         let url = format!("http://rebound.example:{}/", server.address().port());
-        let lookup = Rebound::to(&[
+        let lookup = ReboundName::new(&[
             &["127.0.0.1"],
             &[METADATA],
             &[METADATA, "127.0.0.1"],
@@ -147,7 +106,7 @@ mod tests {
     async fn private_addresses_of_a_public_name_are_blocked() {
         let server = MockServer::start().await;
         let url = format!("http://rebound.example:{}/", server.address().port());
-        let lookup = Rebound::to(&[&["127.0.0.1"], &["10.0.0.1", "::1"]]);
+        let lookup = ReboundName::new(&[&["127.0.0.1"], &["10.0.0.1", "::1"]]);
         let client = client(&lookup, false);
         for address in ["127.0.0.1", "10.0.0.1"] {
             let error = client.get(&url).send().await.unwrap_err();

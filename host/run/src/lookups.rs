@@ -40,13 +40,25 @@ pub fn current_owner() -> CallerId {
     OWNER.try_with(|owner| *owner).unwrap_or_default()
 }
 
-/// Looks a name up with the resolver of the system. The ports of the addresses are 0.
-///
-/// # Errors
-///
-/// The error of the resolver.
-pub async fn system_lookup(name: &str) -> io::Result<Vec<SocketAddr>> {
-    Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+/// Looks names up, without a check of their addresses. A test replaces it by a name whose addresses
+/// change.
+pub trait Lookup: Clone + Send + Sync + 'static {
+    /// Returns the addresses of a name. Their ports are 0; the client sets the port.
+    ///
+    /// # Errors
+    ///
+    /// The error of the resolver.
+    fn lookup(&self, name: &str) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
+}
+
+/// The resolver of the system.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemResolver;
+
+impl Lookup for SystemResolver {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+    }
 }
 
 /// The places for lookups. Clones share the places.

@@ -14,6 +14,7 @@
 //! * [`configuration`]: the configurations of applications, with stand-ins for services
 //! * [`damage`]: damage to files, as by a faulty disk
 //! * [`clock`]: a clock that advances only on request
+//! * [`rebound`]: a name whose addresses change between lookups
 //! * [`link`]: a TCP proxy that a test delays and breaks
 //! * [`log`]: captured log lines of the code under test
 //! * [`layer`]: layers over a store that change some of its calls
@@ -38,6 +39,7 @@ pub mod oddity;
 pub mod picture;
 pub mod postgres;
 pub mod process;
+pub mod rebound;
 pub mod replay;
 pub mod slow_component;
 pub mod standin;

@@ -7,14 +7,17 @@ use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
+use wattle_run::lookups::{Lookup, SystemResolver};
 
 use crate::config::AddressPolicy;
 
-/// The system's resolver with the address check.
-#[derive(Clone, Copy)]
-pub(super) struct GuardedResolver {
+/// A resolver that returns only allowed addresses.
+#[derive(Clone)]
+pub(super) struct GuardedResolver<L = SystemResolver> {
     pub(super) policy: AddressPolicy,
     pub(super) allow_private: bool,
+    /// The underlying resolver.
+    pub(super) lookup: L,
 }
 
 /// A blocked address.
@@ -28,7 +31,7 @@ pub(crate) enum BlockedAddress {
     Forbidden(String),
 }
 
-impl GuardedResolver {
+impl<L> GuardedResolver<L> {
     /// Checks a literal IP address.
     pub(super) fn check(&self, url: &Url) -> Result<(), BlockedAddress> {
         let address = match url.host() {
@@ -55,14 +58,12 @@ impl GuardedResolver {
     }
 }
 
-impl Resolve for GuardedResolver {
+impl<L: Lookup> Resolve for GuardedResolver<L> {
     fn resolve(&self, name: Name) -> Resolving {
-        let guard = *self;
+        let guard = self.clone();
         let host = name.as_str().to_owned();
         Box::pin(async move {
-            // The port does not matter here, because the HTTP client sets it.
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let found = guard.lookup.lookup(&host).await?;
             let allowed: Vec<SocketAddr> =
                 found.iter().copied().filter(|found| guard.allows(found.ip())).collect();
             match (allowed.is_empty(), found.first()) {
@@ -73,5 +74,70 @@ impl Resolve for GuardedResolver {
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+    use std::net::Ipv4Addr;
+
+    use wattle_kit::rebound::ReboundName;
+    use wattle_kit::standin::{Config, Handle, Server};
+
+    use super::*;
+    use crate::connect::http::http_client;
+
+    /// Sends a request over a connection of its own. Returns why its address is blocked.
+    async fn get(client: &reqwest::Client, url: &Url) -> Option<BlockedAddress> {
+        let sent = client.get(url.clone()).header("connection", "close").send().await;
+        let error = sent.err()?;
+        let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
+        Some(causes.find_map(|cause| cause.downcast_ref::<BlockedAddress>()).unwrap().clone())
+    }
+
+    /// Starts a server. Returns its URL under a name as well.
+    async fn server() -> (Handle, Url) {
+        let server = Server::start(Config::default()).await.unwrap();
+        let mut url: Url = format!("{}/mcp", server.base_url).parse().unwrap();
+        url.set_host(Some("rebound.example")).unwrap();
+        (server, url)
+    }
+
+    #[tokio::test]
+    async fn rebound_name_is_checked_for_every_connection() {
+        let (server, url) = server().await;
+        let lookup = ReboundName::new(&[
+            &["127.0.0.1"],
+            &["10.0.0.1"],
+            &["10.0.0.1", "127.0.0.1"],
+            &["::1", "169.254.169.254"],
+        ]);
+        // The address of the server stands for a public one.
+        let policy: AddressPolicy = |address, _| address == Ipv4Addr::LOCALHOST;
+        let guard = GuardedResolver { policy, allow_private: false, lookup: lookup.clone() };
+        let client = http_client(guard).unwrap();
+        let blocked =
+            |address| Some(BlockedAddress::Private(format!("`rebound.example` ({address})")));
+        assert_eq!(get(&client, &url).await, None);
+        assert_eq!(lookup.left(), 3, "the check and the connection use one lookup");
+        assert_eq!(get(&client, &url).await, blocked("10.0.0.1"));
+        // The client skips the blocked address of a name that also has an allowed address.
+        assert_eq!(get(&client, &url).await, None);
+        assert_eq!(get(&client, &url).await, blocked("::1"));
+        assert_eq!(server.requests().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn name_that_gets_the_loopback_address_is_blocked() {
+        let (server, url) = server().await;
+        let policy: AddressPolicy = |address, private| private || !address.is_loopback();
+        for address in ["127.0.0.1", "::1"] {
+            let (allow_private, lookup) = (false, ReboundName::new(&[&[address]]));
+            let client = http_client(GuardedResolver { policy, allow_private, lookup }).unwrap();
+            let blocked = format!("`rebound.example` ({address})");
+            assert_eq!(get(&client, &url).await, Some(BlockedAddress::Private(blocked)));
+        }
+        assert!(server.requests().is_empty());
     }
 }

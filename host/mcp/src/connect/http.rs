@@ -19,6 +19,7 @@ use secrecy::ExposeSecret as _;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::lookups::{Lookup, SystemResolver};
 
 use crate::calls::Calls;
 use crate::config::{AddressPolicy, HttpConfig};
@@ -71,20 +72,13 @@ impl HttpTransport {
         if !matches!(config.url.scheme(), "http" | "https") || config.url.host().is_none() {
             return Err(ConfigError::Url { server: server.into(), url: config.url.to_string() });
         }
-        let guard = GuardedResolver { policy, allow_private: config.private };
+        let (allow_private, lookup) = (config.private, SystemResolver);
+        let guard = GuardedResolver { policy, allow_private, lookup };
         let blocked = guard.check(&config.url).err();
-        let client = reqwest::Client::builder()
-            .dns_resolver(guard)
-            // Headers with secrets must not follow a redirect to another origin.
-            .redirect(Policy::none())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .build()
-            .map_err(|error| ConfigError::Client {
-                server: server.into(),
-                reason: error.to_string(),
-            })?;
+        let client = http_client(guard).map_err(|error| ConfigError::Client {
+            server: server.into(),
+            reason: error.to_string(),
+        })?;
         let headers = headers(server, config)?;
         Ok(Self { client, url: config.url.clone(), headers, blocked })
     }
@@ -110,6 +104,19 @@ impl HttpTransport {
         let client = BoundedClient::new(client, calls, abandoned);
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }
+}
+
+/// Creates the client of a server. A proxy from environment variables would connect to addresses
+/// that the host has not checked.
+pub(super) fn http_client(guard: GuardedResolver<impl Lookup>) -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder()
+        .dns_resolver(guard)
+        // Headers with secrets must not follow a redirect to another origin.
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .build()
 }
 
 fn headers(

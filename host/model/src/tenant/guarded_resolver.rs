@@ -4,26 +4,28 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use wattle_run::lookups::{self, Lookups};
+use wattle_run::lookups::{self, Lookup, Lookups, SystemResolver};
 
 /// A DNS resolver that returns only allowed addresses. The client connects to these addresses and
 /// to no others, so that a name cannot change its address between the check and the connection.
 #[derive(Debug)]
-pub(super) struct GuardedResolver {
+pub(super) struct GuardedResolver<L = SystemResolver> {
     pub(super) reachable: fn(IpAddr) -> bool,
     /// The places for lookups. Tenants choose the names, and their name servers with them.
     pub(super) lookups: Lookups,
+    /// The underlying resolver.
+    pub(super) lookup: L,
 }
 
-impl Resolve for GuardedResolver {
+impl<L: Lookup> Resolve for GuardedResolver<L> {
     fn resolve(&self, name: Name) -> Resolving {
-        let (reachable, lookups) = (self.reachable, self.lookups.clone());
+        let (reachable, lookup) = (self.reachable, self.lookup.clone());
+        let lookups = self.lookups.clone();
         let owner = lookups::current_owner();
         let name = name.as_str().to_owned();
         Box::pin(async move {
             let wanted = name.clone();
-            // The client sets the ports.
-            let lookup = async move { lookups::system_lookup(&wanted).await };
+            let lookup = async move { lookup.lookup(&wanted).await };
             let found = lookups.run(owner, &name, lookup).await?;
             let allowed: Vec<SocketAddr> =
                 found.into_iter().filter(|found| reachable(found.ip())).collect();
@@ -48,19 +50,85 @@ pub(super) fn literal_address(url: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
     use std::future::pending;
     use std::io;
+    use std::sync::Arc;
 
     use futures::future::join_all;
+    use wattle_kit::rebound::ReboundName;
     use wattle_run::caller_id::CallerId;
     use wattle_run::lookups::on_behalf_of;
+    use wiremock::matchers::any;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
 
     use super::*;
+    use crate::provider::http_client;
+
+    /// Returns the client of tenants' routes for a name.
+    fn client(lookup: &ReboundName, reachable: fn(IpAddr) -> bool) -> reqwest::Client {
+        let (lookups, lookup) = (Lookups::default(), lookup.clone());
+        http_client(Some(Arc::new(GuardedResolver { reachable, lookups, lookup }))).unwrap()
+    }
+
+    /// Sends a request over a connection of its own. Returns the cause if there is no connection.
+    async fn get(client: &reqwest::Client, url: &str) -> Result<u16, String> {
+        let sent = client.get(url).header("connection", "close").send().await;
+        let cause = |error: reqwest::Error| {
+            let causes = std::iter::successors(error.source(), |cause| (**cause).source());
+            causes.last().map(ToString::to_string).unwrap_or_default()
+        };
+        sent.map(|response| response.status().as_u16()).map_err(cause)
+    }
+
+    async fn service() -> (MockServer, String) {
+        let service = MockServer::start().await;
+        Mock::given(any()).respond_with(ResponseTemplate::new(200)).mount(&service).await;
+        let url = format!("http://rebound.example:{}/v1", service.address().port());
+        (service, url)
+    }
+
+    #[tokio::test]
+    async fn rebound_name_is_checked_for_every_connection() {
+        let (service, url) = service().await;
+        let lookup = ReboundName::new(&[
+            &["127.0.0.1"],
+            &["10.0.0.1"],
+            &["10.0.0.1", "127.0.0.1"],
+            &["::1", "169.254.169.254"],
+        ]);
+        // The address of the service stands for a public one.
+        let client = client(&lookup, |address| address == Ipv4Addr::LOCALHOST);
+        let refused = Err("`rebound.example` resolves to no allowed address".to_owned());
+        assert_eq!(get(&client, &url).await, Ok(200));
+        assert_eq!(lookup.left(), 3, "the check and the connection use one lookup");
+        assert_eq!(get(&client, &url).await, refused);
+        // The client skips the blocked address of a name that also has an allowed address.
+        assert_eq!(get(&client, &url).await, Ok(200));
+        assert_eq!(get(&client, &url).await, refused);
+        assert_eq!(service.received_requests().await.unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn name_that_gets_the_loopback_address_is_blocked() {
+        let (service, url) = service().await;
+        let lookup = ReboundName::new(&[&["127.0.0.1"], &["::1", "127.0.0.1"]]);
+        let client = client(&lookup, |address| !address.is_loopback());
+        for _ in 0..2 {
+            let refused = get(&client, &url).await.unwrap_err();
+            assert!(refused.contains("no allowed address"), "{refused}");
+        }
+        assert!(service.received_requests().await.unwrap().is_empty());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn lookups_count_for_the_caller_of_the_request() {
         let lookups = Lookups::default();
-        let resolver = GuardedResolver { reachable: |_| true, lookups: lookups.clone() };
+        let resolver = GuardedResolver {
+            reachable: |_| true,
+            lookups: lookups.clone(),
+            lookup: SystemResolver,
+        };
         let [one, other] = ["one", "other"].map(CallerId::of_key);
         // The lookups keep the places of the caller after their timeouts.
         let silent = || lookups.run(one, "silent.example", pending::<io::Result<()>>());
