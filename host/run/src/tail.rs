@@ -35,9 +35,11 @@
 //! * Each event is returned once, in the order of sequence numbers. An event that becomes durable
 //!   after a read ends the next wait, even if the wait starts later.
 //! * Both methods are cancel safe: dropping their futures loses no event.
-//! * A tail holds one page in memory ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS),
-//!   [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES)), which it shares with all tails at the
-//!   same position of the thread ([`pages`]).
+//! * A tail holds the events of one page that it has not returned
+//!   ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS),
+//!   [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES)), and shares the page with all tails at
+//!   the same position of the thread ([`pages`]). All pages have a limit of memory together
+//!   ([`TAIL_PAGES_BYTES`](pages::TAIL_PAGES_BYTES)), beyond which a page has one event.
 //!
 //! A log that does not grow, or that is read only to its current end, needs no tail: [`range`]
 //! reads it in pages of the same size.
@@ -45,7 +47,6 @@
 pub mod pages;
 pub mod range;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,12 +105,19 @@ pub struct Tail {
     query: TailQuery,
     reader: pages::PageReader,
     changes: watch::Receiver<u64>,
-    /// The last page that was read while the thread existed.
-    page: Option<Arc<pages::EventPage>>,
-    /// Events of that page that were not returned yet.
-    ready: VecDeque<Arc<Event>>,
+    /// The thread as of the last read at which it existed.
+    head: Option<Arc<ThreadHead>>,
+    /// The page whose events are being returned.
+    ready: Option<ReadyPage>,
     /// The run that is read, if it was pending at the last read.
     pending: Option<RunRef>,
+}
+
+/// A page with events that were not returned yet.
+struct ReadyPage {
+    page: Arc<pages::EventPage>,
+    /// Number of events that were returned.
+    returned: usize,
 }
 
 impl Engine {
@@ -120,8 +128,8 @@ impl Engine {
             reader: self.pages().reader(&self.ports().store, &query.thread),
             engine: self.clone(),
             query,
-            page: None,
-            ready: VecDeque::new(),
+            head: None,
+            ready: None,
             pending: None,
         }
     }
@@ -136,7 +144,7 @@ impl Tail {
     /// Errors of the store.
     pub async fn next(&mut self) -> Result<TailItem, Failure> {
         loop {
-            while let Some(event) = self.ready.pop_front() {
+            while let Some(event) = self.take_ready() {
                 self.query.after = event.seq;
                 if self.query.run.as_ref().is_none_or(|run| *run == event.run) {
                     return Ok(TailItem::Event(event));
@@ -153,16 +161,29 @@ impl Tail {
             let is_another = self
                 .head()
                 .is_some_and(|before| before.record.incarnation != head.record.incarnation);
-            self.ready = page.events.iter().cloned().collect();
-            self.page = Some(page);
+            self.head = Some(head.clone());
             if is_another {
                 self.seek(0);
                 return Ok(TailItem::Replaced);
             }
-            if self.ready.is_empty() {
+            if page.events.is_empty() {
                 return self.caught_up().await;
             }
+            self.ready = Some(ReadyPage { page, returned: 0 });
         }
+    }
+
+    /// Takes the next event that was read. Leaves the page with its last event: while a client does
+    /// not read its stream, the tail keeps no page that it does not need.
+    fn take_ready(&mut self) -> Option<Arc<Event>> {
+        let ready = self.ready.as_mut()?;
+        let event = ready.page.events.get(ready.returned).cloned();
+        ready.returned += 1;
+        if ready.returned >= ready.page.events.len() {
+            self.ready = None;
+            self.reader.leave();
+        }
+        event
     }
 
     /// Waits for a change of the thread, or until the pending run that is read leaves its queue.
@@ -191,12 +212,12 @@ impl Tail {
     /// and reads no events.
     pub fn seek(&mut self, after: u64) {
         self.query.after = after;
-        self.ready.clear();
+        self.ready = None;
     }
 
     /// Returns the thread as of the last read at which it existed, or `None` before such a read.
     pub fn head(&self) -> Option<&ThreadHead> {
-        self.page.as_ref()?.head.as_ref()
+        self.head.as_deref()
     }
 
     /// Returns true if the run that is read, or any run of the thread, was active according to
@@ -213,7 +234,7 @@ impl Tail {
     /// rollback.
     async fn read(&mut self) -> Result<Arc<pages::EventPage>, Failure> {
         let page = self.reader.read(self.query.after).await?;
-        if page.head.is_some() || self.page.is_none() {
+        if page.head.is_some() || self.head.is_none() {
             return Ok(page);
         }
         self.engine.wait_unlocked(&self.query.thread).await;

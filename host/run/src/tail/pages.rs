@@ -9,7 +9,10 @@
 //!   It cannot use the read in progress, which started before the request and may miss the change
 //!   that woke the tail.
 //!
-//! A page is in memory while a tail is at its position.
+//! A page is in memory while a tail is at its position. A client that does not read its stream
+//! keeps its tail there, so all pages together have a limit of memory ([`TAIL_PAGES_BYTES`]).
+
+mod memory;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,24 +23,36 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 
 use crate::limit::PAGE_EVENTS;
+use crate::log::event_memory_bytes;
 use crate::ports::store::{Store, ThreadHead};
+use memory::{PageMemory, PageRoom};
+
+/// Maximum memory of the pages that tails have read and not returned, in bytes. Beyond it, a page
+/// has one event: clients that do not read their streams slow other streams down, but take no
+/// further memory. 32 pages of the maximum size fit, and some thousand of the usual size.
+pub const TAIL_PAGES_BYTES: u64 = 128 << 20;
 
 /// A thread, and a page of its events.
 #[derive(Debug)]
 pub(super) struct EventPage {
     /// The thread before the events were read; `None` if it does not exist.
-    pub(super) head: Option<ThreadHead>,
+    pub(super) head: Option<Arc<ThreadHead>>,
     /// Events in order, at most [`PAGE_EVENTS`]; empty if the thread has no event after the
     /// position.
     pub(super) events: Vec<Arc<Event>>,
+    /// The memory of the events; `None` without events.
+    _room: Option<PageRoom>,
 }
 
 /// The result of a read.
 type ReadResult = Result<Arc<EventPage>, Failure>;
 
 /// The pages at the positions of tails. Clones share the pages.
-#[derive(Clone, Default)]
-pub struct Pages(Arc<Mutex<SharedPages>>);
+#[derive(Clone)]
+pub struct Pages {
+    shared: Arc<Mutex<SharedPages>>,
+    memory: PageMemory,
+}
 
 type SharedPages = HashMap<(ThreadId, u64), Weak<SharedPage>>;
 
@@ -48,6 +63,12 @@ struct SharedPage {
     started_reads: AtomicU64,
     /// The last read, with its number. Locked during a read.
     last_read: tokio::sync::Mutex<Option<(u64, ReadResult)>>,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self { shared: Arc::default(), memory: PageMemory::new(TAIL_PAGES_BYTES) }
+    }
 }
 
 impl Pages {
@@ -62,7 +83,7 @@ impl Pages {
 
     /// Locks the pages. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, SharedPages> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn shared_page(&self, key: &(ThreadId, u64)) -> Arc<SharedPage> {
@@ -162,23 +183,39 @@ impl PageReader {
     pub(super) async fn read(&mut self, after: u64) -> ReadResult {
         let Self { pages, store, position } = self;
         let thread = position.thread.clone();
-        pages.read_shared(position, after, read_page(store.as_ref(), &thread, after)).await
+        let read = read_page(store.as_ref(), &pages.memory, &thread, after);
+        pages.read_shared(position, after, read).await
+    }
+
+    /// Leaves the page that was read last.
+    pub(super) fn leave(&mut self) {
+        self.pages.leave(&mut self.position);
     }
 }
 
 impl Drop for PageReader {
     fn drop(&mut self) {
-        self.pages.leave(&mut self.position);
+        self.leave();
     }
 }
 
-async fn read_page(store: &dyn Store, thread: &ThreadId, after: u64) -> ReadResult {
-    let head = store.thread(thread).await?;
+async fn read_page(
+    store: &dyn Store,
+    memory: &PageMemory,
+    thread: &ThreadId,
+    after: u64,
+) -> ReadResult {
+    let head = store.thread(thread).await?.map(Arc::new);
     // An event that becomes durable after this check is announced, and ends the next wait.
-    let has_more = head.as_ref().is_some_and(|head| head.last_seq > after);
-    let events =
-        if has_more { store.events(thread, after, PAGE_EVENTS).await? } else { Vec::new() };
-    Ok(Arc::new(EventPage { head, events: events.into_iter().map(Arc::new).collect() }))
+    if head.as_ref().is_none_or(|head| head.last_seq <= after) {
+        return Ok(Arc::new(EventPage { head, events: Vec::new(), _room: None }));
+    }
+    let mut room = memory.reserve();
+    let limit = if room.has_page() { PAGE_EVENTS } else { 1 };
+    let events = store.events(thread, after, limit).await?;
+    room.resize(events.iter().map(|event| event_memory_bytes(&event.kind)).sum());
+    let events = events.into_iter().map(Arc::new).collect();
+    Ok(Arc::new(EventPage { head, events, _room: Some(room) }))
 }
 
 #[cfg(test)]
@@ -194,7 +231,7 @@ mod tests {
     }
 
     fn empty() -> Arc<EventPage> {
-        Arc::new(EventPage { head: None, events: Vec::new() })
+        Arc::new(EventPage { head: None, events: Vec::new(), _room: None })
     }
 
     #[tokio::test]

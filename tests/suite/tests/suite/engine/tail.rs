@@ -17,6 +17,7 @@ use wattle_run::hostcall::runs::{RunRef, RunService as _};
 use wattle_run::limit::{PAGE_EVENT_BYTES, PAGE_EVENTS};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
+use wattle_run::tail::pages::TAIL_PAGES_BYTES;
 use wattle_run::tail::range::EventRange;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 use wattle_store::InMemoryStore;
@@ -109,6 +110,15 @@ fn event(seq: u64, run: &str) -> Event {
         data: json!(seq),
     });
     Event { seq, at_ms: 1, run: run_id(run), namespace: Namespace::root(), kind }
+}
+
+/// Returns an event with a text of `bytes` bytes.
+fn large_event(seq: u64, bytes: u64) -> Event {
+    let mut event = event(seq, "a");
+    if let EventKind::Custom(custom) = &mut event.kind {
+        custom.data = json!("x".repeat(bytes as usize));
+    }
+    event
 }
 
 impl Log {
@@ -283,15 +293,8 @@ async fn a_long_log_is_read_in_pages() {
 #[tokio::test]
 async fn large_events_are_read_in_short_pages() {
     let log = Log::new().await;
-    let data = json!("x".repeat(PAGE_EVENT_BYTES as usize / 2));
-    let large = |seq| {
-        let mut event = event(seq, "a");
-        if let EventKind::Custom(custom) = &mut event.kind {
-            custom.data = data.clone();
-        }
-        event
-    };
-    log.write(Batch { events: (1..=4).map(large).collect(), ..Batch::default() }).await;
+    let events = (1..=4).map(|seq| large_event(seq, PAGE_EVENT_BYTES / 2)).collect();
+    log.write(Batch { events, ..Batch::default() }).await;
     let mut tail = log.tail(None, Until::Deleted);
     assert_eq!(read(&mut tail).await, (vec![1, 2, 3, 4], TailItem::CaughtUp));
     assert_eq!((log.reads(), log.store.largest.load(Ordering::SeqCst)), (4, 1));
@@ -301,6 +304,46 @@ async fn large_events_are_read_in_short_pages() {
     }
     assert_eq!(range.next().await.unwrap(), None);
     assert_eq!(log.reads(), 8, "a known end needs no further read");
+}
+
+#[tokio::test]
+async fn tails_whose_events_are_not_taken_share_a_limit_of_memory() {
+    let log = Log::new().await;
+    let last = TAIL_PAGES_BYTES / PAGE_EVENT_BYTES * 2;
+    for seq in 1..=last {
+        let events = vec![large_event(seq, PAGE_EVENT_BYTES / 4)].into();
+        log.write(Batch { events, ..Batch::default() }).await;
+    }
+    // Returns a tail that has returned one event, and the number of events of its page.
+    let open = async |after| {
+        log.store.largest.store(0, Ordering::SeqCst);
+        let mut tail = log.tail(None, Until::Deleted);
+        tail.seek(after);
+        let TailItem::Event(event) = tail.next().await.unwrap() else { panic!("no event") };
+        assert_eq!(event.seq, after + 1);
+        (tail, log.store.largest.load(Ordering::SeqCst))
+    };
+    let mut held = Vec::new();
+    let mut single = loop {
+        match open(held.len() as u64).await {
+            (tail, 3) => held.push(tail),
+            (tail, events) => {
+                assert_eq!(events, 1);
+                break tail;
+            }
+        }
+    };
+    let pages = held.len() as u64;
+    assert!(pages * 3 * PAGE_EVENT_BYTES / 4 <= TAIL_PAGES_BYTES, "{pages}");
+    assert!(pages >= TAIL_PAGES_BYTES / PAGE_EVENT_BYTES, "{pages}");
+    let rest: Vec<u64> = (pages + 2..=last).collect();
+    assert_eq!(read(&mut single).await.0, rest, "the other tails only slow it down");
+    for tail in &mut held {
+        for _ in 1..3 {
+            assert!(matches!(tail.next().await.unwrap(), TailItem::Event(_)));
+        }
+    }
+    assert_eq!(open(0).await.1, 3, "a tail that has returned its page holds none");
 }
 
 #[tokio::test]
