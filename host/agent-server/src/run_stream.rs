@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
 use tokio::sync::watch;
-use wattle_api::response::sse_response;
+use wattle_api::response::{join_large, sse_response};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_project::agent_server::failure::error_of;
@@ -188,7 +188,7 @@ impl RunStream {
                     RunTailItem::Event(event) => {
                         let frames = self.renderer.encode(&event).await;
                         let new = frames.iter().filter(|frame| frame.id.number > self.after);
-                        self.pending.extend(new.map(Frame::to_bytes));
+                        self.pending.extend(join_large(new.map(Frame::to_bytes)));
                     }
                     RunTailItem::Heartbeat => return Some(HEARTBEAT.into()),
                     RunTailItem::Ended => self.phase = StreamPhase::Done,

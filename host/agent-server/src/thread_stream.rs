@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wattle_api::response::sse_response;
+use wattle_api::response::{join_large, sse_response};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
@@ -206,7 +206,7 @@ impl ThreadStream {
         let frame = thread_frame(&self.engine, record, &event, self.modes).await;
         frames.extend(frame.map(|(name, data)| Frame { event: name.to_owned(), data, id }));
         let is_new = |frame: &&Frame| frame.id.number > self.after && self.modes.includes(frame);
-        self.pending.extend(frames.iter().filter(is_new).map(Frame::to_bytes));
+        self.pending.extend(join_large(frames.iter().filter(is_new).map(Frame::to_bytes)));
         Ok(())
     }
 }

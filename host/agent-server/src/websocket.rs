@@ -14,13 +14,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 use wattle_api::ApiConfig;
-use wattle_api::guard::BodyLimit;
 use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open_requests::RequestPermit;
+use wattle_api::guard::{BodyLimit, UnreadBytes};
 use wattle_api::traffic::{CutReason, Traffic};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
-use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::blocking::{
+    are_large_values, block_in_place, block_in_place_in_turn, is_long_parse,
+};
 use wattle_run::caller_id::CallerId;
 use wattle_run::reads::CurrentReader;
 
@@ -56,6 +58,10 @@ const PING_PERIOD: Duration = Duration::from_secs(10);
 /// executed. While the queue is full, the server does not read from the connection. Most clients
 /// wait for each reply before the next command.
 const COMMAND_QUEUE_LEN: usize = 16;
+
+/// Why a message is not sent to a caller whose unread responses take its share of the memory.
+const TOO_MANY_UNREAD_BYTES: &str =
+    "the unread responses of this caller exceed `server.limits.response_bytes`";
 
 /// Handles of the guards for an admitted connection. All fields are `None` for a router without
 /// guards.
@@ -146,8 +152,15 @@ struct Session {
     /// Queue of commands for the worker.
     commands: mpsc::Sender<Command>,
     /// Replies of the worker.
-    replies: mpsc::Receiver<Value>,
+    replies: mpsc::Receiver<Reply>,
     pings: Pings,
+}
+
+/// A reply that waits to be sent.
+struct Reply {
+    text: String,
+    /// The bytes of the text; `None` for a router without guards, and for an error.
+    unread: Option<UnreadBytes>,
 }
 
 /// The number of pings in a period.
@@ -178,7 +191,7 @@ enum SessionEvent {
     Client(Option<Result<Message, axum::Error>>),
     Thread(ThreadTailItem),
     /// The reply to a command; `None` if the worker has stopped.
-    Reply(Option<Value>),
+    Reply(Option<Reply>),
     Revoked,
 }
 
@@ -237,7 +250,11 @@ impl Session {
             let result = match event {
                 SessionEvent::Client(message) => self.handle_message(socket, message).await,
                 SessionEvent::Thread(item) => self.handle_thread_item(socket, item).await,
-                SessionEvent::Reply(Some(reply)) => self.send_all(socket, [reply]).await,
+                SessionEvent::Reply(Some(Reply { text, unread })) => {
+                    // The connection counts the bytes from now on.
+                    drop(unread);
+                    self.send_all(socket, vec![text]).await
+                }
                 SessionEvent::Reply(None) => {
                     Err(SessionEnd::Close(close_frame(close_code::ERROR, "a command failed")))
                 }
@@ -276,7 +293,7 @@ impl Session {
             return Err(SessionEnd::Close(close_frame(close_code::SIZE, &why)));
         }
         match self.handle_command(&text).await {
-            Some(reply) => self.send_all(socket, [reply]).await,
+            Some(reply) => self.send_all(socket, vec![to_text(reply)]).await,
             None => Ok(()),
         }
     }
@@ -289,7 +306,8 @@ impl Session {
         match item {
             ThreadTailItem::Event => {
                 let events = self.subscriptions.next_events().await;
-                self.send_all(socket, events.into_iter().map(|event| event.data)).await
+                let texts = events.into_iter().map(|event| to_text(event.data)).collect();
+                self.send_all(socket, texts).await
             }
             ThreadTailItem::Replaced => Ok(()),
             // A ping keeps proxies from closing the idle connection.
@@ -304,7 +322,7 @@ impl Session {
                 Err(SessionEnd::Close(close_frame(close_code::AWAY, "the host is shutting down")))
             }
             ThreadTailItem::ReadFailed(_) => {
-                self.send_all(socket, [read_failed()]).await?;
+                self.send_all(socket, vec![read_failed().to_string()]).await?;
                 let code = CLOSE_CODE_BASE + StatusCode::INTERNAL_SERVER_ERROR.as_u16();
                 Err(SessionEnd::Close(close_frame(code, "the thread cannot be read")))
             }
@@ -346,15 +364,27 @@ impl Session {
         Some(reply.unwrap_or_else(|error| error.reply(Some(command.id))))
     }
 
-    /// Sends JSON messages and flushes once.
+    /// Sends messages and flushes once. The write buffer of a connection keeps the size of its
+    /// largest messages, so their bytes count as unread until the connection is closed.
     async fn send_all(
         &self,
         socket: &mut WebSocket,
-        documents: impl IntoIterator<Item = Value>,
+        messages: Vec<String>,
     ) -> Result<(), SessionEnd> {
+        let bytes: usize = messages.iter().map(String::len).sum();
+        if self.caller.response.as_ref().is_some_and(|response| !response.try_grow_to(bytes)) {
+            tracing::warn!(
+                thread = %self.thread,
+                bytes,
+                "a WebSocket is closed, because its caller has as many bytes of unread responses \
+                 as `server.limits.response_bytes` allows"
+            );
+            let code = CLOSE_CODE_BASE + StatusCode::SERVICE_UNAVAILABLE.as_u16();
+            return Err(SessionEnd::Close(close_frame(code, TOO_MANY_UNREAD_BYTES)));
+        }
         self.send_with_timeout(async {
-            for document in documents {
-                socket.feed(Message::Text(document.to_string().into())).await?;
+            for message in messages {
+                socket.feed(Message::Text(message.into())).await?;
             }
             socket.flush().await
         })
@@ -444,7 +474,7 @@ struct CommandWorker {
 impl CommandWorker {
     /// Executes commands one after another. Executes queued commands even if the client has
     /// disconnected, but none after the revocation of the key.
-    async fn run(self, mut commands: mpsc::Receiver<Command>, replies: mpsc::Sender<Value>) {
+    async fn run(self, mut commands: mpsc::Receiver<Command>, replies: mpsc::Sender<Reply>) {
         while let Some(command) = commands.recv().await {
             if let Some(permit) = &self.permit
                 && permit.is_revoked().await
@@ -454,8 +484,34 @@ impl CommandWorker {
             let context = self.parts.command_context(&self.caller, &self.thread);
             let reply = execute(&context, &command).await;
             // The receiver is dropped if the client has disconnected.
-            let _ = replies.send(reply).await;
+            let _ = replies.send(self.count_reply(command.id, to_text(reply))).await;
         }
+    }
+
+    /// Counts the bytes of a reply until the session sends it. Replaces a reply that does not fit
+    /// by an error.
+    fn count_reply(&self, id: u64, text: String) -> Reply {
+        let Some(response) = &self.caller.response else { return Reply { text, unread: None } };
+        let unread = response.hold(text.len());
+        if unread.is_some() {
+            return Reply { text, unread };
+        }
+        let why = format!(
+            "the command was carried out, but its reply has {} bytes: {TOO_MANY_UNREAD_BYTES}; \
+             request less at once, or close other connections",
+            text.len()
+        );
+        let error = CommandError::new(ErrorCode::UnknownError, why);
+        Reply { text: error.reply(Some(id)).to_string(), unread: None }
+    }
+}
+
+/// Serializes a message. Takes the document, because its values take more memory than the text.
+fn to_text(document: Value) -> String {
+    if are_large_values([&document]) {
+        block_in_place(|| document.to_string())
+    } else {
+        document.to_string()
     }
 }
 

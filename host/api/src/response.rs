@@ -10,6 +10,7 @@ use wattle_graph::json_text::LimitedWriter;
 use wattle_graph::limit::SHORT_JSON_BYTES;
 use wattle_run::blocking::block_in_place;
 
+use crate::guard::limits::RESPONSE_RESERVE_BYTES;
 use crate::problem::Problem;
 
 /// Size of the chunks of a response in bytes. A connection requests the next chunk when it has sent
@@ -26,6 +27,21 @@ pub(crate) struct SharedBytes;
 pub fn next_chunk(rest: &mut Bytes) -> Option<Bytes> {
     let chunk = rest.split_to(rest.len().min(CHUNK_BYTES));
     (!chunk.is_empty()).then(|| Bytes::copy_from_slice(&chunk))
+}
+
+/// Joins the messages of one event of a stream if they are large together. A frame of a stream
+/// counts until its client has read it, and so all messages of the event do.
+pub fn join_large(messages: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+    let messages: Vec<Bytes> = messages.into_iter().collect();
+    let bytes: usize = messages.iter().map(Bytes::len).sum();
+    if bytes <= RESPONSE_RESERVE_BYTES || messages.len() == 1 {
+        return messages;
+    }
+    let mut joined = Vec::with_capacity(bytes);
+    for message in messages {
+        joined.extend_from_slice(&message);
+    }
+    vec![joined.into()]
 }
 
 /// Returns a response whose body contains server-sent events.
@@ -110,6 +126,16 @@ mod tests {
             assert_eq!(chunks.concat(), whole);
             assert!(chunks.iter().all(|chunk| chunk.len() <= CHUNK_BYTES));
         }
+    }
+
+    #[test]
+    fn only_large_messages_of_an_event_are_joined() {
+        let small = ["one", "two"].map(|text| Bytes::from_static(text.as_bytes()));
+        assert_eq!(join_large(small.clone()), small);
+        let large = Bytes::from(vec![b'x'; RESPONSE_RESERVE_BYTES]);
+        let [first, second] = small;
+        let joined = join_large([first, large.clone(), second]);
+        assert_eq!(joined, [[&b"one"[..], &large[..], &b"two"[..]].concat()]);
     }
 
     /// A long text that waits for another task of the runtime each time it is written.

@@ -20,7 +20,7 @@ use wattle_api::detached;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open_requests::RequestPermit;
-use wattle_api::response::{Json, sse_response};
+use wattle_api::response::{Json, join_large, sse_response};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::v1::HEARTBEAT;
@@ -142,7 +142,7 @@ impl EventStreamBody {
             match self.subscriptions.next().await {
                 ThreadTailItem::Event => {
                     let events = self.subscriptions.next_events().await;
-                    self.pending.extend(events.iter().map(StreamEvent::to_bytes));
+                    self.pending.extend(join_large(events.iter().map(StreamEvent::to_bytes)));
                 }
                 ThreadTailItem::Replaced => {}
                 ThreadTailItem::Heartbeat => return Some(HEARTBEAT.into()),

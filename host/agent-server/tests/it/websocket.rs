@@ -381,6 +381,60 @@ async fn commands_read_large_states_in_turns() {
     }
 }
 
+/// Returns a host where a caller may have 512 KiB of unread responses.
+fn host_with_little_memory() -> Host {
+    let limits = Limits { response_bytes: 1 << 20, ..Limits::default() };
+    Host::with_config(ApiConfig { limits, ..ApiConfig::default() })
+}
+
+/// Runs `slow` with a word of `bytes` bytes, which is twice in the state.
+async fn run_with_word(socket: &mut Socket, bytes: usize) {
+    socket.command(1, "subscription.subscribe", json!({ "channels": ["lifecycle"] })).await;
+    let input = json!({ "assistant_id": "slow", "input": { "word": "x".repeat(bytes) } });
+    socket.command(2, "run.start", input).await;
+    socket.until(is_run_end).await;
+}
+
+#[tokio::test]
+async fn messages_that_exceed_the_unread_bytes_of_the_caller_are_not_sent() {
+    let host = host_with_little_memory();
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    run_with_word(&mut socket, 300_000).await;
+    let refused = socket.command(3, "state.get", json!({})).await;
+    assert_eq!(refused["error"], "unknown_error");
+    let why = refused["message"].as_str().unwrap();
+    assert!(why.contains("carried out") && why.contains("response_bytes"), "{why}");
+    let small = socket.command(4, "state.get", json!({ "keys": [] })).await;
+    assert_eq!(small["result"]["values"], json!({}), "the connection stays open");
+
+    let values = json!({ "channels": ["values"] });
+    let subscribe = json!({ "id": 5, "method": "subscription.subscribe", "params": values });
+    socket.send(&subscribe).await;
+    let (code, reason) = socket.closed_with().await;
+    assert_eq!(code, 4_503);
+    assert!(reason.contains("server.limits.response_bytes"), "{reason}");
+    assert_eq!(host.state.traffic.cut_count(CutReason::ResponseMemory), 2);
+}
+
+#[tokio::test]
+async fn connections_of_a_caller_share_the_bytes_of_their_buffers() {
+    let host = host_with_little_memory();
+    let address = listen(&host).await;
+    let mut first = Socket::open(&address, ID, &[]).await.unwrap();
+    let mut second = Socket::open(&address, ID, &[]).await.unwrap();
+    run_with_word(&mut first, 150_000).await;
+    let state = first.command(3, "state.get", json!({})).await;
+    assert_eq!(state["type"], "success");
+    let refused = second.command(1, "state.get", json!({})).await;
+    assert_eq!(refused["error"], "unknown_error");
+    first.0.close(None).await.unwrap();
+    // The server frees the buffer when it has read the close frame.
+    let freed =
+        async { while second.command(2, "state.get", json!({})).await["type"] != "success" {} };
+    tokio::time::timeout(Duration::from_mins(1), freed).await.unwrap();
+}
+
 #[tokio::test]
 async fn commands_count_against_the_rate_limit() {
     let limits = Limits { key_rate: "4/h".parse().ok(), ..Limits::default() };

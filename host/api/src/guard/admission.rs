@@ -46,7 +46,7 @@ pub(crate) struct Admission {
     open: OpenRequests,
     /// Bytes of request bodies in memory.
     bodies: Pool<CallerId>,
-    /// Bytes of complete responses in memory.
+    /// Bytes of responses that were not read.
     responses: ResponsePool,
     /// Turns of requests with large states.
     reads: ReadTurns,
@@ -217,8 +217,8 @@ struct Reader {
 }
 
 impl Admitted {
-    /// Runs the handler. For a streamed response, holds the permit until the response is sent. For
-    /// a complete response, holds the reservation instead.
+    /// Runs the handler. For a streamed response, holds the permit until the response is sent, and
+    /// counts each frame. For a complete response, holds the reservation instead.
     pub(super) async fn run(self, request: Request, next: Next) -> Result<Response, Rejection> {
         let is_safe = request.method().is_safe();
         let (Some((body, reservation)), Some(reader)) = (self.reservations, self.reader) else {
@@ -232,7 +232,8 @@ impl Admitted {
         if response.body().size_hint().exact().is_some() {
             return reservation.hold_until_sent(response, is_safe).map_err(Rejection::from);
         }
-        Ok(hold_until_sent(self.permit, reader.stream(response)))
+        let response = reader.stream(response).map(|body| reservation.hold_frames(body));
+        Ok(hold_until_sent(self.permit, response))
     }
 }
 

@@ -71,8 +71,9 @@ pub const INSTALL_BYTES: usize = 64 << 20;
 /// [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
 pub const BODY_VALUES_FACTOR: u64 = 4;
 
-/// Default maximum number of bytes of all complete responses that are not sent yet. A caller that
-/// reads nothing keeps its responses in memory until the connection is closed.
+/// Default maximum number of bytes of all responses that are not sent yet: complete responses,
+/// frames of streams, and messages of WebSockets. A caller that reads nothing keeps its responses
+/// in memory until the connection is closed.
 pub const DEFAULT_RESPONSE_BYTES: usize = 256 << 20;
 
 /// Minimum value of [`Limits::response_bytes`]. With a lower value, a few open requests would
@@ -110,7 +111,7 @@ pub struct Limits {
     pub open: usize,
     /// Maximum number of open requests of all callers; see [`DEFAULT_ALL_OPEN_REQUESTS`].
     pub all_open: usize,
-    /// Maximum number of bytes of all complete responses that are not sent yet; see
+    /// Maximum number of bytes of all responses that are not sent yet; see
     /// [`DEFAULT_RESPONSE_BYTES`].
     pub response_bytes: usize,
 }

@@ -1,10 +1,10 @@
-//! Bytes of request bodies and of complete responses in memory, limited per caller and in total.
+//! Bytes of request bodies and of responses that were not read, limited per caller and in total.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::body::{Body, HttpBody as _};
+use axum::body::{Body, BodyDataStream, HttpBody as _};
 use axum::http::header;
 use axum::response::Response;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_run::caller_id::CallerId;
-use wattle_run::fair_share::{Full, Pool};
+use wattle_run::fair_share::{Full, Lease, Pool};
 
 use crate::guard::access::Share;
 use crate::guard::limits::{
@@ -87,7 +87,8 @@ impl Drop for BodyReservationInner {
     }
 }
 
-/// The complete responses of all callers.
+/// The responses of all callers: complete responses, and of streams what their clients have not
+/// read.
 #[derive(Clone)]
 pub(crate) struct ResponsePool {
     max_bytes: usize,
@@ -110,6 +111,19 @@ struct ResponseReservationInner {
     /// Bytes in addition to [`RESPONSE_RESERVE_BYTES`].
     bytes: AtomicUsize,
 }
+
+/// The bytes of a part of a stream, such as a frame or a message, until they are sent.
+#[must_use]
+#[derive(Debug)]
+pub struct UnreadBytes {
+    /// `None` if the bytes fit in the reservation of the request.
+    _lease: Option<Lease<CallerId>>,
+}
+
+/// The error that ends a stream whose next frame does not fit in the memory of unread responses.
+#[derive(Debug, thiserror::Error)]
+#[error("the unread responses of the caller exceed the limit of bytes")]
+struct TooManyUnreadBytes;
 
 impl ResponsePool {
     /// Creates the limit for all responses in total.
@@ -150,6 +164,32 @@ impl ResponseReservation {
             traffic.count_cut(CutReason::ResponseMemory);
         }
         is_reserved
+    }
+
+    /// Counts the bytes of a part of a stream until the result is dropped. Returns `None` if this
+    /// exceeds the limit.
+    pub fn hold(&self, bytes: usize) -> Option<UnreadBytes> {
+        let ResponseReservationInner { pool, caller, traffic, .. } = &*self.0;
+        let more = bytes.saturating_sub(RESPONSE_RESERVE_BYTES);
+        let lease = (more > 0).then(|| pool.all.lease(*caller, more, usize::MAX)).transpose();
+        let held = lease.map(|lease| UnreadBytes { _lease: lease });
+        held.inspect_err(|_| traffic.count_cut(CutReason::ResponseMemory)).ok()
+    }
+
+    /// Returns the body of a stream. A frame occupies memory of the pool until the connection
+    /// requests the next one. A frame that exceeds the limit ends the stream with an error, so that
+    /// the client knows that it is incomplete.
+    pub(super) fn hold_frames(self, body: Body) -> Body {
+        let frames = UnreadFrames {
+            frames: body.into_data_stream(),
+            rest: Bytes::new(),
+            unread: None,
+            reservation: self,
+        };
+        Body::from_stream(stream::unfold(frames, |mut frames| async move {
+            let chunk = frames.next().await?;
+            Some((chunk, frames))
+        }))
     }
 
     /// Holds the bytes of a complete response until it is sent. `is_safe` is true for a request
@@ -217,6 +257,42 @@ impl Drop for ResponseReservationInner {
     }
 }
 
+/// The frames of a stream. A large frame is sent in small chunks: a connection keeps the memory of
+/// a frame until it has sent all of it.
+struct UnreadFrames {
+    frames: BodyDataStream,
+    /// The part of the last frame that was not requested.
+    rest: Bytes,
+    /// The bytes of the last frame.
+    unread: Option<UnreadBytes>,
+    reservation: ResponseReservation,
+}
+
+impl UnreadFrames {
+    async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
+        if let Some(chunk) = next_chunk(&mut self.rest) {
+            return Some(Ok(chunk));
+        }
+        self.unread = None;
+        let frame = match self.frames.next().await? {
+            Ok(frame) if frame.len() <= RESPONSE_RESERVE_BYTES => return Some(Ok(frame)),
+            Ok(frame) => frame,
+            Err(error) => return Some(Err(error)),
+        };
+        self.unread = self.reservation.hold(frame.len());
+        if self.unread.is_none() {
+            tracing::warn!(
+                bytes = frame.len(),
+                "a stream ends, because its caller has as many bytes of unread responses as \
+                 `server.limits.response_bytes` allows"
+            );
+            return Some(Err(axum::Error::new(TooManyUnreadBytes)));
+        }
+        self.rest = frame;
+        next_chunk(&mut self.rest).map(Ok)
+    }
+}
+
 /// Sends a body in small chunks, and releases the reservation after the last one.
 fn in_chunks(body: Body, reservation: ResponseReservation) -> Body {
     let sending = (body.into_data_stream(), Bytes::new(), reservation);
@@ -235,6 +311,9 @@ fn in_chunks(body: Body, reservation: ResponseReservation) -> Body {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use axum::body::to_bytes;
     use axum::http::StatusCode;
 
     use super::*;
@@ -272,6 +351,50 @@ mod tests {
             reservation(&responses, "a").hold_until_sent(response(500_000), true).unwrap();
         drop(abandoned);
         assert!(reservation(&responses, "a").try_grow_to(500_000));
+    }
+
+    /// Returns a stream of frames of the given sizes.
+    fn frames(sizes: &[usize]) -> Body {
+        let frames: Vec<Result<Vec<u8>, Infallible>> =
+            sizes.iter().map(|bytes| Ok(vec![b'x'; *bytes])).collect();
+        Body::from_stream(stream::iter(frames))
+    }
+
+    #[tokio::test]
+    async fn frame_uses_memory_of_the_pool_until_the_next_one_is_requested() {
+        let responses = ResponsePool::new(1 << 20);
+        let body = reservation(&responses, "a").hold_frames(frames(&[400_000, 10, 400_000, 7]));
+        let mut chunks = body.into_data_stream();
+        let other = reservation(&responses, "a");
+        let mut received = 0;
+        while received < 400_000 {
+            assert_eq!(other.hold(200_000).is_some(), received == 0, "{received}");
+            let chunk = chunks.next().await.unwrap().unwrap();
+            assert!(chunk.len() <= RESPONSE_RESERVE_BYTES, "{}", chunk.len());
+            received += chunk.len();
+        }
+        assert_eq!(chunks.next().await.unwrap().unwrap().len(), 10);
+        assert!(other.hold(400_000).is_some(), "a small frame needs no memory");
+        let rest: Vec<Bytes> = chunks.map(Result::unwrap).collect().await;
+        assert_eq!(rest.iter().map(Bytes::len).sum::<usize>(), 400_007);
+        assert!(other.hold(400_000).is_some());
+    }
+
+    #[tokio::test]
+    async fn frame_that_exceeds_the_limit_ends_its_stream_with_an_error() {
+        let (responses, traffic) = (ResponsePool::new(1 << 20), Arc::<Traffic>::default());
+        let reserve =
+            || responses.reserve(CallerId::of_key("a"), Share::Lasting, &traffic).unwrap();
+        let unread = reserve();
+        let held = unread.hold(400_000).unwrap();
+        let body = reserve().hold_frames(frames(&[10, 200_000]));
+        let mut chunks = body.into_data_stream();
+        assert_eq!(chunks.next().await.unwrap().unwrap().len(), 10);
+        assert!(chunks.next().await.unwrap().is_err());
+        assert_eq!(traffic.cut_count(CutReason::ResponseMemory), 1);
+        drop((held, chunks));
+        let body = reserve().hold_frames(frames(&[10, 200_000]));
+        assert_eq!(to_bytes(body, usize::MAX).await.unwrap().len(), 200_010);
     }
 
     #[test]

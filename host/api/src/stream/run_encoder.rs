@@ -9,6 +9,7 @@ use futures::stream;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 
+use crate::response::join_large;
 use crate::stream::client_tail::{ClientTail, ClientTailItem};
 
 /// The encoder of a wire format.
@@ -73,7 +74,7 @@ impl<E: RunEncoder> EncodedStream<E> {
             }
             match self.tail.next().await {
                 Some(ClientTailItem::Event(event)) => {
-                    self.pending.extend(self.encoder.encode(&event).await);
+                    self.pending.extend(join_large(self.encoder.encode(&event).await));
                 }
                 Some(ClientTailItem::Heartbeat) => return Some(Ok(self.encoder.heartbeat())),
                 None => {

@@ -40,7 +40,7 @@ pub struct CallerLimits {
     /// Maximum number of open requests of all callers. Default: 4,096, or four times `open` if that
     /// is more.
     pub all_open: Option<usize>,
-    /// Maximum total size of complete responses that are not sent yet. Default: 256 MiB, or four
+    /// Maximum total size of responses that are not sent yet. Default: 256 MiB, or four
     /// times `limits.state_bytes` if that is more.
     pub response_bytes: Option<ByteSize>,
 }
