@@ -18,11 +18,12 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wattle_graph::id::Digest;
 
+use crate::code_memory::CodeMemory;
 use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::load::prepare::Outline;
-use crate::load::{Rejection, encode, rejection};
+use crate::load::{LoadedCode, Rejection, encode, rejection};
 
 /// Version of the file format.
 const FORMAT_VERSION: &str = "wattle-code-3";
@@ -55,18 +56,47 @@ impl CodeCache {
 
     /// Returns the compiled code of a component, if the cache has a file for the component that a
     /// host with the same key wrote.
-    pub(crate) fn get(&self, engines: &Engines, component: Digest) -> Option<(Outline, Component)> {
+    ///
+    /// # Errors
+    ///
+    /// The rejection of code that does not fit in `memory`. Its file is not read.
+    pub(crate) fn get(
+        &self,
+        engines: &Engines,
+        memory: &CodeMemory,
+        component: Digest,
+    ) -> Result<Option<LoadedCode>, Rejection> {
         let name = self.name(engines, component);
         let path = self.path(&name);
-        let file = match read(&path) {
+        let opened = match open(&path) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                warn!(path = %path.display(), %error, "cannot read compiled code");
+                return Ok(None);
+            }
+        };
+        let room = memory.reserve(opened.bytes)?;
+        let found = self.read(engines, &name, &path, opened);
+        Ok(found.map(|(outline, component)| LoadedCode { outline, component, room }))
+    }
+
+    /// Reads a file and loads its code, if a host with the same key wrote the file.
+    fn read(
+        &self,
+        engines: &Engines,
+        name: &str,
+        path: &Path,
+        opened: OpenedFile,
+    ) -> Option<(Outline, Component)> {
+        let file = match opened.read() {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
                 warn!(path = %path.display(), %error, "cannot read compiled code");
                 return None;
             }
         };
-        let Some(content) = self.verified(&name, &file) else {
+        let Some(content) = self.verified(name, &file) else {
             warn!(
                 path = %path.display(),
                 "compiled code was changed, or written by another host; it is not run, and the \
@@ -151,20 +181,33 @@ impl CodeCache {
     }
 }
 
-/// Reads a file of the directory, if it is a regular file.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
+/// A file of the directory.
+struct OpenedFile {
+    file: File,
+    bytes: u64,
+}
+
+impl OpenedFile {
+    /// Reads the file. A file that has grown since it was opened is cut, and its digest differs.
+    fn read(self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.bytes).unwrap_or_default());
+        self.file.take(self.bytes).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Opens a file of the directory, if it is a regular file.
+fn open(path: &Path) -> io::Result<OpenedFile> {
+    let file = open_without_blocking(path)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.len() > MAX_FILE_BYTES {
         return Err(io::Error::other("the file is not a regular file, or is too large"));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or_default());
-    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(OpenedFile { file, bytes: facts.len() })
 }
 
 /// Opens a file without blocking on a pipe or device, and without following a link.
-fn open(path: &Path) -> io::Result<File> {
+fn open_without_blocking(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

@@ -10,6 +10,7 @@ use wasmtime::component::{
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::bindings::wattle::plugin::types;
+use crate::code_memory::CodeRoom;
 use crate::engine::Abi;
 use crate::guest_pool::GuestPool;
 use crate::host_state::HostState;
@@ -30,6 +31,8 @@ pub(crate) struct CompiledComponent {
     pub(crate) guests_memory: GuestPool,
     /// Initial size of the largest memory of an instance, in bytes.
     pub(crate) first_memory_bytes: u64,
+    /// The memory of the code.
+    pub(crate) _room: CodeRoom,
 }
 
 /// The places of guests in an engine, of which each app has a share.

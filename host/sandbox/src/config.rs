@@ -11,6 +11,20 @@ use crate::machine_memory;
 /// suspended guests takes about 60 MiB. Their memory mappings are far below the kernel's limit.
 pub const DEFAULT_MAX_INSTANCES: u32 = 1_000;
 
+/// Default maximum memory of the compiled code of all loaded components, in bytes. Code is some
+/// four times as large as its component: a component of Rust takes a few MiB, one that contains an
+/// interpreter more than 100 MiB. So hundreds of the former and some of the latter fit. The code of
+/// the largest component takes half.
+pub const DEFAULT_CODE_BYTES: u64 = 1 << 30;
+
+/// Minimum of [`SandboxConfig::code_bytes`] that an operator can set. Most components have less
+/// code.
+pub const LEAST_CODE_BYTES: u64 = 64 << 20;
+
+/// Divisor of the memory of the machine. The quotient bounds the default of
+/// [`SandboxConfig::code_bytes`]. Guests have half, and the host needs the rest.
+const CODE_MEMORY_DIVISOR: u64 = 4;
+
 /// Settings of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxConfig {
@@ -25,6 +39,10 @@ pub struct SandboxConfig {
     /// Default: [`GUESTS_MEMORY_BYTES`], or half of the memory that the process may use if that is
     /// less.
     pub guests_memory_bytes: u64,
+    /// Maximum memory of the compiled code of all loaded components together, in bytes. A component
+    /// whose code does not fit is not loaded. Default: [`DEFAULT_CODE_BYTES`], or a quarter of the
+    /// memory that the process may use if that is less, but at least [`LEAST_CODE_BYTES`].
+    pub code_bytes: u64,
 }
 
 /// Length of the key of a cache, in bytes.
@@ -52,11 +70,13 @@ impl std::fmt::Debug for CodeCacheConfig {
 
 impl Default for SandboxConfig {
     fn default() -> Self {
+        let machine_bytes = machine_memory::usable_bytes();
         Self {
             cache: None,
             compiler: Compiler::default(),
             max_instances: DEFAULT_MAX_INSTANCES,
-            guests_memory_bytes: guests_memory_bytes(machine_memory::usable_bytes()),
+            guests_memory_bytes: guests_memory_bytes(machine_bytes),
+            code_bytes: code_bytes(machine_bytes),
         }
     }
 }
@@ -70,9 +90,24 @@ fn guests_memory_bytes(machine_bytes: Option<u64>) -> u64 {
     })
 }
 
+/// Returns the default memory limit for compiled code, in bytes. `machine_bytes` is the memory that
+/// this process may use; `None` if the system does not report it.
+fn code_bytes(machine_bytes: Option<u64>) -> u64 {
+    let part = machine_bytes.map(|machine| machine / CODE_MEMORY_DIVISOR);
+    part.map_or(DEFAULT_CODE_BYTES, |part| part.clamp(LEAST_CODE_BYTES, DEFAULT_CODE_BYTES))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_takes_at_most_a_quarter_of_a_small_machine() {
+        assert_eq!(code_bytes(None), DEFAULT_CODE_BYTES);
+        assert_eq!(code_bytes(Some(64 << 30)), DEFAULT_CODE_BYTES);
+        assert_eq!(code_bytes(Some(2 << 30)), 512 << 20);
+        assert_eq!(code_bytes(Some(1)), LEAST_CODE_BYTES);
+    }
 
     #[test]
     fn guests_take_at_most_half_of_a_small_machine() {

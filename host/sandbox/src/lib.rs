@@ -7,7 +7,8 @@
 //!   `refused`: components whose compilation failed, which are not compiled again.
 //! * `engines`: the engines with their linkers, one for each ABI of components.
 //! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
-//!   the limits of compilation; `code_cache`: compiled code on disk.
+//!   the limits of compilation; `code_cache`: compiled code on disk; `code_memory`: the memory of
+//!   all loaded code.
 //! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
 //!   memory of a guest.
 //! * `guest_pool`: the memory and the places of all guests, of which each app has a share;
@@ -30,11 +31,13 @@
 //! * A wasmtime store serves one guest call. After a trap, an exceeded limit or a dropped future,
 //!   nothing of the store remains.
 //! * All guests of a host together never hold more memory than
-//!   `SandboxConfig::guests_memory_bytes`.
+//!   `SandboxConfig::guests_memory_bytes`, and the code of all loaded components together never
+//!   takes more than `SandboxConfig::code_bytes`.
 //! * Loading never panics the host and leaves no compiling process behind, whatever the bytes are.
 
 mod bindings;
 mod code_cache;
+mod code_memory;
 pub mod compile;
 mod compiled;
 mod concurrent_calls;

@@ -25,6 +25,7 @@ use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports::sandbox::{LoadEffort, PluginInfo};
 
 use crate::code_cache::{self, CodeCache};
+use crate::code_memory::{CodeMemory, CodeRoom};
 use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, first_memory_bytes};
 use crate::engines::Engines;
@@ -37,6 +38,14 @@ use crate::typed::{self, TypedExports, TypedFunction};
 
 /// A component that was loaded, with its description.
 pub(crate) type Loaded = (Arc<CompiledComponent>, PluginInfo);
+
+/// The compiled code of a component in memory, before it is linked.
+pub(crate) struct LoadedCode {
+    pub(crate) outline: Outline,
+    pub(crate) component: Component,
+    /// The memory of the code.
+    pub(crate) room: CodeRoom,
+}
 
 /// The reason why a component was not loaded.
 pub(crate) struct LoadFailure {
@@ -72,18 +81,21 @@ struct LoaderInner {
     cache: Option<CodeCache>,
     compilers: CompilerPool,
     guests_memory: GuestPool,
+    code_memory: CodeMemory,
 }
 
 impl Loader {
-    /// Creates a loader for engines whose guests share `guests_memory`.
+    /// Creates a loader for engines whose guests share `guests_memory`, and whose compiled code
+    /// shares `code_memory`.
     pub(crate) fn new(
         engines: Engines,
         guests_memory: GuestPool,
+        code_memory: CodeMemory,
         cache: Option<CodeCache>,
         compiler: Compiler,
     ) -> Self {
         let compilers = CompilerPool::new(compiler);
-        Self(Arc::new(LoaderInner { engines, cache, compilers, guests_memory }))
+        Self(Arc::new(LoaderInner { engines, cache, compilers, guests_memory, code_memory }))
     }
 
     /// Checks, compiles and describes a file. Returns `None` if this needs more than `effort`
@@ -115,12 +127,12 @@ impl Loader {
         &self,
         name: &PluginName,
         digest: Digest,
-        (outline, compiled): (Outline, Component),
+        LoadedCode { outline, component, room }: LoadedCode,
     ) -> Result<Loaded, Rejection> {
-        let mut code = self.0.link(&compiled, &outline)?;
+        let mut code = self.0.link(&component, &outline, room)?;
         let Outline { contract, manifest, docs, size_bytes, abi: _ } = outline;
         let described = if contract.is_typed {
-            let (functions, described) = self.describe_types(compiled, docs).await?;
+            let (functions, described) = self.describe_types(component, docs).await?;
             code.exports.typed = functions;
             described
         } else {
@@ -160,28 +172,31 @@ impl Loader {
         .await
     }
 
-    async fn load_cached(&self, digest: Digest) -> Result<Option<(Outline, Component)>, Rejection> {
-        self.blocking(move |parts| {
-            Ok(parts.cache.as_ref().and_then(|cache| cache.get(&parts.engines, digest)))
+    async fn load_cached(&self, digest: Digest) -> Result<Option<LoadedCode>, Rejection> {
+        self.blocking(move |parts| match &parts.cache {
+            Some(cache) => cache.get(&parts.engines, &parts.code_memory, digest),
+            None => Ok(None),
         })
         .await
     }
 
     /// Loads compiled code, and writes it to the cache.
-    async fn keep(
-        &self,
-        prepared: Prepared,
-        digest: Digest,
-    ) -> Result<(Outline, Component), Rejection> {
+    async fn keep(&self, prepared: Prepared, digest: Digest) -> Result<LoadedCode, Rejection> {
         let Prepared { outline, code } = prepared;
         self.blocking(move |parts| {
             let engine =
                 parts.engines.get(outline.abi).map_err(|e| rejection::no_async_engine(&e))?;
-            let compiled = code_cache::load_compiled(engine.engine(), &code)?;
-            if let Some(cache) = &parts.cache {
-                cache.put(&parts.engines, digest, &outline, &code);
-            }
-            Ok((outline, compiled))
+            let write_to_cache = || {
+                if let Some(cache) = &parts.cache {
+                    cache.put(&parts.engines, digest, &outline, &code);
+                }
+            };
+            // Code that does not fit now is not compiled again when it does.
+            let room = parts.code_memory.reserve(code.len() as u64);
+            let room = room.inspect_err(|_| write_to_cache())?;
+            let component = code_cache::load_compiled(engine.engine(), &code)?;
+            write_to_cache();
+            Ok(LoadedCode { outline, component, room })
         })
         .await
     }
@@ -202,6 +217,7 @@ impl LoaderInner {
         &self,
         compiled: &Component,
         outline: &Outline,
+        room: CodeRoom,
     ) -> Result<CompiledComponent, Rejection> {
         let contract = &outline.contract;
         let engine = self.engines.get(outline.abi).map_err(|e| rejection::no_async_engine(&e))?;
@@ -216,6 +232,7 @@ impl LoaderInner {
             places: engine.places_of(compiled),
             guests_memory: self.guests_memory.clone(),
             first_memory_bytes: first_memory_bytes(compiled),
+            _room: room,
         })
     }
 }

@@ -10,6 +10,7 @@ use wattle_run::ports;
 use wattle_run::ports::sandbox::{LoadEffort, LoadError, Plugin, PluginInfo};
 
 use crate::code_cache::CodeCache;
+use crate::code_memory::CodeMemory;
 use crate::compiled::CompiledComponent;
 use crate::config::SandboxConfig;
 use crate::engines::Engines;
@@ -47,7 +48,9 @@ impl WasmSandbox {
         let cache = config.cache.clone().map(CodeCache::open).transpose()?;
         let engines = Engines::new(config.max_instances, config.guests_memory_bytes)?;
         let guests_memory = GuestPool::new(config.guests_memory_bytes);
-        let loader = Loader::new(engines, guests_memory, cache, config.compiler.clone());
+        let code_memory = CodeMemory::new(config.code_bytes);
+        let compiler = config.compiler.clone();
+        let loader = Loader::new(engines, guests_memory, code_memory, cache, compiler);
         Ok(Arc::new(Self { loader, loaded: Mutex::default(), refused: Mutex::default() }))
     }
 

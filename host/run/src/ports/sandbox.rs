@@ -52,14 +52,19 @@ pub enum LoadEffort {
     Full,
 }
 
-/// The error for a file that is not a valid plugin. The hint says how to fix the file.
+/// The code of the error for a component whose compiled code does not fit in the memory of the code
+/// of all loaded components. The load may succeed once other code is unloaded.
+pub const CODE_MEMORY: &str = "code-memory";
+
+/// The error for a file that is not a valid plugin, or that cannot be loaded at present. The hint
+/// says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("plugin `{plugin}` cannot be loaded: {message}\n  hint: {hint}")]
 pub struct LoadError {
     /// The plugin.
     pub plugin: PluginName,
     /// A stable code: `not-wasm`, `core-module`, `wit-version`, `missing-export`, `unknown-import`,
-    /// `invalid`, `describe`, `limit`, `panic`.
+    /// `invalid`, `describe`, `limit`, `panic`, [`CODE_MEMORY`].
     pub code: &'static str,
     /// What is wrong.
     pub message: String,

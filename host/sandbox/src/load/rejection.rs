@@ -1,7 +1,7 @@
 //! Errors of loading a file, before the name of the plugin is added.
 
 use wattle_graph::id::PluginName;
-use wattle_run::ports::sandbox::LoadError;
+use wattle_run::ports::sandbox::{CODE_MEMORY, LoadError};
 
 use crate::engine::Abi;
 use crate::error::Error;
@@ -21,6 +21,7 @@ const CODES: &[&str] = &[
     "describe",
     "limit",
     "panic",
+    CODE_MEMORY,
 ];
 
 /// The reason why a file is not a plugin.

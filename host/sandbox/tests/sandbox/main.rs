@@ -5,6 +5,7 @@
 
 mod asynchronous;
 mod cache;
+mod code_memory;
 #[cfg(unix)]
 mod folders;
 mod guest;

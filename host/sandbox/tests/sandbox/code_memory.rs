@@ -1,0 +1,68 @@
+//! Tests of the memory of compiled code.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wattle_run::ports::sandbox::{CODE_MEMORY, LoadError, Plugin};
+use wattle_sandbox::{CodeCacheConfig, SandboxConfig, WasmSandbox};
+
+use crate::{guest, load_into};
+
+fn one() -> Bytes {
+    guest::reducer("(i32.const 320)")
+}
+
+fn other() -> Bytes {
+    guest::node("", "(i32.const 512)")
+}
+
+/// Returns a sandbox whose loaded components have at most `code_bytes` bytes of code.
+fn sandbox(directory: &Path, code_bytes: u64) -> Arc<WasmSandbox> {
+    let cache = Some(CodeCacheConfig { directory: directory.to_owned(), key: [7; 32] });
+    let config = SandboxConfig { cache, code_bytes, max_instances: 4, ..SandboxConfig::default() };
+    WasmSandbox::new(&config).unwrap()
+}
+
+/// Returns the size of the code in a directory, in bytes.
+fn cached_bytes(directory: &Path) -> u64 {
+    let files = fs::read_dir(directory).unwrap();
+    files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[track_caller]
+fn refused(loaded: Result<Arc<dyn Plugin>, LoadError>) -> LoadError {
+    let Err(error) = loaded else { panic!("the component was loaded") };
+    assert_eq!(error.code, CODE_MEMORY, "{error}");
+    assert!(error.to_string().contains("`limits.code_memory`"), "{error}");
+    error
+}
+
+#[tokio::test]
+async fn component_is_refused_until_other_code_is_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let large = sandbox(directory.path(), u64::MAX);
+    for bytes in [one(), other()] {
+        load_into(&large, bytes).await.unwrap();
+    }
+    let small = sandbox(directory.path(), cached_bytes(directory.path()) - 1);
+    let first = load_into(&small, one()).await.unwrap();
+    refused(load_into(&small, other()).await);
+    let again = load_into(&small, one()).await.unwrap();
+    drop(first);
+    refused(load_into(&small, other()).await);
+    drop(again);
+    assert_eq!(load_into(&small, other()).await.unwrap().info().nodes.len(), 1);
+}
+
+#[tokio::test]
+async fn code_that_does_not_fit_is_compiled_only_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = refused(load_into(&sandbox(directory.path(), 1), one()).await);
+    assert!(error.hint.contains("make the plugin smaller"), "{error}");
+    let files: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(files.len(), 1, "its code is in the cache");
+    refused(load_into(&sandbox(directory.path(), 1), one()).await);
+    load_into(&sandbox(directory.path(), u64::MAX), one()).await.unwrap();
+}
