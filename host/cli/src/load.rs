@@ -10,6 +10,7 @@ mod app_request;
 mod archive;
 mod changes;
 mod claims;
+mod code_memory;
 pub mod compiler;
 mod config_file;
 mod export_code;
@@ -62,6 +63,7 @@ use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::ArchivedVersion;
 pub(crate) use crate::load::changes::RELOAD_TARGET;
 pub use crate::load::changes::{Change, Changes, Severity};
+use crate::load::code_memory::UnloadingSandbox;
 use crate::load::config_file::ConfigFile;
 pub use crate::load::found_names::UnusedTable;
 use crate::load::grant_registry::GrantRegistry;
@@ -238,6 +240,7 @@ impl LoaderInner {
         // The tables are created now, because an archived version can be loaded before the first
         // refresh.
         let tables = grant_tables(&config);
+        let sandbox = Arc::new(UnloadingSandbox::new(sandbox, catalog.clone()));
         Self {
             config,
             catalog,

@@ -181,6 +181,24 @@ impl Catalog {
         }
     }
 
+    /// Removes the least recently used of the older versions that can be loaded again and that
+    /// nothing uses, so that their memory is free. Returns false if there is no such version.
+    pub fn unload_unused_version(&self) -> bool {
+        let Some(source) = self.source() else { return false };
+        let old = self.lock().old_versions();
+        old.iter().filter(|app| source.is_archived(app)).any(|app| {
+            let mut inner = self.lock();
+            let is_of_app = |version: &PinnedVersion| Arc::ptr_eq(&version.app, app);
+            let known = inner.versions.values().filter(|version| is_of_app(version)).count();
+            // `old` has a reference to the app, and each of its graphs has one.
+            let is_unused = known > 0 && Arc::strong_count(app) == known + 1;
+            if is_unused {
+                inner.versions.retain(|_, version| !is_of_app(version));
+            }
+            is_unused
+        })
+    }
+
     /// Removes an app, so that no new run uses it. Its versions stay for the threads that are
     /// pinned to them.
     pub fn remove(&self, name: &AppName) {
@@ -460,6 +478,28 @@ mod tests {
         assert!(has(&catalog, 2) && !has(&catalog, 1));
         let newest = catalog.app(&name("asset")).unwrap();
         assert_eq!(newest.digest, Digest::of(&(PINNED_VERSIONS + 1).to_le_bytes()));
+    }
+
+    #[test]
+    fn unused_versions_are_unloaded_one_by_one() {
+        let catalog = Catalog::new();
+        catalog.install(app("asset", 0));
+        assert!(!catalog.unload_unused_version(), "nothing is archived");
+        catalog.set_source(Arc::new(Archive));
+        for digest in 1..=4 {
+            catalog.install(app("asset", digest));
+        }
+        let graph = GraphName::new("g").unwrap();
+        let used = catalog.pinned_version(&name("asset"), &graph, version(1));
+        assert!(catalog.unload_unused_version());
+        assert!(!has(&catalog, 2), "the least recently used one");
+        assert!(catalog.unload_unused_version());
+        assert!(!has(&catalog, 3));
+        assert!(!catalog.unload_unused_version());
+        assert!([0, 1, 4].iter().all(|digest| has(&catalog, *digest)));
+        drop(used);
+        assert!(catalog.unload_unused_version());
+        assert!(!has(&catalog, 1) && has(&catalog, 4), "new runs need version 4");
     }
 
     #[test]

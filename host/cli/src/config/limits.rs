@@ -8,6 +8,7 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::limit::{GraphLimits, MOST_STATE_BYTES, MOST_TASKS};
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_run::limit;
+use wattle_sandbox::config::LEAST_CODE_BYTES;
 use wattle_sandbox::{CompileLimits, SandboxConfig};
 
 use crate::config::{ByteSize, Config};
@@ -25,6 +26,9 @@ pub struct LimitsConfig {
     /// Maximum memory of all guests together. Default: the default of the sandbox, which depends on
     /// the memory of the machine.
     pub guests_memory: Option<ByteSize>,
+    /// Maximum memory of the compiled code of all loaded components together. Default: the default
+    /// of the sandbox, which depends on the memory of the machine.
+    pub code_memory: Option<ByteSize>,
     /// Maximum size of a run context as JSON.
     pub run_context: Option<ByteSize>,
     /// Maximum size of the event log of a thread in the store.
@@ -139,9 +143,23 @@ impl LimitsConfig {
         self.guests_memory.map_or(usual, |size| size.0)
     }
 
-    /// Returns the configured memory of all guests, if it is below the minimum.
-    pub(crate) fn too_little_memory(&self) -> Option<ByteSize> {
-        self.guests_memory.filter(|size| size.0 < limit::LEAST_GUESTS_MEMORY_BYTES)
+    /// Returns the maximum memory of the compiled code of all loaded components together.
+    pub fn code_memory_bytes(&self) -> u64 {
+        let usual = SandboxConfig::default().code_bytes;
+        self.code_memory.map_or(usual, |size| size.0)
+    }
+
+    /// Returns the key, the value and the minimum of a limit of memory that is below its minimum,
+    /// if there is such a limit.
+    pub(crate) fn too_little_memory(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
+        let all = [
+            ("guests_memory", self.guests_memory, limit::LEAST_GUESTS_MEMORY_BYTES),
+            ("code_memory", self.code_memory, LEAST_CODE_BYTES),
+        ];
+        all.into_iter().find_map(|(key, size, least)| {
+            let size = size.filter(|size| size.0 < least)?;
+            Some((key, size, ByteSize(least)))
+        })
     }
 
     /// Returns the key and the value of a limit on tasks that exceeds its maximum, if there is such

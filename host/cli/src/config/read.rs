@@ -165,9 +165,9 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         let message = format!("{limit} exceeds the maximum of {most}");
         add(format!("limits.{key}"), message, &format!("set at most {most}"));
     }
-    if let Some(size) = config.limits.too_little_memory() {
-        let message = format!("{size} is less than the minimum of 64MiB");
-        add("limits.guests_memory".into(), message, "set at least 64MiB");
+    if let Some((key, size, least)) = config.limits.too_little_memory() {
+        let message = format!("{size} is less than the minimum of {least}");
+        add(format!("limits.{key}"), message, &format!("set at least {least}"));
     }
     if let Some(size) = config.server.limits.response_bytes
         && size.0 < MIN_RESPONSE_BYTES
@@ -405,6 +405,7 @@ mod tests {
         assert_eq!(caps.tenants["acme"].memory_bytes, Some(2 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
         assert_eq!(config.limits.guests_memory_bytes(), 1 << 30);
+        assert_eq!(config.limits.code_memory_bytes(), 1 << 30);
         let own = &caps.tenants["acme"];
         assert_eq!(
             (own.blob_bytes, own.threads, own.bytes),
@@ -444,6 +445,7 @@ mod tests {
             ("state_bytes = \"1GiB\"", "1GiB exceeds the maximum of 512MiB"),
             ("run_context = \"17MiB\"", "17MiB exceeds the maximum of 16MiB"),
             ("guests_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
+            ("code_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
         ] {
             let error = check(&format!("[limits]\n{limit}")).unwrap_err();
             assert!(error.contains(part), "{error}");

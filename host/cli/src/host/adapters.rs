@@ -261,9 +261,13 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     make_private_dir(&cache_dir)?;
     let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
     let compiler = compiler::selected(config.limits.compile.limits());
-    let guests_memory_bytes = config.limits.guests_memory_bytes();
-    let sandbox =
-        SandboxConfig { cache, compiler, guests_memory_bytes, ..SandboxConfig::default() };
+    let sandbox = SandboxConfig {
+        cache,
+        compiler,
+        guests_memory_bytes: config.limits.guests_memory_bytes(),
+        code_bytes: config.limits.code_memory_bytes(),
+        ..SandboxConfig::default()
+    };
     let sandbox = wattle_sandbox::Sandbox::new(&sandbox)
         .map_err(|error| Error::Setup { what: "the sandbox", message: error.to_string() })?;
     Ok(sandbox)

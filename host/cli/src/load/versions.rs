@@ -3,12 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 use wattle_graph::id::{AppName, Digest, GraphName};
 
 use super::app_request::AppRequest;
+
+/// Time after which a load that failed is repeated if a thread still needs the version. The memory
+/// of compiled code may have room by then.
+const RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// The outcome of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +38,12 @@ impl PendingLoad {
     fn is_lost(&self) -> bool {
         self.outcome.has_changed().is_err() && *self.outcome.borrow() == VersionLoad::Running
     }
+
+    /// Returns true if the load failed so long ago that it is repeated.
+    fn is_outdated(&self) -> bool {
+        matches!(*self.outcome.borrow(), VersionLoad::Failed(_))
+            && self.began.elapsed() >= RETRY_AFTER
+    }
 }
 
 /// An archived version of a graph.
@@ -53,7 +64,8 @@ struct VersionsState {
     archived: BTreeMap<(AppName, Digest), ArchivedGraph>,
     /// What the archived versions of apps request, by folder.
     requests: BTreeMap<PathBuf, AppRequest>,
-    /// Loads in progress, and failed loads. Failed loads are not repeated.
+    /// Loads in progress, and failed loads, which are repeated after [`RETRY_AFTER`] at the
+    /// earliest.
     loads: BTreeMap<PathBuf, PendingLoad>,
 }
 
@@ -103,7 +115,8 @@ impl Versions {
     /// send its outcome.
     pub(super) fn begin(&self, folder: &Path) -> (PendingLoad, Option<watch::Sender<VersionLoad>>) {
         let mut state = self.lock();
-        if let Some(load) = state.loads.get(folder).filter(|load| !load.is_lost()) {
+        let known = state.loads.get(folder);
+        if let Some(load) = known.filter(|load| !load.is_lost() && !load.is_outdated()) {
             return (load.clone(), None);
         }
         let (sender, outcome) = watch::channel(VersionLoad::Running);
@@ -140,8 +153,8 @@ mod tests {
         assert_eq!(versions.folder(&other, one), None);
     }
 
-    #[test]
-    fn only_one_caller_loads_a_version() {
+    #[tokio::test(start_paused = true)]
+    async fn only_one_caller_loads_a_version() {
         let (versions, folder) = (Versions::default(), Path::new("versions/asset/1"));
         let (first, sender) = versions.begin(folder);
         let sender = sender.unwrap();
@@ -159,8 +172,10 @@ mod tests {
         sender.send_replace(outcome.clone());
         drop(sender);
         let (load, sender) = versions.begin(folder);
-        assert!(sender.is_none(), "a failure is not repeated");
+        assert!(sender.is_none(), "a failure is not repeated at once");
         assert_eq!((*failed.outcome.borrow()).clone(), (*load.outcome.borrow()).clone());
         assert_eq!(*load.outcome.borrow(), outcome);
+        tokio::time::advance(RETRY_AFTER).await;
+        assert!(versions.begin(folder).1.is_some());
     }
 }
