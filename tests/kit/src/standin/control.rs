@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::json;
 
-use super::{call::Call, faults::FaultRule, shared::Shared};
+use super::{call::Call, fault_rule::FaultRule, shared::Shared};
 
 /// Responds to a request under `/__`. Such requests are not logged, and faults do not apply to
 /// them.

@@ -1,7 +1,6 @@
-//! Faults that a test injects, and the requests to which they apply.
+//! Faults that a test injects, and patterns of requests.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -192,171 +191,20 @@ impl Pattern {
     }
 }
 
-/// A fault, the requests to which it applies, and the number of times.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Document")]
-pub struct FaultRule {
-    /// The requests to which the fault applies.
-    #[serde(flatten)]
-    pub on: Pattern,
-    /// The fault.
-    pub fault: Fault,
-    /// Number of requests to which the fault applies; unlimited if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub times: Option<u32>,
-    /// Number of matching requests that the rule skips first.
-    pub skip: u32,
-}
-
-/// The JSON form of a rule. Unknown keys are errors, because a test with a misspelled key would
-/// test nothing.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    path: Option<String>,
-    model: Option<String>,
-    body_contains: Option<String>,
-    fault: Fault,
-    times: Option<u32>,
-    #[serde(default)]
-    skip: u32,
-}
-
-impl From<Document> for FaultRule {
-    fn from(document: Document) -> Self {
-        let Document { path, model, body_contains, fault, times, skip } = document;
-        Self { on: Pattern { path, model, body_contains }, fault, times, skip }
-    }
-}
-
-impl FaultRule {
-    /// Creates a rule that applies `fault` to every matching request until the rules are cleared.
-    pub fn new(on: Pattern, fault: Fault) -> Self {
-        Self { on, fault, times: None, skip: 0 }
-    }
-
-    /// Limits the number of requests to which the rule applies.
-    pub fn times(mut self, times: u32) -> Self {
-        self.times = Some(times);
-        self
-    }
-
-    /// Sets the number of matching requests that the rule skips first.
-    pub fn skip(mut self, skip: u32) -> Self {
-        self.skip = skip;
-        self
-    }
-}
-
-/// The rules in effect, oldest first.
-#[derive(Debug, Default)]
-pub(super) struct Orders {
-    rules: Mutex<Vec<FaultRule>>,
-}
-
-impl Orders {
-    pub(super) fn add(&self, rule: FaultRule) {
-        self.lock().push(rule);
-    }
-
-    pub(super) fn clear(&self) {
-        self.lock().clear();
-    }
-
-    pub(super) fn list(&self) -> Vec<FaultRule> {
-        self.lock().clone()
-    }
-
-    /// Returns the fault for a request and counts its use. Only the oldest matching rule applies.
-    pub(super) fn take(&self, call: &Call) -> Option<Fault> {
-        let mut rules = self.lock();
-        let index = rules.iter().position(|rule| rule.on.fits(call))?;
-        let rule = &mut rules[index];
-        if rule.skip > 0 {
-            rule.skip -= 1;
-            return None;
-        }
-        if let Fault::Imprecise(mode) = &mut rule.fault {
-            return mode.draw(call).map(Fault::Imprecise);
-        }
-        if let Fault::Script { contents } = &mut rule.fault {
-            let next = contents.pop_front();
-            let fault = next.map(|next| Fault::Script { contents: VecDeque::from([next]) });
-            if contents.is_empty() {
-                rules.remove(index);
-            }
-            return fault;
-        }
-        let fault = rule.fault.clone();
-        if let Some(times) = &mut rule.times {
-            *times = times.saturating_sub(1);
-            if *times == 0 {
-                rules.remove(index);
-            }
-        }
-        Some(fault)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<FaultRule>> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{Fault, FaultRule, Orders, Pattern};
-    use crate::standin::call::Call;
-
-    fn call(path: &str, model: &str) -> Call {
-        Call::sample("POST", path, &json!({"model": model}))
-    }
-
-    #[test]
-    fn rules_apply_to_matching_requests_the_given_number_of_times() {
-        let orders = Orders::default();
-        orders.add(FaultRule::new(Pattern::model("gpt-4o-mini"), Fault::Garbage).times(2).skip(1));
-        let hits: Vec<bool> = ["gpt-4o-mini", "other", "gpt-4o-mini", "gpt-4o-mini", "gpt-4o-mini"]
-            .iter()
-            .map(|model| orders.take(&call("/v1/chat/completions", model)).is_some())
-            .collect();
-        assert_eq!(hits, [false, false, true, true, false]);
-        assert!(orders.list().is_empty());
-    }
-
-    #[test]
-    fn completions_of_a_script_are_sent_once() {
-        let orders = Orders::default();
-        let script = json!({"fault": {"kind": "script", "contents": ["a", {"b": 1}]}});
-        orders.add(serde_json::from_value(script).unwrap());
-        let next = || match orders.take(&call("/", "m")) {
-            Some(Fault::Script { contents }) => contents.front().cloned(),
-            _ => None,
-        };
-        assert_eq!([next(), next(), next()], [Some(json!("a")), Some(json!({"b": 1})), None]);
-        assert!(orders.list().is_empty());
-    }
+    use super::*;
 
     #[test]
     fn patterns_match_path_and_body() {
-        let call = call("/v1/chat/completions", "m");
+        let call = Call::sample("POST", "/v1/chat/completions", &json!({"model": "m"}));
         assert!(Pattern::any().fits(&call));
         assert!(Pattern::path("/v1/*").fits(&call));
         assert!(!Pattern::path("/v1").fits(&call));
         let body = |text: &str| Pattern { body_contains: Some(text.to_owned()), ..Pattern::any() };
         assert!(body("\"model\"").fits(&call));
         assert!(!body("\"image\"").fits(&call));
-    }
-
-    #[test]
-    fn rules_are_parsed_from_json_and_unknown_keys_are_rejected() {
-        let document = json!({"path": "/v1/messages", "times": 2,
-            "fault": {"kind": "status", "status": 429, "retry_after": "1"}});
-        let rule: FaultRule = serde_json::from_value(document).unwrap();
-        let fault = Fault::Status { status: 429, retry_after: Some("1".to_owned()), body: None };
-        assert_eq!(rule, FaultRule::new(Pattern::path("/v1/messages"), fault).times(2));
-        let misspelled = json!({"paht": "/v1/messages", "fault": {"kind": "cut"}});
-        serde_json::from_value::<FaultRule>(misspelled).unwrap_err();
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{faults::Orders, feishu::Feishu, gate::Gates, journal::Journal, mcp::Sessions};
+use super::{feishu::Feishu, gate::Gates, journal::Journal, mcp::Sessions, orders::Orders};
 
 /// The state that all requests of a server share.
 #[derive(Debug, Default)]
