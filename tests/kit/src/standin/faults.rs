@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{call::Call, imprecise::Imprecise};
 
 /// A fault of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(expecting = "an object with a `kind`")]
 pub enum Fault {
     /// Responds with this status, in the error format of the service unless `body` is given.
     Status {
@@ -23,6 +24,7 @@ pub enum Fault {
         body: Option<Value>,
     },
     /// Sends the head and half of the regular response, then closes the connection.
+    #[serde(deserialize_with = "no_fields")]
     Cut,
     /// Sends the regular response after a delay.
     Slow {
@@ -30,16 +32,21 @@ pub enum Fault {
         ms: u64,
     },
     /// Responds with the status 200 and a body that is not JSON.
+    #[serde(deserialize_with = "no_fields")]
     Garbage,
     /// Holds the request until `POST /__release` or [`super::Handle::release`], then sends the
     /// regular response.
+    #[serde(deserialize_with = "no_fields")]
     Hang,
     /// Processes the request, then holds the response until the release. A client can disconnect
     /// between the effect and the response.
+    #[serde(deserialize_with = "no_fields")]
     HangAfter,
     /// Sends a well-formed response whose content violates the requested schema.
+    #[serde(deserialize_with = "no_fields")]
     InvalidJsonContent,
     /// Wraps the regular content in a Markdown code fence after a sentence.
+    #[serde(deserialize_with = "no_fields")]
     Fenced,
     /// Sends a well-formed response with exactly this content.
     Content {
@@ -189,6 +196,15 @@ impl Pattern {
         });
         path_fits && model_fits && body_fits
     }
+}
+
+/// Reads a kind of fault that has no fields. Without it, Serde ignores the fields of such a kind.
+fn no_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoFields {}
+
+    NoFields::deserialize(deserializer).map(|NoFields {}| ())
 }
 
 #[cfg(test)]

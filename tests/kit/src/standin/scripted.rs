@@ -1,6 +1,7 @@
 //! Completions that a test writes literally.
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::question::{Ask, Question};
 
@@ -12,46 +13,77 @@ pub(super) struct ScriptedCompletion {
     pub(super) asks: Vec<Ask>,
 }
 
-/// Returns the completion for a line of the script.
-pub(super) fn answer(question: &Question, line: Option<&Value>) -> ScriptedCompletion {
-    match line {
+/// An entry of a script that requests tools.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolCalls {
+    tool_calls: Vec<ToolCall>,
+    content: Option<String>,
+    reasoning: Option<String>,
+}
+
+/// A requested call.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolCall {
+    id: Option<String>,
+    name: String,
+    /// A string is sent as it is, so that it need not be JSON.
+    #[serde(default = "no_arguments")]
+    arguments: Value,
+}
+
+/// Checks an entry of a script. An object with `tool_calls` has only fields that it may have.
+pub(super) fn check(entry: &Value) -> Result<(), serde_json::Error> {
+    tool_calls(entry).map(drop)
+}
+
+/// Returns the completion for an entry of the script. An entry that [`check`] refuses is sent as
+/// text.
+pub(super) fn answer(question: &Question, entry: Option<&Value>) -> ScriptedCompletion {
+    let text = |content| ScriptedCompletion { content, ..ScriptedCompletion::default() };
+    match entry {
         None => ScriptedCompletion::default(),
-        Some(Value::String(content)) => {
-            ScriptedCompletion { content: content.clone(), ..ScriptedCompletion::default() }
-        }
-        Some(document) => match document.get("tool_calls").and_then(Value::as_array) {
-            None => ScriptedCompletion {
-                content: document.to_string(),
-                ..ScriptedCompletion::default()
-            },
-            Some(calls) => {
-                let text = |name: &str| {
-                    document.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-                };
-                let asks = calls.iter().enumerate().map(|(index, call)| ask(question, index, call));
-                ScriptedCompletion {
-                    content: text("content"),
-                    reasoning: text("reasoning"),
-                    asks: asks.collect(),
-                }
-            }
+        Some(Value::String(content)) => text(content.clone()),
+        Some(document) => match tool_calls(document) {
+            Ok(Some(requested)) => completion(question, requested),
+            Ok(None) | Err(_) => text(document.to_string()),
         },
+    }
+}
+
+/// Returns the tool calls of an entry, or `None` if it has none and is sent as text.
+fn tool_calls(entry: &Value) -> Result<Option<ToolCalls>, serde_json::Error> {
+    match entry.get("tool_calls") {
+        Some(_) => ToolCalls::deserialize(entry).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn completion(question: &Question, requested: ToolCalls) -> ScriptedCompletion {
+    let calls = requested.tool_calls.into_iter().enumerate();
+    ScriptedCompletion {
+        content: requested.content.unwrap_or_default(),
+        reasoning: requested.reasoning.unwrap_or_default(),
+        asks: calls.map(|(index, call)| ask(question, index, call)).collect(),
     }
 }
 
 /// Creates a tool call. The default id contains the position in the conversation, so ids are
 /// unique.
-fn ask(question: &Question, index: usize, call: &Value) -> Ask {
-    let text = |name: &str| call.get(name).and_then(Value::as_str).map(str::to_owned);
+fn ask(question: &Question, index: usize, call: ToolCall) -> Ask {
     Ask {
-        id: text("id").unwrap_or_else(|| format!("call_{}_{index}", question.turns.len())),
-        name: text("name").unwrap_or_default(),
-        arguments: match call.get("arguments") {
-            None => "{}".to_owned(),
-            Some(Value::String(text)) => text.clone(),
-            Some(document) => document.to_string(),
+        id: call.id.unwrap_or_else(|| format!("call_{}_{index}", question.turns.len())),
+        name: call.name,
+        arguments: match call.arguments {
+            Value::String(text) => text,
+            document => document.to_string(),
         },
     }
+}
+
+fn no_arguments() -> Value {
+    Value::Object(Map::new())
 }
 
 #[cfg(test)]

@@ -177,8 +177,28 @@ async fn a_status_fault_applies_to_the_model_the_given_number_of_times() {
         assert_eq!(body["error"]["type"], "rate_limit_error");
     }
     assert_eq!(post(&server, CHAT, &chat("gpt-4o-mini", "Hi")).await.status(), StatusCode::OK);
-    let refused = post(&server, "/__faults", &json!({"fault": {"kind": "magic"}})).await;
-    assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_fault_that_cannot_be_is_refused_with_what_can_be() {
+    let server = start().await;
+    for (fault, allowed) in [
+        (json!({"kind": "magic"}), "expected one of `status`, `cut`, `slow`"),
+        (json!({"kind": "cut", "after": 3}), "there are no fields"),
+        (json!({"kind": "script", "content": ["Hi"]}), "expected `contents`"),
+        (
+            json!({"kind": "script", "contents": [{"tool_calls": [{"tool": "add"}]}]}),
+            "expected one of `id`, `name`, `arguments`",
+        ),
+    ] {
+        let refused = post(&server, "/__faults", &json!({ "fault": fault })).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        let body: Value = refused.json().await.unwrap();
+        let error = body["error"].as_str().unwrap();
+        assert!(error.starts_with("cannot read the fault rule: "), "{error}");
+        assert!(error.contains(allowed), "{error}");
+    }
+    assert_eq!(get(&server, "/__faults").await, json!([]));
 }
 
 #[tokio::test]
