@@ -1,10 +1,22 @@
-//! Rules of faults: the requests to which a fault applies. Unknown fields of the JSON form are
-//! errors, because a rule with a misspelled field has not the effect that its author expects.
+//! Rules of faults: the requests to which a fault applies. Unknown fields and values without effect
+//! are errors in the JSON form, because such a rule has not the effect that its author expects.
 
+use std::ops::RangeInclusive;
+
+use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use super::faults::{Fault, Pattern};
-use super::scripted;
+use super::{
+    faults::{Fault, Pattern},
+    imprecise::Imprecise,
+    scripted,
+};
+
+/// The statuses that a response can have. Those below are for responses that follow.
+const STATUSES: RangeInclusive<u16> = 200..=599;
+
+/// The largest sum of rates. Rates such as a ninth are rounded, so their sum may exceed 1.
+const MAX_RATES: f64 = 1.0 + 1e-9;
 
 /// A fault, the requests to which it applies, and the number of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,8 +69,24 @@ struct Document {
 /// The reason why a rule is refused.
 #[derive(Debug, thiserror::Error)]
 enum InvalidRule {
+    #[error("`path` is `{0}`; it begins with `/`, has no query, and may end with `*`")]
+    Path(String),
+    #[error("`times` is 0; it is at least 1, and a rule without it applies to every request")]
+    NoTimes,
+    #[error("a script has no `times`; it applies to one request for each entry of `contents`")]
+    TimesOfScript,
+    #[error("`imprecise` has no `times`; `rates` has the fraction of the responses")]
+    TimesOfImprecise,
+    #[error("`status` is {0}; it is from 200 to 599")]
+    Status(u16),
+    #[error("`retry_after` cannot be a header; it is a number of seconds or an HTTP date")]
+    RetryAfter,
+    #[error("`contents` is empty; it has an entry for each request")]
+    NoEntry,
     #[error("entry {number} of `contents`: {reason}")]
     Entry { number: usize, reason: serde_json::Error },
+    #[error("`rates` are from 0 to 1, and their sum is at most 1")]
+    Rates,
 }
 
 impl TryFrom<Document> for FaultRule {
@@ -66,16 +94,50 @@ impl TryFrom<Document> for FaultRule {
 
     fn try_from(document: Document) -> Result<Self, InvalidRule> {
         let Document { path, model, body_contains, fault, times, skip } = document;
+        if let Some(path) = path.as_ref().filter(|path| !is_path(path)) {
+            return Err(InvalidRule::Path(path.clone()));
+        }
+        check_times(times, &fault)?;
         check(&fault)?;
         Ok(Self { on: Pattern { path, model, body_contains }, fault, times, skip })
     }
 }
 
+/// Returns true if requests can have this path, or paths with this prefix.
+fn is_path(path: &str) -> bool {
+    let prefix = path.strip_suffix('*').unwrap_or(path);
+    (prefix.starts_with('/') || path == "*") && !prefix.contains(['*', '?', '#'])
+}
+
+fn check_times(times: Option<u32>, fault: &Fault) -> Result<(), InvalidRule> {
+    match (times, fault) {
+        (Some(_), Fault::Script { .. }) => Err(InvalidRule::TimesOfScript),
+        (Some(_), Fault::Imprecise(_)) => Err(InvalidRule::TimesOfImprecise),
+        (Some(0), _) => Err(InvalidRule::NoTimes),
+        _ => Ok(()),
+    }
+}
+
 fn check(fault: &Fault) -> Result<(), InvalidRule> {
-    let Fault::Script { contents } = fault else { return Ok(()) };
-    (1..).zip(contents).try_for_each(|(number, entry)| {
-        scripted::check(entry).map_err(|reason| InvalidRule::Entry { number, reason })
-    })
+    match fault {
+        Fault::Status { status, .. } if !STATUSES.contains(status) => {
+            Err(InvalidRule::Status(*status))
+        }
+        Fault::Status { retry_after: Some(value), .. } if HeaderValue::from_str(value).is_err() => {
+            Err(InvalidRule::RetryAfter)
+        }
+        Fault::Script { contents } if contents.is_empty() => Err(InvalidRule::NoEntry),
+        Fault::Script { contents } => (1..).zip(contents).try_for_each(|(number, entry)| {
+            scripted::check(entry).map_err(|reason| InvalidRule::Entry { number, reason })
+        }),
+        Fault::Imprecise(mode) if !has_rates(mode) => Err(InvalidRule::Rates),
+        _ => Ok(()),
+    }
+}
+
+fn has_rates(mode: &Imprecise) -> bool {
+    let mut rates = mode.rates.values();
+    rates.all(|rate| (0.0..=1.0).contains(rate)) && mode.rates.values().sum::<f64>() <= MAX_RATES
 }
 
 #[cfg(test)]
@@ -147,6 +209,49 @@ mod tests {
         ] {
             let script = json!({"fault": {"kind": "script", "contents": ["a", entry]}});
             assert_eq!(refusal(script), format!("entry 2 of `contents`: {expected}"));
+        }
+    }
+
+    #[test]
+    fn values_without_effect_are_refused() {
+        let of = |fault: Value| json!({ "fault": fault });
+        let timed = |times: u32, fault: Value| json!({ "times": times, "fault": fault });
+        let script = json!({"kind": "script", "contents": ["a"]});
+        for (rule, expected) in [
+            (timed(0, json!({"kind": "cut"})), "it is at least 1"),
+            (timed(2, script), "it applies to one request for each entry"),
+            (timed(2, json!({"kind": "imprecise", "seed": 1, "rates": {}})), "has no `times`"),
+            (of(json!({"kind": "status", "status": 199})), "it is from 200 to 599"),
+            (of(json!({"kind": "status", "status": 600})), "it is from 200 to 599"),
+            (
+                of(json!({"kind": "status", "status": 429, "retry_after": "1\n"})),
+                "it is a number of seconds or an HTTP date",
+            ),
+            (of(json!({"kind": "script", "contents": []})), "an entry for each request"),
+            (of(json!({"kind": "imprecise", "seed": 1, "rates": {"prose": 1.1}})), "from 0 to 1"),
+            (
+                of(json!({"kind": "imprecise", "seed": 1, "rates": {"prose": 0.6, "empty": 0.5}})),
+                "their sum is at most 1",
+            ),
+        ] {
+            let refusal = refusal(rule);
+            assert!(refusal.contains(expected), "{refusal}");
+        }
+        let rates = json!({"prose": 0.1, "empty": 0.2, "fenced": 0.7});
+        let rule = of(json!({"kind": "imprecise", "seed": 1, "rates": rates}));
+        from_value::<FaultRule>(rule).unwrap();
+    }
+
+    #[test]
+    fn paths_that_no_request_has_are_refused() {
+        let rule = |path: &str| json!({"path": path, "fault": {"kind": "cut"}});
+        for path in
+            ["v1/messages", "http://127.0.0.1/v1", "/v1/*/messages", "/search?q=a", "a*", ""]
+        {
+            assert!(refusal(rule(path)).starts_with(&format!("`path` is `{path}`; ")), "{path}");
+        }
+        for path in ["/v1/messages", "/v1/*", "/*", "*"] {
+            from_value::<FaultRule>(rule(path)).unwrap();
         }
     }
 }
