@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
             "base_url": base,
             "openai": format!("{base}/v1"),
             "gemini": format!("{base}/v1beta"),
-            "anthropic": base,
+            "anthropic": format!("{base}/v1"),
             "massive": base,
             "feishu": base,
             "apify": base,

@@ -24,6 +24,24 @@ async fn the_program_prints_its_urls_and_exits_at_the_end_of_its_input() {
 }
 
 #[tokio::test]
+async fn the_program_prints_base_urls_of_providers() {
+    let (mut program, addresses) = start(&[]).await;
+    let client = reqwest::Client::new();
+    // The host appends these paths to `base_url` of a provider of the kind.
+    for (kind, path) in [
+        ("openai", "chat/completions"),
+        ("gemini", "models/gemini-2.5-flash:generateContent"),
+        ("anthropic", "messages"),
+    ] {
+        let url = format!("{}/{path}", addresses[kind].as_str().unwrap());
+        let answer = client.post(&url).json(&json!({})).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 401, "{url} demands a key");
+    }
+    program.close_stdin();
+    assert!(program.ended().await.unwrap().success());
+}
+
+#[tokio::test]
 async fn the_program_prints_the_urls_of_its_mcp_servers() {
     let (mut program, addresses) = start(&[]).await;
     let client = reqwest::Client::new();
