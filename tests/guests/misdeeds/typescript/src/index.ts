@@ -93,9 +93,8 @@ const explore = node(
 /** Returns the name of the exception of an attempt, or `undefined` if the attempt works. */
 function refusalOf(attempt: () => unknown): string | undefined {
   try {
-    // A promise has no result during the call. Those of StarlingMonkey are requests, which the host
-    // refuses and records.
-    return attempt() instanceof Promise ? "Promise" : undefined;
+    attempt();
+    return undefined;
   } catch (error) {
     return error instanceof Error ? error.name : String(error);
   }
