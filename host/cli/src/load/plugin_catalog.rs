@@ -17,6 +17,13 @@ const PAUSING: [&str; 3] = ["wattle:plugin/interrupt", "wattle:plugin/runs", "wa
 /// The standalone plugin with an agent, which the repository of Wattle has.
 const AGENT_PLUGIN: &str = "std";
 
+/// The command that builds [`AGENT_PLUGIN`] in a checkout of the repository.
+const BUILD_AGENT: &str =
+    "cargo build --package wattle-std --target wasm32-unknown-unknown --profile guest";
+
+/// The file that [`BUILD_AGENT`] makes.
+const BUILT_AGENT: &str = "target/wasm32-unknown-unknown/guest/wattle_std.wasm";
+
 /// The plugins that the graphs of an app can use.
 pub struct AppPluginCatalog<'a> {
     /// Name of the app.
@@ -92,9 +99,9 @@ impl PluginCatalog for AppPluginCatalog<'_> {
 pub fn how_to_add(plugin: &PluginName, plugins_folder: &Path) -> String {
     let file = plugins_folder.join(format!("{plugin}.wasm"));
     let source = if plugin.as_str() == AGENT_PLUGIN {
-        ", built as plugins/std/README.md of Wattle says under \"Getting it\""
+        format!(" (in a checkout of Wattle, `{BUILD_AGENT}` builds it as `{BUILT_AGENT}`)")
     } else {
-        ""
+        String::new()
     };
     format!("put the file of `{plugin}` at `{}`{source}", file.display())
 }
@@ -105,4 +112,18 @@ pub fn default_plugin_of(app: &AppName, own: &BTreeSet<&PluginName>) -> Option<P
     let named = own.iter().find(|name| name.as_str() == app.as_str());
     let only = || own.first().filter(|_| own.len() == 1);
     named.or_else(only).map(|name| (*name).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_builds_the_agent_plugin_as_its_readme_says() {
+        let readme = include_str!("../../../../plugins/std/README.md");
+        let hint = how_to_add(&PluginName::new(AGENT_PLUGIN).unwrap(), Path::new("plugins"));
+        for part in [BUILD_AGENT, BUILT_AGENT] {
+            assert!(readme.contains(part) && hint.contains(part), "{part}");
+        }
+    }
 }

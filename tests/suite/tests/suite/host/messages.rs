@@ -198,8 +198,10 @@ fn an_unknown_node_or_plugin_lists_what_there_is() {
                   `notes`? plugins that the app can use: `notes`";
     assert_eq!(problems(&format!("plugin = \"nots\", {NODE}"), ""), [plugin]);
     let agent = "graph.toml:3: graphs.g.nodes.a: there is no plugin `std`\n  hint: plugins that \
-                 the app can use: `notes`; put the file of `std` at `plugins/std.wasm`, built as \
-                 plugins/std/README.md of Wattle says under \"Getting it\"";
+                 the app can use: `notes`; put the file of `std` at `plugins/std.wasm` (in a \
+                 checkout of Wattle, `cargo build --package wattle-std --target \
+                 wasm32-unknown-unknown --profile guest` builds it as \
+                 `target/wasm32-unknown-unknown/guest/wattle_std.wasm`)";
     assert_eq!(problems("plugin = \"std\"", ""), [agent]);
     let other = problems("plugin = \"math\"", "");
     assert!(other[0].ends_with("; put the file of `math` at `plugins/math.wasm`"), "{other:?}");
