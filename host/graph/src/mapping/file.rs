@@ -234,14 +234,24 @@ impl FileProjection {
 }
 
 fn field_text(value: Option<&Value>) -> String {
-    let mut text = match value {
+    match value {
         None | Some(Value::Null) => "_".to_owned(),
         Some(Value::String(text)) if text.is_empty() => "_".to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    };
-    text.truncate(text.floor_char_boundary(FIELD_BYTES));
-    text
+        Some(Value::String(text)) => text[..text.floor_char_boundary(FIELD_BYTES)].to_owned(),
+        Some(other) => json_start(other),
+    }
+}
+
+/// Returns the beginning of the JSON text of a value, at most [`FIELD_BYTES`] bytes. Serialization
+/// stops there.
+fn json_start(value: &Value) -> String {
+    let mut text = [0_u8; FIELD_BYTES];
+    let mut rest = text.as_mut_slice();
+    // An error means that the text is full.
+    let _ = serde_json::to_writer(&mut rest, value);
+    let written = FIELD_BYTES - rest.len();
+    let whole_chars = text[..written].utf8_chunks().next();
+    whole_chars.map_or_else(String::new, |chunk| chunk.valid().to_owned())
 }
 
 /// Replaces all characters that have a meaning in file systems, and limits the length.

@@ -233,6 +233,28 @@ fn events_become_files() {
 }
 
 #[test]
+fn path_has_the_first_120_bytes_of_a_value() {
+    let text = FILES.replace("{session_id}/{stamp}-{status}.json", "{value}");
+    let mapping: FileProjection = toml::from_str(&text).unwrap();
+    let (subject, moment) = (subject(), EventContext { time: "", state: &Value::Null });
+    for (value, path) in [
+        (json!("x".repeat(300)), "x".repeat(120)),
+        (json!("会".repeat(100)), "会".repeat(40)),
+        (json!(["x".repeat(300)]), format!("__{}", "x".repeat(118))),
+        (json!(["会".repeat(100)]), format!("__{}", "会".repeat(39))),
+        (json!(vec![1; 1_000]), format!("_{}1", "1_".repeat(59))),
+        (json!({ "a": true }), "__a__true_".to_owned()),
+    ] {
+        let mut custom = task("custom", "draft");
+        custom["data"] = json!({ "value": value });
+        let mut files = RunFileProjector::new(&mapping, &subject);
+        let budget = &mut ProjectionBudget::default();
+        let written = files.apply(&event(1, custom), moment, "s", budget).unwrap();
+        assert_eq!(written.unwrap().path, path);
+    }
+}
+
+#[test]
 fn all_files_of_a_run_share_the_steps_of_one_budget() {
     let mapping: FileProjection = toml::from_str(FILES).unwrap();
     let (subject, state) = (subject(), json!({ "session": "s" }));
