@@ -244,22 +244,15 @@ impl ExportStream {
 
     async fn batch_lines(&mut self) -> Result<Bytes, Failure> {
         let page = self.store.batches(&self.thread, self.from, PAGE_BYTES).await?;
-        let mut text = Vec::new();
-        for mut batch in page.batches {
-            if self.log_end.includes(&batch) {
-                if self.is_test {
-                    make_test(&mut batch);
-                }
-                text.extend(json_line(&ExportLine::Batch(Box::new(batch)))?);
-            }
-        }
+        let mut batches = page.batches;
+        let log_end = &mut self.log_end;
+        batches.retain(|batch| log_end.includes(batch));
+        log_end.is_over |= page.next.is_none();
         self.from = page.next;
-        self.log_end.is_over |= page.next.is_none();
-        if self.blobs.is_some() {
-            let mut found = Vec::new();
-            BlobRef::find_in(&text, &mut found);
-            self.mentioned.extend(found);
-        }
+        let (is_test, has_blobs) = (self.is_test, self.blobs.is_some());
+        let write = move || write_batches(batches, is_test, has_blobs);
+        let (text, mentioned) = on_blocking_pool(write).await?;
+        self.mentioned.extend(mentioned);
         Ok(text.into())
     }
 
@@ -306,10 +299,30 @@ impl LogEnd {
     }
 }
 
+/// Returns the lines of batches, and with `has_blobs` the blobs that the lines mention.
+fn write_batches(
+    batches: Vec<StoredBatch>,
+    is_test: bool,
+    has_blobs: bool,
+) -> Result<(Vec<u8>, Vec<BlobRef>), Failure> {
+    let mut text = Vec::new();
+    for mut batch in batches {
+        if is_test {
+            make_test(&mut batch);
+        }
+        text.extend(json_line(&ExportLine::Batch(Box::new(batch)))?);
+    }
+    let mut mentioned = Vec::new();
+    if has_blobs {
+        BlobRef::find_in(&text, &mut mentioned);
+    }
+    Ok((text, mentioned))
+}
+
 /// Runs long work, such as the compression of large files, on a blocking thread.
-async fn on_blocking_pool(
-    work: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
-) -> Result<Vec<u8>, Failure> {
+async fn on_blocking_pool<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
     let cut = |error| Failure::internal(format!("cannot export: {error}"));
     spawn_blocking(work).await.map_err(cut)?
 }

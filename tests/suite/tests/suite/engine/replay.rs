@@ -4,8 +4,9 @@ mod measure;
 mod unfinished;
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _, poll};
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, ThreadId};
@@ -243,6 +244,27 @@ async fn an_edited_export_is_detected() {
     assert!(matches!(broken, ExportError::Broken { .. }), "{broken}");
     let error = Export::read("{\"wattle_export\": 99}").unwrap_err();
     assert!(matches!(error, ExportError::NewerFormat { found: 99 }));
+}
+
+/// The blocking pool has one thread, which another task holds.
+#[test]
+fn batches_of_an_export_are_written_off_the_task_of_its_reader() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (world, whole) = finished().await;
+        let Export { header, .. } = Export::read(&whole).unwrap();
+        let lines = world.engine.export(&header.thread.id, ExportParts::default()).await;
+        let mut lines = lines.unwrap();
+        let mut text = lines.next().await.unwrap().unwrap().to_vec();
+        let (end, ended) = channel::<()>();
+        let holder = tokio::task::spawn_blocking(move || ended.recv());
+        assert!(poll!(lines.next()).is_pending());
+        drop(end);
+        text.extend(lines.try_collect::<Vec<_>>().await.unwrap().concat());
+        assert_eq!(String::from_utf8(text).unwrap(), whole);
+        holder.await.unwrap().unwrap_err();
+    });
 }
 
 #[tokio::test]
