@@ -12,16 +12,44 @@ use crate::codec::unpack_json;
 use crate::error::corrupt;
 use crate::postgres::database::PgTransaction;
 use crate::postgres::retry::sqlx_error;
+use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::{Body, BodyValue};
 use crate::postgres::thread_row::{checkpoint_id, digest, unsigned, utf8};
 use crate::postgres::write_set::ChainStats;
 
-/// Number of batches that one statement reads.
+/// Maximum number of batches that one statement reads.
 const PAGE_BATCHES: i64 = 64;
 
-const BATCHES: &str = "
-    SELECT place, after_seq, last_seq, base, checkpoint, namespace, events, meta, seal
-    FROM batches WHERE thread = $1 AND place >= $2 ORDER BY place LIMIT $3";
+/// Maximum number of bytes of JSON of the batches that one statement reads, unless a single batch
+/// has more.
+const PAGE_BYTES: i64 = 4 << 20;
+
+/// Selects the first batch from a position on, and later batches as long as the total length of all
+/// selected batches with their values is at most `$4` bytes of JSON.
+const BATCHES: &str = concat!(
+    "SELECT place, after_seq, last_seq, base, checkpoint, namespace, events, meta, seal FROM (
+        SELECT batch.*, row_number() OVER log AS nth,
+            (sum(records.bytes) OVER log)::bigint AS bytes
+        FROM (
+            SELECT place, after_seq, last_seq, base, checkpoint, namespace, events, meta, seal
+            FROM batches WHERE thread = $1 AND place >= $2 ORDER BY place LIMIT $3) AS batch,
+        LATERAL (
+            SELECT coalesce(sum(",
+    record_bytes!("packed"),
+    "), 0) AS bytes
+            FROM (
+                SELECT packed, ",
+    record_start!("packed"),
+    " AS start
+                FROM (
+                    VALUES (batch.events), (batch.meta)
+                    UNION ALL
+                    SELECT value FROM channel_values
+                    WHERE channel_values.thread = $1 AND channel_values.place = batch.place
+                ) AS record (packed) OFFSET 0) AS record) AS records
+        WINDOW log AS (ORDER BY place)) AS page
+    WHERE bytes <= $4 OR nth = 1 ORDER BY place"
+);
 
 const VALUES: &str = "
     SELECT place, channel, version, value, base, keep, root, items, tails, tail_bytes, whole_bytes
@@ -51,6 +79,7 @@ pub(super) async fn page(
         .bind(number)
         .bind(from)
         .bind(PAGE_BATCHES)
+        .bind(PAGE_BYTES)
         .fetch_all(&mut **transaction)
         .await
         .map_err(sqlx_error(OPERATION))?;

@@ -28,6 +28,7 @@ mod owner;
 mod pending;
 mod postgres;
 mod postgres_faults;
+mod postgres_reads;
 mod proxy;
 mod retention;
 mod run_search;

@@ -1,8 +1,9 @@
-//! A proxy that breaks connections immediately before or after a commit.
+//! A proxy that breaks connections immediately before or after a commit, and counts the bytes that
+//! the server sends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -26,6 +27,8 @@ pub(crate) struct Proxy {
     fault: Arc<AtomicU8>,
     /// Number of connections that are still to be accepted and closed.
     closed: Arc<AtomicU8>,
+    /// Bytes that the server has sent.
+    sent: Arc<AtomicU64>,
 }
 
 impl Proxy {
@@ -34,8 +37,10 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let fault = Arc::new(AtomicU8::new(0));
         let closed = Arc::new(AtomicU8::new(0));
+        let sent = Arc::new(AtomicU64::new(0));
         let number = listener.local_addr().unwrap().port();
-        let proxy = Self { port: number, fault: fault.clone(), closed: closed.clone() };
+        let proxy =
+            Self { port: number, fault: fault.clone(), closed: closed.clone(), sent: sent.clone() };
         tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
                 let one_less = |left: u8| left.checked_sub(1);
@@ -46,7 +51,7 @@ impl Proxy {
                 }
                 let server = SocketAddr::from(([127, 0, 0, 1], port));
                 let server = TcpStream::connect(server).await.unwrap();
-                tokio::spawn(forward(client, server, fault.clone()));
+                tokio::spawn(forward(client, server, fault.clone(), sent.clone()));
             }
         });
         proxy
@@ -71,12 +76,17 @@ impl Proxy {
     pub(crate) fn has_fired(&self) -> bool {
         self.fault.load(Ordering::SeqCst) == 0
     }
+
+    /// Returns the number of bytes that the server has sent.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent.load(Ordering::SeqCst)
+    }
 }
 
-async fn forward(client: TcpStream, server: TcpStream, fault: Arc<AtomicU8>) {
+async fn forward(client: TcpStream, server: TcpStream, fault: Arc<AtomicU8>, sent: Arc<AtomicU64>) {
     let ((mut client, to_client), (mut replies, mut to_server)) =
         (client.into_split(), server.into_split());
-    let mut back = tokio::spawn(async move { copy(&mut replies, to_client).await });
+    let mut back = tokio::spawn(async move { copy(&mut replies, to_client, &sent).await });
     let mut bytes = vec![0; 1 << 16];
     loop {
         let read = tokio::select! {
@@ -105,6 +115,12 @@ async fn forward(client: TcpStream, server: TcpStream, fault: Arc<AtomicU8>) {
     back.abort();
 }
 
-async fn copy(from: &mut OwnedReadHalf, mut to: OwnedWriteHalf) {
-    let _ = tokio::io::copy(from, &mut to).await;
+async fn copy(from: &mut OwnedReadHalf, mut to: OwnedWriteHalf, sent: &AtomicU64) {
+    let mut bytes = vec![0; 1 << 16];
+    while let Ok(read @ 1..) = from.read(&mut bytes).await {
+        sent.fetch_add(read as u64, Ordering::SeqCst);
+        if to.write_all(&bytes[..read]).await.is_err() {
+            break;
+        }
+    }
 }
