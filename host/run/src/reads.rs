@@ -199,6 +199,13 @@ pub(crate) async fn timeout<F: Future>(limit: Duration, work: F) -> Result<F::Ou
     }
 }
 
+/// Returns true if a large read of the current task has to take a turn. Other reads need not find
+/// out whether they are large.
+#[must_use]
+pub fn needs_turn() -> bool {
+    READER.try_with(|reader| reader.held().is_none()).unwrap_or_default()
+}
+
 /// Waits for a turn of the caller for whom the current task reads. Returns immediately if the task
 /// holds a turn already, and outside of [`ReadTurns::scope`].
 pub async fn begin_large_read() -> LargeRead {
@@ -276,6 +283,20 @@ mod tests {
         let mut waiting = pin!(turns.scope(one, TurnSpan::EachRead, work));
         assert!(poll!(waiting.as_mut()).is_pending());
         assert!(turns.scope(other, TurnSpan::EachRead, read()).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn large_read_needs_a_turn_unless_its_work_holds_one() {
+        let (turns, [one, _]) = one_turn();
+        assert!(!needs_turn(), "a read of the engine");
+        for (span, again) in [(TurnSpan::UntilEnd, false), (TurnSpan::EachRead, true)] {
+            let work = async {
+                let before = needs_turn();
+                read().await;
+                (before, needs_turn())
+            };
+            assert_eq!(turns.scope(one, span, work).await, (true, again), "{span:?}");
+        }
     }
 
     /// The limit is ten seconds, of which the work takes some after its wait of 25 seconds.

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sqlx::Row as _;
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgArguments, PgRow, Postgres};
+use sqlx::query::Query;
 use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use wattle_graph::event::Event;
@@ -17,12 +18,13 @@ use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
 use wattle_run::ports::store::{
     CheckpointOutline, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadSnapshot,
 };
-use wattle_run::reads::{LargeRead, begin_large_read};
+use wattle_run::reads::{LargeRead, begin_large_read, needs_turn};
 
-use crate::codec::{unpack, unpacked_bytes};
+use crate::codec::unpack;
 use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
 use crate::postgres::history;
+use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::thread_row::{thread_head, utf8};
 use crate::postgres::value::{self, Version, assemble};
 
@@ -30,29 +32,68 @@ use crate::postgres::value::{self, Version, assemble};
 /// other tasks.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
 
-/// Maximum number of bytes of JSON of such a row. Compressed, they may be far fewer than
-/// [`MAX_INLINE_BYTES`].
+/// Maximum number of bytes of JSON of a state that is read without a turn, and of a row that is
+/// decoded on the calling task. Compressed, they may be far fewer than [`MAX_INLINE_BYTES`].
 const MAX_INLINE_JSON_BYTES: u64 = 256 * 1024;
+
+/// Selects a checkpoint of a thread. `bytes` is the length of its metadata in bytes of JSON. The
+/// server sends metadata of at most `$2` bytes.
+macro_rules! point {
+    ($condition:literal) => {
+        concat!(
+            "SELECT checkpoint, bytes, CASE WHEN bytes <= $2 THEN meta END AS meta FROM (
+                SELECT checkpoint, meta, ",
+            record_bytes!("meta"),
+            " AS bytes FROM (
+                    SELECT checkpoint, meta, ",
+            record_start!("meta"),
+            " AS start FROM batches WHERE batches.thread = thread.number AND ",
+            $condition,
+            " OFFSET 0) AS record) AS record"
+        )
+    };
+}
+
+/// Selects the events since the checkpoint `point`. `bytes` is their length in bytes of JSON. The
+/// server sends events of at most `$2` bytes.
+macro_rules! pending_events {
+    () => {
+        concat!(
+            "SELECT max(bytes) AS bytes,
+                array_agg(CASE WHEN bytes <= $2 THEN events END ORDER BY place) AS events
+            FROM (
+                SELECT place, events, (sum(",
+            record_bytes!("events"),
+            ") OVER ())::bigint AS bytes FROM (
+                    SELECT place, events, ",
+            record_start!("events"),
+            " AS start FROM batches
+                    WHERE batches.thread = thread.number AND batches.base = point.checkpoint
+                        AND batches.events IS NOT NULL OFFSET 0) AS record) AS record"
+        )
+    };
+}
 
 /// Selects a thread, one of its checkpoints, the pending events, and the delta chains of channel
 /// values. `$columns` are the selected columns of the thread, `$point` is the condition for the
-/// checkpoint.
+/// checkpoint. `json_bytes` is the length of the state in bytes of JSON. If it is greater than
+/// `$2`, the server may omit parts of the state.
 macro_rules! statement {
     ($columns:literal, $point:literal) => {
         concat!(
             "SELECT ",
             $columns,
-            ", point.meta, pending.events, value.channels, value.versions, value.packed,
+            ", coalesce(point.bytes, 0) + coalesce(pending.bytes, 0) + coalesce(value.bytes, 0)
+                    AS json_bytes,
+                point.meta, pending.events, value.channels, value.versions, value.packed,
                 value.bases, value.keeps, value.items
             FROM threads AS thread
-            LEFT JOIN LATERAL (
-                SELECT checkpoint, meta FROM batches WHERE batches.thread = thread.number AND ",
-            $point,
+            LEFT JOIN LATERAL (",
+            point!($point),
             ") AS point ON true
-            LEFT JOIN LATERAL (
-                SELECT array_agg(events ORDER BY place) AS events FROM batches
-                WHERE batches.thread = thread.number AND batches.base = point.checkpoint
-                    AND batches.events IS NOT NULL) AS pending ON true
+            LEFT JOIN LATERAL (",
+            pending_events!(),
+            ") AS pending ON true
             LEFT JOIN LATERAL (
                 -- Steps from one channel to the next by the index.
                 WITH RECURSIVE channel (name) AS (
@@ -63,21 +104,31 @@ macro_rules! statement {
                         WHERE channel_values.thread = thread.number
                             AND channel_values.channel > channel.name ORDER BY channel LIMIT 1)
                     FROM channel WHERE channel.name IS NOT NULL)
-                SELECT array_agg(link.channel) AS channels, array_agg(link.version) AS versions,
-                    array_agg(link.value) AS packed, array_agg(link.base) AS bases,
-                    array_agg(link.keep) AS keeps, array_agg(link.items) AS items
-                FROM channel, LATERAL (
-                    SELECT version, root FROM channel_values
-                    WHERE channel_values.thread = thread.number
-                        AND channel_values.channel = channel.name
-                        AND version <= point.checkpoint ORDER BY version DESC LIMIT 1) AS newest,
-                LATERAL (
-                    SELECT channel, version, value, base, keep, items FROM channel_values
-                    WHERE channel_values.thread = thread.number
-                        AND channel_values.channel = channel.name
-                        AND channel_values.version BETWEEN newest.root AND newest.version
-                    -- `OFFSET 0` keeps this after `newest`, so that it reads only the chain.
-                    OFFSET 0) AS link
+                SELECT max(link.bytes) AS bytes, array_agg(link.channel) AS channels,
+                    array_agg(link.version) AS versions,
+                    array_agg(CASE WHEN link.bytes <= $2 THEN link.value END) AS packed,
+                    array_agg(link.base) AS bases, array_agg(link.keep) AS keeps,
+                    array_agg(link.items) AS items
+                FROM (
+                    SELECT link.*, (sum(",
+            record_bytes!("link.value"),
+            ") OVER ())::bigint AS bytes
+                    FROM channel, LATERAL (
+                        SELECT version, root FROM channel_values
+                        WHERE channel_values.thread = thread.number
+                            AND channel_values.channel = channel.name
+                            AND version <= point.checkpoint ORDER BY version DESC LIMIT 1)
+                        AS newest,
+                    LATERAL (
+                        SELECT channel, version, value, base, keep, items, ",
+            record_start!("value"),
+            " AS start
+                        FROM channel_values
+                        WHERE channel_values.thread = thread.number
+                            AND channel_values.channel = channel.name
+                            AND channel_values.version BETWEEN newest.root AND newest.version
+                        -- `OFFSET 0` keeps this after `newest`, so that it reads only the chain.
+                        OFFSET 0) AS link) AS link
             ) AS value ON true
             WHERE thread.id = $1 AND thread.record IS NOT NULL"
         )
@@ -92,11 +143,11 @@ const LATEST: &str = statement!(
 );
 
 const BY_ID: &str =
-    statement!("thread.number", "batches.checkpoint = $3 AND batches.namespace = $2");
+    statement!("thread.number", "batches.checkpoint = $4 AND batches.namespace = $3");
 
 const NEWEST: &str = statement!(
     "thread.number",
-    "batches.checkpoint IS NOT NULL AND batches.namespace = $2
+    "batches.checkpoint IS NOT NULL AND batches.namespace = $3
         ORDER BY batches.checkpoint DESC LIMIT 1"
 );
 
@@ -105,13 +156,13 @@ pub(super) async fn latest(
     database: &Database,
     thread: &ThreadId,
 ) -> Result<Option<ThreadSnapshot>, StoreError> {
-    // The size of a state is known only with its row, so each read takes a turn.
-    let large = begin_large_read().await;
-    let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
-    let Some(row) = database.row_if_supported("read a thread", read).await? else {
-        return latest_multi(database, thread).await;
+    let read =
+        |max_bytes: i64| sqlx::query(LATEST).bind(thread.as_str().as_bytes()).bind(max_bytes);
+    let (row, large) = match read_row(database, "read a thread", read).await? {
+        Reply::Rejected => return latest_multi(database, thread).await,
+        Reply::Missing => return Ok(None),
+        Reply::Row(row, large) => (row, large),
     };
-    let Some(row) = row else { return Ok(None) };
     let head = thread_head(&row)?;
     let mut run: Option<RunRecord> =
         column::<Option<&[u8]>>(&row, "run")?.map(|packed| unpack("run", packed)).transpose()?;
@@ -122,7 +173,6 @@ pub(super) async fn latest(
         QueryResult::Tuple(tuple) => Some(*tuple),
         QueryResult::Missing => None,
         QueryResult::Incomplete(id) => {
-            let _large = begin_large_read().await;
             history::checkpoint_multi(database, thread, &Namespace::root(), Some(id)).await?
         }
     };
@@ -159,44 +209,47 @@ pub(super) async fn checkpoint(
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    let large = begin_large_read().await;
     // An id that does not fit the column is greater than all stored ids.
     let number = id.map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
-    let read = || {
+    let read = |max_bytes: i64| {
         let statement = if number.is_some() { BY_ID } else { NEWEST };
-        let read = sqlx::query(statement);
-        let read = read.bind(thread.as_str().as_bytes()).bind(namespace.as_str().as_bytes());
+        let read = sqlx::query(statement).bind(thread.as_str().as_bytes()).bind(max_bytes);
+        let read = read.bind(namespace.as_str().as_bytes());
         match number {
             Some(number) => read.bind(number),
             None => read,
         }
     };
-    let Some(row) = database.row_if_supported("read a checkpoint", read).await? else {
-        return history::checkpoint_multi(database, thread, namespace, id).await;
+    let (row, large) = match read_row(database, "read a checkpoint", read).await? {
+        Reply::Rejected => {
+            return history::checkpoint_multi(database, thread, namespace, id).await;
+        }
+        Reply::Missing => return Ok(None),
+        Reply::Row(row, large) => (row, large),
     };
-    let Some(row) = row else { return Ok(None) };
     match decode_row(row, large, decode).await? {
         QueryResult::Tuple(tuple) => Ok(Some(*tuple)),
         QueryResult::Missing => Ok(None),
         QueryResult::Incomplete(id) => {
-            let _large = begin_large_read().await;
             history::checkpoint_multi(database, thread, namespace, Some(id)).await
         }
     }
 }
 
 /// Selects a thread, one of its checkpoints and the pending events, without channel values.
-const OUTLINE: &str = "
-    SELECT thread.record, thread.last_seq, thread.last_checkpoint, thread.current,
-        thread.pruned_seq, thread.seal, thread.pruned_seal, thread.bytes, point.meta, pending.events
+const OUTLINE: &str = concat!(
+    "SELECT thread.record, thread.last_seq, thread.last_checkpoint, thread.current,
+        thread.pruned_seq, thread.seal, thread.pruned_seal, thread.bytes,
+        point.bytes + coalesce(pending.bytes, 0) AS json_bytes, point.meta, pending.events
     FROM threads AS thread
-    JOIN batches AS point ON point.thread = thread.number AND point.checkpoint = $3
-        AND point.namespace = $2
-    LEFT JOIN LATERAL (
-        SELECT array_agg(events ORDER BY place) AS events FROM batches
-        WHERE batches.thread = thread.number AND batches.base = point.checkpoint
-            AND batches.events IS NOT NULL) AS pending ON true
-    WHERE thread.id = $1 AND thread.record IS NOT NULL";
+    JOIN LATERAL (",
+    point!("batches.checkpoint = $4 AND batches.namespace = $3"),
+    ") AS point ON true
+    LEFT JOIN LATERAL (",
+    pending_events!(),
+    ") AS pending ON true
+    WHERE thread.id = $1 AND thread.record IS NOT NULL"
+);
 
 /// See [`Store::checkpoint_outline`](wattle_run::ports::Store::checkpoint_outline).
 pub(super) async fn outline(
@@ -205,17 +258,16 @@ pub(super) async fn outline(
     namespace: &Namespace,
     id: CheckpointId,
 ) -> Result<Option<CheckpointOutline>, StoreError> {
-    let large = begin_large_read().await;
     // An id that does not fit the column is greater than all stored ids.
     let number = i64::try_from(id.0).unwrap_or(i64::MAX);
-    let read = || {
-        let read = sqlx::query(OUTLINE).bind(thread.as_str().as_bytes());
+    let read = |max_bytes: i64| {
+        let read = sqlx::query(OUTLINE).bind(thread.as_str().as_bytes()).bind(max_bytes);
         read.bind(namespace.as_str().as_bytes()).bind(number)
     };
-    match database.row_if_supported("read a checkpoint", read).await? {
-        Some(Some(row)) => decode_row(row, large, decode_outline).await.map(Some),
-        Some(None) => Ok(None),
-        None => history::outline_multi(database, thread, namespace, id).await,
+    match read_row(database, "read a checkpoint", read).await? {
+        Reply::Row(row, large) => decode_row(row, large, decode_outline).await.map(Some),
+        Reply::Missing => Ok(None),
+        Reply::Rejected => history::outline_multi(database, thread, namespace, id).await,
     }
 }
 
@@ -236,10 +288,44 @@ enum QueryResult {
     Tuple(Box<CheckpointTuple>),
 }
 
+/// The reply to a statement that selects a state.
+enum Reply {
+    /// The server rejects the statement.
+    Rejected,
+    /// The thread or the checkpoint does not exist.
+    Missing,
+    /// The row of the state, and the turn of the read if the state may be large.
+    Row(PgRow, Option<LargeRead>),
+}
+
+/// Reads the row of a state. `query` gets the maximum length of the state in bytes of JSON. If the
+/// state is large, the server sends it only after the read has waited for its turn.
+async fn read_row<'q>(
+    database: &Database,
+    operation: &'static str,
+    query: impl Fn(i64) -> Query<'q, Postgres, PgArguments>,
+) -> Result<Reply, StoreError> {
+    let mut large = if needs_turn() { None } else { Some(begin_large_read().await) };
+    loop {
+        let max_bytes =
+            if large.is_some() { i64::MAX } else { history::size(MAX_INLINE_JSON_BYTES) };
+        let row = match database.row_if_supported(operation, || query(max_bytes)).await? {
+            Some(Some(row)) => row,
+            Some(None) => return Ok(Reply::Missing),
+            None => return Ok(Reply::Rejected),
+        };
+        if column::<i64>(&row, "json_bytes")? <= max_bytes {
+            return Ok(Reply::Row(row, large));
+        }
+        drop(row);
+        large = Some(begin_large_read().await);
+    }
+}
+
 /// Decodes a row. A long row is decoded on the blocking pool, in the turn of the read.
 async fn decode_row<T: Send + 'static>(
     row: PgRow,
-    large: LargeRead,
+    large: Option<LargeRead>,
     decode: fn(&PgRow) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     if !is_long(&row)? {
@@ -260,16 +346,8 @@ fn is_long(row: &PgRow) -> Result<bool, StoreError> {
     let bytes: usize = (0..row.len())
         .filter_map(|column| row.try_get_raw(column).ok()?.as_bytes().ok().map(<[u8]>::len))
         .sum();
-    if bytes > MAX_INLINE_BYTES {
-        return Ok(true);
-    }
-    let mut json_bytes = column::<Option<&[u8]>>(row, "meta")?.map_or(0, unpacked_bytes);
-    // An outline has no column of values.
-    for name in ["events", "packed"].into_iter().filter(|name| row.try_column(*name).is_ok()) {
-        let packed: Vec<Vec<u8>> = list(row, name)?;
-        json_bytes += packed.iter().map(|packed| unpacked_bytes(packed)).sum::<u64>();
-    }
-    Ok(json_bytes > MAX_INLINE_JSON_BYTES)
+    let json_bytes: i64 = column(row, "json_bytes")?;
+    Ok(bytes > MAX_INLINE_BYTES || json_bytes > history::size(MAX_INLINE_JSON_BYTES))
 }
 
 fn decode(row: &PgRow) -> Result<QueryResult, StoreError> {

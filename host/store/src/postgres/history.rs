@@ -229,24 +229,27 @@ async fn run_rows(
     database.rows("list runs", list).await
 }
 
-/// Reads a checkpoint with several statements.
+/// Reads a checkpoint with several statements, in a turn of the request that needs it.
 pub(super) async fn checkpoint_multi(
     database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
+    let _large = begin_large_read().await;
     let mut snapshot = database.snapshot("read a checkpoint").await?;
     one_tuple(&mut snapshot, thread, (namespace, id), CheckpointParts::All).await
 }
 
-/// Reads a checkpoint with its thread, and without its values, with several statements.
+/// Reads a checkpoint with its thread, and without its values, with several statements, in a turn of
+/// the request that needs it.
 pub(super) async fn outline_multi(
     database: &Database,
     thread: &ThreadId,
     namespace: &Namespace,
     id: CheckpointId,
 ) -> Result<Option<CheckpointOutline>, StoreError> {
+    let _large = begin_large_read().await;
     let mut snapshot = database.snapshot("read a checkpoint").await?;
     let head = sqlx::query(SELECT_HEAD).bind(thread.as_str().as_bytes());
     let row = head.fetch_optional(&mut *snapshot).await.map_err(sqlx_error("read a thread"))?;

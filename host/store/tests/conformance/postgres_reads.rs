@@ -1,14 +1,105 @@
 //! Reads of large threads of a PostgreSQL store.
 
-use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all, select_all};
+use serde_json::{Value, json};
+use wattle_graph::id::{Namespace, ThreadId};
 use wattle_kit::need;
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store as _;
-use wattle_run::ports::store::Batch;
+use wattle_run::ports::store::{Batch, CheckpointTuple};
+use wattle_run::reads::{ReadTurns, TurnSpan};
 use wattle_store::{PostgresConfig, PostgresStore};
 
-use crate::fixtures::{append, create, event, incompressible_text};
+use crate::fixtures::{append, batch, checkpoint, create, event, id, incompressible_text, read};
 use crate::postgres::Server;
 use crate::proxy::Proxy;
+
+/// Time limit for reads that wait for nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Returns a value of 600 KB of JSON that has few bytes when it is compressed.
+fn large_value() -> Value {
+    json!(vec![json!([]); 200_000])
+}
+
+/// Creates a thread with a checkpoint and an event since the checkpoint.
+async fn create_with_state(
+    store: &PostgresStore,
+    name: &str,
+    [value, metadata, data]: [Value; 3],
+) -> ThreadId {
+    let thread = create(store, name).await;
+    let mut first = checkpoint(1, None, &[("a", value)], &[]);
+    first.meta.metadata = BTreeMap::from([("metadata".to_owned(), metadata)]);
+    append(store, &thread, batch(first)).await.unwrap();
+    let events = vec![event(1, data)].into();
+    append(store, &thread, Batch { base: Some(id(1)), events, ..Batch::default() }).await.unwrap();
+    thread
+}
+
+/// Returns the reads of the state of a thread, each for a request that takes turns. The last one
+/// reads no values; it is left out without `has_outline`.
+fn reads_in_turns<'a>(
+    store: &'a PostgresStore,
+    thread: &'a ThreadId,
+    turns: &'a ReadTurns,
+    has_outline: bool,
+) -> Vec<BoxFuture<'a, CheckpointTuple>> {
+    let newest =
+        async move { store.thread_snapshot(thread).await.unwrap().unwrap().tuple.unwrap() };
+    let by_id = move |number| async move { read(store, thread, number).await.unwrap() };
+    let outline = async move {
+        let outline = store.checkpoint_outline(thread, &Namespace::root(), id(1)).await;
+        outline.unwrap().unwrap().tuple
+    };
+    let mut reads = vec![newest.boxed(), by_id(None).boxed(), by_id(Some(1)).boxed()];
+    if has_outline {
+        reads.push(outline.boxed());
+    }
+    let in_turn = |read: BoxFuture<'a, CheckpointTuple>| {
+        turns.scope(CallerId::default(), TurnSpan::EachRead, read).boxed()
+    };
+    reads.into_iter().map(in_turn).collect()
+}
+
+#[tokio::test]
+async fn only_large_states_wait_for_a_turn() {
+    let server = need!(Server::start());
+    let store = server.store("turns").await;
+    let [no_turns, one_turn] = [0, 1].map(ReadTurns::new);
+    let small = || json!("small");
+    let small_thread = create_with_state(&store, "small", [small(), small(), small()]).await;
+    let small_reads = || join_all(reads_in_turns(&store, &small_thread, &no_turns, true));
+    let in_time = tokio::time::timeout(PATIENCE, small_reads()).await;
+    in_time.expect("small states take no turn");
+    for (name, state, has_outline) in [
+        ("value", [large_value(), small(), small()], false),
+        ("metadata", [small(), large_value(), small()], true),
+        ("event", [small(), small(), large_value()], true),
+    ] {
+        let thread = create_with_state(&store, name, state).await;
+        let large_reads = select_all(reads_in_turns(&store, &thread, &no_turns, has_outline));
+        let other_reads = async {
+            for _ in 0..20 {
+                small_reads().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = large_reads => panic!("a state with a large {name} is read without a turn"),
+            () = other_reads => {}
+        }
+        let expected = read(&store, &thread, None).await.unwrap();
+        for tuple in join_all(reads_in_turns(&store, &thread, &one_turn, has_outline)).await {
+            assert!(tuple.checkpoint.meta == expected.checkpoint.meta, "{name}");
+            assert!(tuple.events == expected.events, "{name}");
+        }
+    }
+}
 
 /// A page has at most 4 MiB of the log, and an export of one byte has one batch.
 #[tokio::test]
