@@ -42,7 +42,8 @@ pub enum TurnSpan {
     EachRead,
 }
 
-/// A large read. It holds a turn until it is dropped, if it needs one.
+/// A large read. It holds a turn until it is dropped, if it needs one. Clones share the turn.
+#[derive(Clone)]
 #[must_use]
 pub struct LargeRead {
     _turn: Option<Arc<Turn>>,

@@ -7,6 +7,7 @@ mod blobs;
 mod checkpoint_query;
 mod config;
 mod database;
+mod decode;
 mod delete;
 mod export;
 mod fast_path;

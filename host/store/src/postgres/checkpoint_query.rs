@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use sqlx::Row as _;
 use sqlx::postgres::{PgArguments, PgRow, Postgres};
 use sqlx::query::Query;
-use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
@@ -21,8 +20,9 @@ use wattle_run::ports::store::{
 use wattle_run::reads::{LargeRead, begin_large_read, needs_turn};
 
 use crate::codec::unpack;
-use crate::error::{backend, corrupt};
+use crate::error::corrupt;
 use crate::postgres::database::Database;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::history;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::thread_row::{thread_head, utf8};
@@ -331,14 +331,7 @@ async fn decode_row<T: Send + 'static>(
     if !is_long(&row)? {
         return decode(&row);
     }
-    let in_turn = move || {
-        let decoded = decode(&row);
-        // The turn is held until the row is decoded, even if the request is given up.
-        drop(large);
-        decoded
-    };
-    let decoded = spawn_blocking(in_turn).await;
-    decoded.map_err(|error| backend("read a checkpoint", error))?
+    decode_on_blocking_pool("read a checkpoint", large, move || decode(&row)).await
 }
 
 /// Returns whether decoding a row delays other tasks on the same thread.

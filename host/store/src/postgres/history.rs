@@ -12,12 +12,13 @@ use wattle_run::ports::store::{
     CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord,
     RunSummary, StoreError, ThreadHead, ThreadOrder, ThreadQuery, ThreadSummary,
 };
-use wattle_run::reads::begin_large_read;
+use wattle_run::reads::{LargeRead, begin_large_read};
 
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
 use crate::page::{EventPage, PageBuilder};
 use crate::postgres::database::{Database, PgTransaction};
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::status_names;
@@ -236,9 +237,9 @@ pub(super) async fn checkpoint_multi(
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    let _large = begin_large_read().await;
+    let large = begin_large_read().await;
     let mut snapshot = database.snapshot("read a checkpoint").await?;
-    one_tuple(&mut snapshot, thread, (namespace, id), CheckpointParts::All).await
+    one_tuple(&mut snapshot, thread, (namespace, id), CheckpointParts::All, &large).await
 }
 
 /// Reads a checkpoint with its thread, and without its values, with several statements, in a turn of
@@ -249,13 +250,13 @@ pub(super) async fn outline_multi(
     namespace: &Namespace,
     id: CheckpointId,
 ) -> Result<Option<CheckpointOutline>, StoreError> {
-    let _large = begin_large_read().await;
+    let large = begin_large_read().await;
     let mut snapshot = database.snapshot("read a checkpoint").await?;
     let head = sqlx::query(SELECT_HEAD).bind(thread.as_str().as_bytes());
     let row = head.fetch_optional(&mut *snapshot).await.map_err(sqlx_error("read a thread"))?;
     let Some(head) = row.as_ref().map(thread_head).transpose()? else { return Ok(None) };
     let parts = CheckpointParts::WithoutValues;
-    let tuple = one_tuple(&mut snapshot, thread, (namespace, Some(id)), parts).await?;
+    let tuple = one_tuple(&mut snapshot, thread, (namespace, Some(id)), parts, &large).await?;
     Ok(tuple.map(|tuple| CheckpointOutline { head, tuple }))
 }
 
@@ -265,10 +266,11 @@ async fn one_tuple(
     thread: &ThreadId,
     (namespace, id): (&Namespace, Option<CheckpointId>),
     parts: CheckpointParts,
+    large: &LargeRead,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
     let Some(number) = thread_number(snapshot, thread).await? else { return Ok(None) };
     let filter = CheckpointFilter { namespace: Some(namespace), before: None, id };
-    let metas = checkpoint_metas(snapshot, number, &filter, 1).await?;
+    let metas = checkpoint_metas(snapshot, number, &filter, 1, large).await?;
     let mut page = PageBuilder::new(1, HISTORY_BYTES);
     add_tuples(snapshot, number, metas, parts, &mut page).await?;
     Ok(page.into_items().pop())
@@ -280,7 +282,7 @@ pub(super) async fn checkpoints(
     thread: &ThreadId,
     query: &CheckpointQuery,
 ) -> Result<ListPage<CheckpointTuple>, StoreError> {
-    let _large = begin_large_read().await;
+    let large = begin_large_read().await;
     let mut snapshot = database.snapshot("list checkpoints").await?;
     let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), HISTORY_BYTES);
     let Some(number) = thread_number(&mut snapshot, thread).await? else {
@@ -289,7 +291,7 @@ pub(super) async fn checkpoints(
     let namespace = query.namespace.as_ref();
     let mut filter = CheckpointFilter { namespace, before: query.before, id: None };
     while !page.is_full() {
-        let metas = checkpoint_metas(&mut snapshot, number, &filter, META_PAGE).await?;
+        let metas = checkpoint_metas(&mut snapshot, number, &filter, META_PAGE, &large).await?;
         let Some((oldest, _)) = metas.last() else { return Ok(page.finish()) };
         filter.before = Some(oldest.id);
         let matching = metas.into_iter().filter(|(meta, _)| checkpoint_matches(query, meta));
@@ -357,6 +359,7 @@ async fn checkpoint_metas(
     number: i64,
     filter: &CheckpointFilter<'_>,
     limit: usize,
+    large: &LargeRead,
 ) -> Result<Vec<Meta>, StoreError> {
     // An id that does not fit the column is greater than all stored ids.
     let signed = |id: CheckpointId| i64::try_from(id.0).unwrap_or(i64::MAX);
@@ -370,7 +373,8 @@ async fn checkpoint_metas(
         .fetch_all(&mut **snapshot)
         .await
         .map_err(sqlx_error("read checkpoints"))?;
-    rows.iter().map(meta).collect()
+    let decode = move || rows.iter().map(meta).collect();
+    decode_on_blocking_pool("read checkpoints", Some(large.clone()), decode).await
 }
 
 fn meta(row: &PgRow) -> Result<Meta, StoreError> {

@@ -1,16 +1,18 @@
 //! Reads of large threads of a PostgreSQL store.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all, select_all};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_kit::need;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store as _;
-use wattle_run::ports::store::{Batch, CheckpointTuple};
+use wattle_run::ports::store::{Batch, CheckpointQuery, CheckpointTuple};
 use wattle_run::reads::{ReadTurns, TurnSpan};
 use wattle_store::{PostgresConfig, PostgresStore};
 
@@ -99,6 +101,50 @@ async fn only_large_states_wait_for_a_turn() {
             assert!(tuple.events == expected.events, "{name}");
         }
     }
+}
+
+/// Checks that reads wait for the blocking pool, whose only thread is held, while short reads
+/// complete. Returns their sorted results.
+async fn wait_for_blocking_pool<const N: usize>(
+    store: &PostgresStore,
+    thread: &ThreadId,
+    reads: [BoxFuture<'_, usize>; N],
+) -> Vec<usize> {
+    let (end, ended) = channel::<()>();
+    let holder = tokio::task::spawn_blocking(move || ended.recv());
+    let mut reads: FuturesUnordered<_> = reads.into_iter().collect();
+    let short_reads = async {
+        for _ in 0..50 {
+            assert!(store.thread(thread).await.unwrap().is_some());
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = reads.next() => panic!("a long row is decoded on the task of its read"),
+        () = short_reads => {}
+    }
+    drop(end);
+    holder.await.unwrap().unwrap_err();
+    let mut results: Vec<usize> = reads.collect().await;
+    results.sort_unstable();
+    results
+}
+
+#[test]
+fn long_rows_are_decoded_on_the_blocking_pool() {
+    let server = need!(Server::start());
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let store = server.store("decoded").await;
+        let state = [json!("small"), large_value(), large_value()];
+        let thread = create_with_state(&store, "t", state).await;
+        let filter = BTreeMap::from([("run".to_owned(), json!("other"))]);
+        let query = CheckpointQuery { filter, ..CheckpointQuery::default() };
+        let history = async { store.checkpoints(&thread, &query).await.unwrap().items.len() };
+        let counts = wait_for_blocking_pool(&store, &thread, [history.boxed()]).await;
+        assert_eq!(counts, [0]);
+    });
 }
 
 /// A page has at most 4 MiB of the log, and an export of one byte has one batch.
