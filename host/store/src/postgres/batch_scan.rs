@@ -11,6 +11,7 @@ use wattle_run::ports::store::StoreError;
 use crate::codec::unpack_json;
 use crate::error::corrupt;
 use crate::postgres::database::PgTransaction;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::stage::{Body, BodyValue};
@@ -69,13 +70,21 @@ pub(super) struct ScannedBatch {
     pub(super) seal: Option<Digest>,
 }
 
-/// Returns a page of batches from a position on. The page is empty if no batch follows.
-pub(super) async fn page(
+/// A page of batches, not decoded.
+pub(super) struct BatchRows {
+    batches: Vec<PgRow>,
+    values: Vec<PgRow>,
+    /// Position of the last batch; `None` if the page is empty.
+    pub(super) last_position: Option<i64>,
+}
+
+/// Reads a page of batches from a position on. The page is empty if no batch follows.
+pub(super) async fn read_rows(
     transaction: &mut PgTransaction,
     number: i64,
     from: i64,
-) -> Result<Vec<ScannedBatch>, StoreError> {
-    let rows = sqlx::query(BATCHES)
+) -> Result<BatchRows, StoreError> {
+    let batches = sqlx::query(BATCHES)
         .bind(number)
         .bind(from)
         .bind(PAGE_BATCHES)
@@ -83,28 +92,49 @@ pub(super) async fn page(
         .fetch_all(&mut **transaction)
         .await
         .map_err(sqlx_error(OPERATION))?;
-    let mut batches = rows.iter().map(scanned_batch).collect::<Result<Vec<_>, _>>()?;
-    let Some((first, last)) =
-        batches.first().zip(batches.last()).map(|(a, b)| (a.position, b.position))
-    else {
-        return Ok(batches);
+    let first_position = batches.first().map(position).transpose()?;
+    let last_position = batches.last().map(position).transpose()?;
+    let Some((first, last)) = first_position.zip(last_position) else {
+        return Ok(BatchRows { batches, values: Vec::new(), last_position });
     };
-    let rows = sqlx::query(VALUES)
+    let values = sqlx::query(VALUES)
         .bind(number)
         .bind(first)
         .bind(last)
         .fetch_all(&mut **transaction)
         .await
         .map_err(sqlx_error(OPERATION))?;
-    let mut values: BTreeMap<i64, Vec<BodyValue>> = BTreeMap::new();
-    for row in &rows {
-        let position = row.try_get("place").map_err(|error| corrupt("value", error))?;
-        values.entry(position).or_default().push(body_value(row)?);
+    Ok(BatchRows { batches, values, last_position })
+}
+
+/// Returns a page of batches from a position on. The page is empty if no batch follows.
+pub(super) async fn page(
+    transaction: &mut PgTransaction,
+    number: i64,
+    from: i64,
+) -> Result<Vec<ScannedBatch>, StoreError> {
+    let rows = read_rows(transaction, number, from).await?;
+    decode_on_blocking_pool(OPERATION, None, move || rows.decode()).await
+}
+
+impl BatchRows {
+    /// Decompresses the batches with their values.
+    pub(super) fn decode(&self) -> Result<Vec<ScannedBatch>, StoreError> {
+        let mut batches = self.batches.iter().map(scanned_batch).collect::<Result<Vec<_>, _>>()?;
+        let mut values: BTreeMap<i64, Vec<BodyValue>> = BTreeMap::new();
+        for row in &self.values {
+            values.entry(position(row)?).or_default().push(body_value(row)?);
+        }
+        for batch in &mut batches {
+            batch.body.values = values.remove(&batch.position).unwrap_or_default();
+        }
+        Ok(batches)
     }
-    for batch in &mut batches {
-        batch.body.values = values.remove(&batch.position).unwrap_or_default();
-    }
-    Ok(batches)
+}
+
+/// Returns the position of the batch to which a row belongs.
+fn position(row: &PgRow) -> Result<i64, StoreError> {
+    row.try_get("place").map_err(|error| corrupt("batch", error))
 }
 
 fn scanned_batch(row: &PgRow) -> Result<ScannedBatch, StoreError> {

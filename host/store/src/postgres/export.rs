@@ -8,8 +8,9 @@ use wattle_run::reads::begin_large_read;
 
 use crate::error::corrupt;
 use crate::page::batch_memory_bytes;
-use crate::postgres::batch_scan::{self, ScannedBatch};
+use crate::postgres::batch_scan::{self, BatchRows, ScannedBatch};
 use crate::postgres::database::Database;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::history;
 
 const OPERATION: &str = "read batches";
@@ -21,28 +22,45 @@ pub(super) async fn batches(
     from: Option<u64>,
     bytes: usize,
 ) -> Result<BatchPage, StoreError> {
-    let _large = begin_large_read().await;
+    let large = begin_large_read().await;
     let mut snapshot = database.snapshot(OPERATION).await?;
-    let mut found = BatchPage::default();
+    let mut export = ExportPage { found: BatchPage::default(), bytes: 0, max_bytes: bytes as u64 };
     let Some(number) = history::thread_number(&mut snapshot, thread).await? else {
-        return Ok(found);
+        return Ok(export.found);
     };
     let mut from = from.map_or(0, u64::cast_signed);
-    let mut size = 0;
-    loop {
-        let page = batch_scan::page(&mut snapshot, number, from).await?;
-        let Some(last) = page.last() else { return Ok(found) };
-        from = last.position + 1;
-        for batch in page {
-            if size >= bytes as u64 && !found.batches.is_empty() {
-                found.next = Some(batch.position.cast_unsigned());
-                return Ok(found);
+    while export.found.next.is_none() {
+        let rows = batch_scan::read_rows(&mut snapshot, number, from).await?;
+        let Some(last) = rows.last_position else { break };
+        from = last + 1;
+        let add = move || export.add(&rows);
+        export = decode_on_blocking_pool(OPERATION, Some(large.clone()), add).await?;
+    }
+    Ok(export.found)
+}
+
+/// A page of an export that is being read.
+struct ExportPage {
+    found: BatchPage,
+    /// Bytes of the batches: of JSON or in memory, whichever is larger.
+    bytes: u64,
+    max_bytes: u64,
+}
+
+impl ExportPage {
+    /// Decodes batches and adds them, until the page is full.
+    fn add(mut self, rows: &BatchRows) -> Result<Self, StoreError> {
+        for batch in rows.decode()? {
+            if self.bytes >= self.max_bytes && !self.found.batches.is_empty() {
+                self.found.next = Some(batch.position.cast_unsigned());
+                break;
             }
             let json_bytes = batch.json_bytes();
             let batch = stored(batch)?;
-            size += json_bytes.max(batch_memory_bytes(&batch));
-            found.batches.push(batch);
+            self.bytes += json_bytes.max(batch_memory_bytes(&batch));
+            self.found.batches.push(batch);
         }
+        Ok(self)
     }
 }
 

@@ -142,8 +142,10 @@ fn long_rows_are_decoded_on_the_blocking_pool() {
         let filter = BTreeMap::from([("run".to_owned(), json!("other"))]);
         let query = CheckpointQuery { filter, ..CheckpointQuery::default() };
         let history = async { store.checkpoints(&thread, &query).await.unwrap().items.len() };
-        let counts = wait_for_blocking_pool(&store, &thread, [history.boxed()]).await;
-        assert_eq!(counts, [0]);
+        let export = async { store.batches(&thread, None, 1).await.unwrap().batches.len() };
+        let reads = [history.boxed(), export.boxed()];
+        let counts = wait_for_blocking_pool(&store, &thread, reads).await;
+        assert_eq!(counts, [0, 1]);
     });
 }
 
