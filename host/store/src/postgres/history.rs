@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use tokio::task::spawn_blocking;
 use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
+use wattle_graph::limit::SHORT_JSON_BYTES;
 use wattle_run::limit::{HISTORY_BYTES, LIST_BYTES};
 use wattle_run::ports::store::{
     CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord,
@@ -315,7 +316,7 @@ pub(super) async fn events(
 ) -> Result<Vec<Event>, StoreError> {
     let mut page = EventPage::new(limit);
     let mut after = i64::try_from(after).unwrap_or(i64::MAX);
-    let seqs = after.cast_unsigned().saturating_add(1)..=u64::MAX;
+    let first_seq = after.cast_unsigned().saturating_add(1);
     while !page.is_full() {
         let batches = page.left().min(EVENT_PAGE);
         let bytes_left = size(page.bytes_left());
@@ -324,16 +325,38 @@ pub(super) async fn events(
             read.bind(count(batches)).bind(bytes_left)
         };
         let rows = database.rows("read events", read).await?;
-        for row in &rows {
-            page.add(bytes(row, "events")?, &seqs)?;
-            after = row.try_get("last_seq").map_err(|error| corrupt("events", error))?;
+        if let Some(last) = rows.last() {
+            after = last.try_get("last_seq").map_err(|error| corrupt("events", error))?;
         }
         // The log ends here, or further batches do not fit.
-        if rows.len() < batches {
+        let is_last = rows.len() < batches;
+        page = add_events(page, rows, first_seq).await?;
+        if is_last {
             break;
         }
     }
     Ok(page.into_events())
+}
+
+/// Decodes batches of events, and adds the events from `first_seq` on to a page. Short batches are
+/// decoded on the calling task.
+async fn add_events(
+    mut page: EventPage,
+    rows: Vec<PgRow>,
+    first_seq: u64,
+) -> Result<EventPage, StoreError> {
+    let lengths = rows.iter().map(|row| bytes(row, "events").map(unpacked_bytes));
+    let json_bytes: u64 = lengths.sum::<Result<_, _>>()?;
+    let add = move || {
+        for row in &rows {
+            page.add(bytes(row, "events")?, &(first_seq..=u64::MAX))?;
+        }
+        Ok(page)
+    };
+    if json_bytes <= SHORT_JSON_BYTES {
+        return add();
+    }
+    decode_on_blocking_pool("read events", None, add).await
 }
 
 /// Returns the number of a thread that exists.

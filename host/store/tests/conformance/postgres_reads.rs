@@ -143,9 +143,10 @@ fn long_rows_are_decoded_on_the_blocking_pool() {
         let query = CheckpointQuery { filter, ..CheckpointQuery::default() };
         let history = async { store.checkpoints(&thread, &query).await.unwrap().items.len() };
         let export = async { store.batches(&thread, None, 1).await.unwrap().batches.len() };
-        let reads = [history.boxed(), export.boxed()];
+        let events = async { store.events(&thread, 0, 9).await.unwrap().len() };
+        let reads = [history.boxed(), export.boxed(), events.boxed()];
         let counts = wait_for_blocking_pool(&store, &thread, reads).await;
-        assert_eq!(counts, [0, 1]);
+        assert_eq!(counts, [0, 1, 1]);
     });
 }
 
