@@ -4,7 +4,6 @@ mod tuples;
 
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row as _};
-use tokio::task::spawn_blocking;
 use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_graph::limit::SHORT_JSON_BYTES;
@@ -16,7 +15,7 @@ use wattle_run::ports::store::{
 use wattle_run::reads::{LargeRead, begin_large_read};
 
 use crate::codec::{unpack, unpacked_bytes};
-use crate::error::{backend, corrupt};
+use crate::error::corrupt;
 use crate::page::{EventPage, PageBuilder};
 use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::decode::decode_on_blocking_pool;
@@ -273,7 +272,7 @@ async fn one_tuple(
     let filter = CheckpointFilter { namespace: Some(namespace), before: None, id };
     let metas = checkpoint_metas(snapshot, number, &filter, 1, large).await?;
     let mut page = PageBuilder::new(1, HISTORY_BYTES);
-    add_tuples(snapshot, number, metas, parts, &mut page).await?;
+    add_tuples(snapshot, number, metas, parts, &mut page, large).await?;
     Ok(page.into_items().pop())
 }
 
@@ -300,7 +299,7 @@ pub(super) async fn checkpoints(
         while matching.peek().is_some() && !page.is_full() {
             let wanted = page.left().min(VALUE_PAGE);
             let group: Vec<Meta> = matching.by_ref().take(wanted).collect();
-            add_tuples(&mut snapshot, number, group, query.parts, &mut page).await?;
+            add_tuples(&mut snapshot, number, group, query.parts, &mut page, &large).await?;
         }
     }
     page.truncate();
@@ -413,6 +412,7 @@ async fn add_tuples(
     mut metas: Vec<Meta>,
     parts: CheckpointParts,
     page: &mut PageBuilder<CheckpointTuple>,
+    large: &LargeRead,
 ) -> Result<(), StoreError> {
     let all = metas.len();
     // The first checkpoint of a page fits whatever its size.
@@ -438,9 +438,8 @@ async fn add_tuples(
     let undecoded = UndecodedTuples::select(metas, chains, pending, page);
     let is_cut = undecoded.len() < all;
     let before = std::mem::replace(page, PageBuilder::new(0, 0));
-    // Large values take long to decode.
-    let decoded = spawn_blocking(move || undecoded.decode_into(before)).await;
-    *page = decoded.map_err(|error| backend("read checkpoints", error))??;
+    let decode = move || undecoded.decode_into(before);
+    *page = decode_on_blocking_pool("read checkpoints", Some(large.clone()), decode).await?;
     if is_cut {
         page.truncate();
     }
