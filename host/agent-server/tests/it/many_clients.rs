@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use axum::body::BodyDataStream;
-use futures::StreamExt as _;
 use futures::future::join_all;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use wattle_api::ApiConfig;
 
@@ -38,6 +38,8 @@ async fn streams_of_one_thread_share_reads() {
         assert_eq!(response.status(), 200);
         let mut stream = response.into_body().into_data_stream();
         until(&mut stream, "run_ended").await;
+        // A client that reads on waits for the next event.
+        assert!(stream.next().now_or_never().is_none());
         stream
     });
     let mut streams = join_all(streams).await;
