@@ -18,12 +18,12 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wattle_graph::id::Digest;
 
-use crate::code_memory::CodeMemory;
+use crate::code_memory::{CodeMemory, CodeRoom};
 use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::load::prepare::Outline;
-use crate::load::{LoadedCode, Rejection, encode, rejection};
+use crate::load::{Rejection, encode, rejection};
 
 /// Version of the file format.
 const FORMAT_VERSION: &str = "wattle-code-3";
@@ -36,6 +36,14 @@ const MAX_FILE_BYTES: u64 = 512 << 20;
 
 /// Number of the next temporary file, which makes its name unique in this process.
 static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
+
+/// The compiled code of a component in memory, before it is linked.
+pub(crate) struct LoadedCode {
+    pub(crate) outline: Outline,
+    pub(crate) component: Component,
+    /// The memory of the code.
+    pub(crate) room: CodeRoom,
+}
 
 /// A directory of compiled code.
 pub(crate) struct CodeCache {

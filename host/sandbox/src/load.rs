@@ -24,7 +24,7 @@ use wasmtime::component::Component;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports::sandbox::{LoadEffort, PluginInfo};
 
-use crate::code_cache::{self, CodeCache};
+use crate::code_cache::{self, CodeCache, LoadedCode};
 use crate::code_memory::{CodeMemory, CodeRoom};
 use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, first_memory_bytes};
@@ -38,14 +38,6 @@ use crate::typed::{self, TypedExports, TypedFunction};
 
 /// A component that was loaded, with its description.
 pub(crate) type Loaded = (Arc<CompiledComponent>, PluginInfo);
-
-/// The compiled code of a component in memory, before it is linked.
-pub(crate) struct LoadedCode {
-    pub(crate) outline: Outline,
-    pub(crate) component: Component,
-    /// The memory of the code.
-    pub(crate) room: CodeRoom,
-}
 
 /// The reason why a component was not loaded.
 pub(crate) struct LoadFailure {

@@ -5,6 +5,7 @@
 mod batch_scan;
 mod blobs;
 mod checkpoint_query;
+mod column;
 mod config;
 mod database;
 mod decode;

@@ -21,6 +21,7 @@ use wattle_run::reads::{LargeRead, begin_large_read, needs_turn};
 
 use crate::codec::unpack;
 use crate::error::corrupt;
+use crate::postgres::column::size;
 use crate::postgres::database::Database;
 use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::history;
@@ -307,8 +308,7 @@ async fn read_row<'q>(
 ) -> Result<Reply, StoreError> {
     let mut large = if needs_turn() { None } else { Some(begin_large_read().await) };
     loop {
-        let max_bytes =
-            if large.is_some() { i64::MAX } else { history::size(MAX_INLINE_JSON_BYTES) };
+        let max_bytes = if large.is_some() { i64::MAX } else { size(MAX_INLINE_JSON_BYTES) };
         let row = match database.row_if_supported(operation, || query(max_bytes)).await? {
             Some(Some(row)) => row,
             Some(None) => return Ok(Reply::Missing),
@@ -340,7 +340,7 @@ fn is_long(row: &PgRow) -> Result<bool, StoreError> {
         .filter_map(|column| row.try_get_raw(column).ok()?.as_bytes().ok().map(<[u8]>::len))
         .sum();
     let json_bytes: i64 = column(row, "json_bytes")?;
-    Ok(bytes > MAX_INLINE_BYTES || json_bytes > history::size(MAX_INLINE_JSON_BYTES))
+    Ok(bytes > MAX_INLINE_BYTES || json_bytes > size(MAX_INLINE_JSON_BYTES))
 }
 
 fn decode(row: &PgRow) -> Result<QueryResult, StoreError> {

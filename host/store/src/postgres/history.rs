@@ -17,6 +17,7 @@ use wattle_run::reads::{LargeRead, begin_large_read};
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::corrupt;
 use crate::page::{EventPage, PageBuilder};
+use crate::postgres::column::{bytes, count, size};
 use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::retry::sqlx_error;
@@ -446,23 +447,7 @@ async fn add_tuples(
     Ok(())
 }
 
-/// Reads a column of packed bytes.
-pub(super) fn bytes<'r>(
-    row: &'r sqlx::postgres::PgRow,
-    column: &str,
-) -> Result<&'r [u8], StoreError> {
-    row.try_get(column).map_err(|error| corrupt(column, error))
-}
-
 /// Returns the limit of a list plus one item, which shows whether the list continues.
 fn one_more(limit: usize) -> i64 {
     count(limit.saturating_add(1))
-}
-
-pub(super) fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(super) fn size(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -21,9 +21,9 @@ use crate::codec::{Packer, unpack};
 use crate::error::{backend, corrupt};
 use crate::json_scan::scan_json;
 use crate::postgres::batch_scan::{self, ScannedBatch};
+use crate::postgres::column::bytes;
 use crate::postgres::database::{Database, PgTransaction, RELAXED_IDLE_TIMEOUT};
 use crate::postgres::delete;
-use crate::postgres::history::bytes;
 use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
 use crate::postgres::stage::{

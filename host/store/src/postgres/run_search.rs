@@ -12,8 +12,9 @@ use wattle_run::ports::store::{
 
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
+use crate::postgres::column::{bytes, count as rows, size};
 use crate::postgres::database::Database;
-use crate::postgres::history::{bytes, count as rows, is_cut, size};
+use crate::postgres::history::is_cut;
 use crate::run_search::{ExaminedRun, RunExaminer, RunPage, RunSearchCounts, RunThread};
 
 const OPERATION: &str = "search runs";

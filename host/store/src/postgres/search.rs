@@ -15,8 +15,9 @@ use wattle_run::ports::store::{
 
 use crate::codec::{unpack, unpacked_bytes};
 use crate::error::{backend, corrupt};
+use crate::postgres::column::{bytes, count as rows, size};
 use crate::postgres::database::Database;
-use crate::postgres::history::{BY_UPDATE, bytes, count as rows, is_cut, page_statement, size};
+use crate::postgres::history::{BY_UPDATE, is_cut, page_statement};
 use crate::postgres::stage::{status_names, status_of};
 use crate::search::{Examiner, SearchCounts, SearchPage};
 

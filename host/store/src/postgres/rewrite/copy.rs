@@ -7,9 +7,9 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, StoreError};
 
 use crate::codec::unpack;
+use crate::postgres::column::bytes;
 use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::delete::ensure_unleased;
-use crate::postgres::history::bytes;
 use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
 use crate::postgres::rewrite::{LogBatch, OPERATION, ThreadContents, ThreadRewriter, read_all};
