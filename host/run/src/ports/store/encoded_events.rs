@@ -67,30 +67,33 @@ const BEFORE_NUMBER: &[u8] = br#"{"seq":"#;
 /// The JSON of an event that has no sequence number yet, up to the end of the first field.
 const UNNUMBERED: &[u8] = br#"{"seq":0"#;
 
+/// Initial capacity for the JSON of an event, in bytes. Most events have less.
+const JSON_CAPACITY: usize = 1 << 10;
+
 /// An event with its JSON, before it has a sequence number.
 #[derive(Debug)]
 pub(crate) struct UnnumberedEvent {
     event: Event,
-    /// The JSON after the number, or the reason why there is no JSON.
-    rest: Result<Vec<u8>, String>,
+    /// The JSON with the number zero, or the reason why there is no JSON.
+    json: Result<Vec<u8>, String>,
 }
 
 impl UnnumberedEvent {
-    /// Writes the JSON of an event, without the number.
-    pub(crate) fn new(event: Event) -> Self {
-        let event = Event { seq: 0, ..event };
-        let rest = rest_of_json(&event);
-        Self { event, rest }
+    /// Writes the JSON of an event.
+    pub(crate) fn new(mut event: Event) -> Self {
+        event.seq = 0;
+        let json = unnumbered_json(&event);
+        Self { event, json }
     }
 }
 
-/// Returns the part of an event's JSON that follows the sequence number.
-fn rest_of_json(event: &Event) -> Result<Vec<u8>, String> {
-    let mut json = serde_json::to_vec(event).map_err(|error| error.to_string())?;
+/// Returns the JSON of an event with the sequence number zero.
+fn unnumbered_json(event: &Event) -> Result<Vec<u8>, String> {
+    let mut json = Vec::with_capacity(JSON_CAPACITY);
+    serde_json::to_writer(&mut json, event).map_err(|error| error.to_string())?;
     if !json.starts_with(UNNUMBERED) {
         return Err("its JSON does not begin with its sequence number".to_owned());
     }
-    json.drain(..UNNUMBERED.len());
     Ok(json)
 }
 
@@ -107,14 +110,14 @@ pub(crate) struct EventEncoder {
 impl EventEncoder {
     /// Adds an event with a number. Returns the length of its JSON.
     pub(crate) fn push(&mut self, event: UnnumberedEvent, seq: u64) -> usize {
-        let UnnumberedEvent { event, rest } = event;
+        let UnnumberedEvent { mut event, json } = event;
         let before = self.json.len();
-        match rest {
-            Ok(rest) => {
+        match json {
+            Ok(json) => {
                 self.json.push(if before == 0 { b'[' } else { b',' });
                 self.json.extend_from_slice(BEFORE_NUMBER);
                 self.json.extend_from_slice(seq.to_string().as_bytes());
-                self.json.extend_from_slice(&rest);
+                self.json.extend_from_slice(&json[UNNUMBERED.len()..]);
             }
             Err(error) => {
                 self.error.get_or_insert_with(|| {
@@ -122,7 +125,8 @@ impl EventEncoder {
                 });
             }
         }
-        self.events.push(Event { seq, ..event });
+        event.seq = seq;
+        self.events.push(event);
         self.json.len() - before
     }
 
@@ -192,7 +196,7 @@ mod tests {
     #[test]
     fn list_with_an_event_that_cannot_be_written_has_no_json() {
         let broken = |error: &str| UnnumberedEvent {
-            rest: Err(error.to_owned()),
+            json: Err(error.to_owned()),
             ..UnnumberedEvent::new(event(0, &json!(null)))
         };
         let mut encoder = EventEncoder::default();
