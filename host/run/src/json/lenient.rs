@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use serde_json::Value;
 use wattle_graph::json_text::{
     HIGH_SURROGATES, LOW_SURROGATES, replace_lone_surrogates, replace_surrogates,
@@ -188,7 +189,7 @@ pub struct SurrogateJoiner {
 impl SurrogateJoiner {
     /// Returns the piece with surrogate pairs joined. A lone surrogate becomes U+FFFD.
     pub fn feed<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
-        let has_none = self.high.is_none() && !piece.as_bytes().contains(&PRIVATE_USE_BYTE);
+        let has_none = self.high.is_none() && memchr(PRIVATE_USE_BYTE, piece.as_bytes()).is_none();
         if piece.is_empty() || has_none {
             return Cow::Borrowed(piece);
         }
