@@ -288,6 +288,22 @@ test("a conversation is read after a stream until its run has ended", async () =
   expect(onRead.mock.calls).toEqual([[RUNNING], [RUNNING], [ended]]);
 });
 
+test("the conversation that is read after a stream that was cut is shown", async () => {
+  fakeTimers();
+  const cut = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.error(new TypeError("network error")),
+  });
+  const { answer, arrive } = held(() => new Response(cut));
+  serve(answer);
+  const ended = { ...EMPTY, messages: [ASKED, message("assistant", "好")] };
+  const { result, texts } = chat({ read: async () => ended, onRead: vi.fn() });
+  act(() => void result.current.send("早"));
+  await pass(0);
+  arrive();
+  await pass(100);
+  expect([connection(), texts()]).toEqual(["lost", ["早", "好"]]);
+});
+
 test("the last message is removed only if the user wrote it", () => {
   const said = [message("assistant", "好"), message("user", "午饭")];
   expect(withoutLast(said, "午饭")).toEqual(said.slice(0, 1));

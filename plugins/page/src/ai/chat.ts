@@ -136,6 +136,10 @@ export function useChat<T>(options: ChatOptions<T>): ChatHelpers<T> {
     if (conversation !== undefined) onRead?.(conversation);
     return conversation;
   };
+  /** Shows the messages that the server has stored, if the page has others. */
+  const showMissed = (stored: StoredChat) => {
+    if (!isSame(chat.messages, stored.messages)) chat.messages = stored.messages;
+  };
   /** Reads the conversation. Shows it and joins its run, unless this page has a stream. */
   const refresh = async () => {
     const conversation = await read();
@@ -144,17 +148,24 @@ export function useChat<T>(options: ChatOptions<T>): ChatHelpers<T> {
     setFailed(stored.hasFailed);
     setUnsent((unsent) => (unsent && isIn(stored.messages, unsent) ? undefined : unsent));
     if (!stored.hasFailed) chat.clearError();
-    if (stored.isRunning || !isSame(chat.messages, stored.messages)) {
-      chat.messages = stored.messages;
-    }
-    if (stored.isRunning) await chat.resumeStream();
+    if (!stored.isRunning) return showMissed(stored);
+    chat.messages = stored.messages;
+    await chat.resumeStream();
   };
-  /** Reads the conversation until the run of a stream that has ended has ended as well. */
+  /**
+   * Reads the conversation until the run of a stream that has ended has ended as well. Then shows
+   * what the page missed if the stream was cut.
+   */
   const settle = async () => {
     for (let count = 0; count < MOST_SETTLES; count += 1) {
       const conversation = await read();
-      const hasEnded = conversation !== undefined && !chatOf(conversation).isRunning;
-      if (hasEnded || isActive(chat.status)) return;
+      if (isActive(chat.status)) return;
+      const stored = conversation === undefined ? undefined : chatOf(conversation);
+      if (stored !== undefined && !stored.isRunning) {
+        // A `refresh` whose read began earlier than this one has dropped what it read.
+        if (!stopping.current) showMissed(stored);
+        return;
+      }
       await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
     }
   };
