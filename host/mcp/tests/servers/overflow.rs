@@ -63,7 +63,9 @@ async fn program_that_floods_its_standard_output_is_ended() {
 #[tokio::test]
 async fn program_that_floods_its_standard_error_can_be_used() {
     let folder = tempfile::tempdir().unwrap();
-    let script = format!("(exec 3> fifo; exec yes >&2) & exec '{}'", program().display());
+    // The file is open before the program starts, and only the writer of the flood keeps it open.
+    let program = program();
+    let script = format!("exec 3> fifo; yes >&2 & exec 3>&-; exec '{}'", program.display());
     let (servers, gone) = scripted(folder.path(), &script, SOON);
     names(&servers).await;
     let said = call(&servers, "echo", json!({ "text": "a" })).await.unwrap();
