@@ -12,6 +12,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr2};
+
 use crate::sink::CallSink;
 
 /// A pair of tags around reasoning.
@@ -81,8 +83,11 @@ static TAGS: [Tag; TAG_COUNT] = [
     Tag::new("<|START_THINKING|>", "<|END_THINKING|>"),
 ];
 
-/// The first characters of the tags.
-const TAG_STARTS: [char; 3] = ['<', '[', '\u{25c1}'];
+/// The first characters of the tags that are ASCII.
+const ASCII_TAG_STARTS: [u8; 2] = [b'<', b'['];
+
+/// The first character of the other tags.
+const TAG_START: char = '\u{25c1}';
 
 /// Maximum characters of leading white space that a text keeps.
 const MAX_LEADING_SPACE: usize = 256;
@@ -359,6 +364,12 @@ fn start_state(text: &str, model: ModelKind) -> (State, Rest<'_>) {
     (state, Rest::Next(text))
 }
 
+/// Returns whether a text contains the first character of a tag.
+fn has_tag_start(text: &str) -> bool {
+    let [one, other] = ASCII_TAG_STARTS;
+    memchr2(one, other, text.as_bytes()).is_some() || text.contains(TAG_START)
+}
+
 /// A text that did not start with an opening tag.
 #[derive(Debug, Default)]
 struct UnopenedText {
@@ -374,8 +385,7 @@ struct UnopenedText {
 impl UnopenedText {
     fn step<'t>(mut self, text: &'t str, pieces: &mut Vec<Segment>) -> (State, Rest<'t>) {
         // Most chunks contain no tag and no start of one. Tags are searched for only in the others.
-        // The search for one character is far faster than one for several.
-        if !TAG_STARTS.iter().any(|start| text.contains(*start)) {
+        if !has_tag_start(text) {
             self.observe(text);
             pieces.push(Segment::Text(text.to_owned()));
             return (State::Unopened(self), Rest::Next(""));
@@ -456,9 +466,10 @@ struct CodeTracker {
 
 impl CodeTracker {
     fn observe(&mut self, text: &str) {
-        if !text.is_empty() && !text.contains('`') {
+        let has = |sign: u8| memchr(sign, text.as_bytes()).is_some();
+        if !text.is_empty() && !has(b'`') {
             self.end_backticks();
-            self.in_line &= !text.contains('\n');
+            self.in_line &= !has(b'\n');
             return;
         }
         for sign in text.chars() {
