@@ -6,7 +6,7 @@ use wattle_run::reads::LargeRead;
 
 use crate::error::backend;
 
-/// Decodes rows on the blocking pool, in the turn of their read.
+/// Decodes rows on the blocking pool, in the turn of their read if it has one.
 pub(super) async fn decode_on_blocking_pool<T: Send + 'static>(
     operation: &'static str,
     large: Option<LargeRead>,

@@ -11,7 +11,6 @@ mod copy;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::Row as _;
-use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::id::{CheckpointId, Digest, RunId, ThreadId};
@@ -23,6 +22,7 @@ use crate::json_scan::scan_json;
 use crate::postgres::batch_scan::{self, ScannedBatch};
 use crate::postgres::column::bytes;
 use crate::postgres::database::{Database, PgTransaction, RELAXED_IDLE_TIMEOUT};
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::delete;
 use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
@@ -118,14 +118,12 @@ async fn apply_once(
 ) -> Result<bool, TxError> {
     let mut transaction = database.transaction(OPERATION).await?;
     let Some(contents) = read(&mut transaction, thread).await? else { return Ok(false) };
-    let (contents, summaries) = spawn_blocking(move || {
-        let summaries: Result<Vec<BatchSummary>, _> =
-            contents.log.iter().map(LogBatch::summary).collect();
-        (contents, summaries)
-    })
-    .await
-    .map_err(|error| backend(OPERATION, error))?;
-    let summaries = summaries?;
+    let summarize = move || {
+        let summaries =
+            contents.log.iter().map(LogBatch::summary).collect::<Result<Vec<_>, _>>()?;
+        Ok((contents, summaries))
+    };
+    let (contents, summaries) = decode_on_blocking_pool(OPERATION, None, summarize).await?;
     let current = contents.row.current;
     let plan = match kind {
         RewriteKind::DropRuns(runs) => {

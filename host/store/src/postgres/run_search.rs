@@ -3,7 +3,6 @@
 
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
-use tokio::task::spawn_blocking;
 use wattle_graph::id::AppName;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::store::{
@@ -11,9 +10,10 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{unpack, unpacked_bytes};
-use crate::error::{backend, corrupt};
+use crate::error::corrupt;
 use crate::postgres::column::{bytes, count as rows, size};
 use crate::postgres::database::Database;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::history::is_cut;
 use crate::run_search::{ExaminedRun, RunExaminer, RunPage, RunSearchCounts, RunThread};
 
@@ -80,10 +80,8 @@ async fn examine_all<E: RunExaminer + Send + 'static>(
         let found = rows_before(database, search, position, most).await?;
         let is_end = found.len() < most && !is_cut(&found)?;
         // Records take long to decode and to compare.
-        let examined = spawn_blocking(move || examine(examiner, &found)).await;
-        let (next, last) = examined.map_err(|error| backend(OPERATION, error))??;
-        examiner = next;
-        position = last;
+        let decode = move || examine(examiner, &found);
+        (examiner, position) = decode_on_blocking_pool(OPERATION, None, decode).await?;
         if is_end || position.is_none() {
             return Ok(examiner);
         }

@@ -5,7 +5,6 @@
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{Postgres, Row as _};
-use tokio::task::spawn_blocking;
 use wattle_graph::id::AppName;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::ports::store::{
@@ -14,9 +13,10 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{unpack, unpacked_bytes};
-use crate::error::{backend, corrupt};
+use crate::error::corrupt;
 use crate::postgres::column::{bytes, count as rows, size};
 use crate::postgres::database::Database;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::history::{BY_UPDATE, is_cut, page_statement};
 use crate::postgres::stage::{status_names, status_of};
 use crate::search::{Examiner, SearchCounts, SearchPage};
@@ -99,10 +99,8 @@ async fn examine_all<E: Examiner + Send + 'static>(
         let found = rows_after(database, search, position.as_ref(), most).await?;
         let is_end = found.len() < most && !is_cut(&found)?;
         // Records take long to decode and to compare.
-        let examined = spawn_blocking(move || examine(examiner, &found)).await;
-        let (next, last) = examined.map_err(|error| backend(OPERATION, error))??;
-        examiner = next;
-        position = last;
+        let decode = move || examine(examiner, &found);
+        (examiner, position) = decode_on_blocking_pool(OPERATION, None, decode).await?;
         if is_end || position.is_none() {
             return Ok(examiner);
         }

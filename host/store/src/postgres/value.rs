@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
-use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{ChannelValue, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId};
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::{unpack, unpacked_bytes};
-use crate::error::{backend, corrupt};
+use crate::error::corrupt;
 use crate::postgres::database::PgTransaction;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::size::{record_bytes, record_start};
 use crate::postgres::thread_row::{checkpoint_id, unsigned, utf8};
@@ -64,8 +64,7 @@ pub(super) async fn load(
         decoder.decode(&wanted)?;
         Ok(decoder.into_values())
     };
-    let loaded = spawn_blocking(decode).await;
-    loaded.map_err(|error| backend(OPERATION, error))?
+    decode_on_blocking_pool(OPERATION, None, decode).await
 }
 
 /// The delta chains of values, not decoded.
