@@ -13,6 +13,7 @@
 //!   app.
 //! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
 //!   limited resource between callers. [`caller_id`]: the identity of a caller.
+//! * [`memory_pool`]: a limited amount of memory for values of one kind.
 //! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
 //!   [`reads`]: does the same for the reads of large states.
 //! * [`credentials`]: redacts secrets in what services send back.
@@ -54,6 +55,7 @@ pub mod json;
 pub mod limit;
 pub mod log;
 pub mod lookups;
+pub mod memory_pool;
 pub mod metadata;
 pub mod meter;
 pub mod page;

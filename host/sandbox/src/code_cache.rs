@@ -17,13 +17,13 @@ use tracing::warn;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 use wattle_graph::id::Digest;
+use wattle_run::memory_pool::{MemoryPool, Occupied};
 
-use crate::code_memory::{CodeMemory, CodeRoom};
 use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::load::prepare::Outline;
-use crate::load::{Rejection, encode, rejection};
+use crate::load::{Rejection, encode, rejection, reserve_code};
 
 /// Version of the file format.
 const FORMAT_VERSION: &str = "wattle-code-3";
@@ -42,7 +42,7 @@ pub(crate) struct LoadedCode {
     pub(crate) outline: Outline,
     pub(crate) component: Component,
     /// The memory of the code.
-    pub(crate) room: CodeRoom,
+    pub(crate) memory: Occupied,
 }
 
 /// A directory of compiled code.
@@ -71,7 +71,7 @@ impl CodeCache {
     pub(crate) fn get(
         &self,
         engines: &Engines,
-        memory: &CodeMemory,
+        memory: &MemoryPool,
         component: Digest,
     ) -> Result<Option<LoadedCode>, Rejection> {
         let name = self.name(engines, component);
@@ -84,9 +84,9 @@ impl CodeCache {
                 return Ok(None);
             }
         };
-        let room = memory.reserve(opened.bytes)?;
+        let memory = reserve_code(memory, opened.bytes)?;
         let found = self.read(engines, &name, &path, opened);
-        Ok(found.map(|(outline, component)| LoadedCode { outline, component, room }))
+        Ok(found.map(|(outline, component)| LoadedCode { outline, component, memory }))
     }
 
     /// Reads a file and loads its code, if a host with the same key wrote the file.

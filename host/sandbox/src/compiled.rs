@@ -7,10 +7,10 @@ use wasmtime::component::{
     Component, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower,
     TypedFunc,
 };
+use wattle_run::memory_pool::Occupied;
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::bindings::wattle::plugin::types;
-use crate::code_memory::CodeRoom;
 use crate::engine::Abi;
 use crate::guest_pool::GuestPool;
 use crate::host_state::HostState;
@@ -32,7 +32,7 @@ pub(crate) struct CompiledComponent {
     /// Initial size of the largest memory of an instance, in bytes.
     pub(crate) first_memory_bytes: u64,
     /// The memory of the code.
-    pub(crate) _room: CodeRoom,
+    pub(crate) _memory: Occupied,
 }
 
 /// The places of guests in an engine, of which each app has a share.

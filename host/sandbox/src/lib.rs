@@ -7,8 +7,7 @@
 //!   `refused`: components whose compilation failed, which are not compiled again.
 //! * `engines`: the engines with their linkers, one for each ABI of components.
 //! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
-//!   the limits of compilation; `code_cache`: compiled code on disk; `code_memory`: the memory of
-//!   all loaded code.
+//!   the limits of compilation; `code_cache`: compiled code on disk.
 //! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
 //!   memory of a guest.
 //! * `guest_pool`: the memory and the places of all guests, of which each app has a share;
@@ -37,7 +36,6 @@
 
 mod bindings;
 mod code_cache;
-mod code_memory;
 pub mod compile;
 mod compiled;
 mod concurrent_calls;

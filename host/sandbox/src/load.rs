@@ -22,10 +22,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wasmtime::component::Component;
 use wattle_graph::id::{Digest, PluginName};
+use wattle_run::memory_pool::{MemoryPool, Occupied};
 use wattle_run::ports::sandbox::{LoadEffort, PluginInfo};
 
 use crate::code_cache::{self, CodeCache, LoadedCode};
-use crate::code_memory::{CodeMemory, CodeRoom};
 use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, first_memory_bytes};
 use crate::engines::Engines;
@@ -73,7 +73,7 @@ struct LoaderInner {
     cache: Option<CodeCache>,
     compilers: CompilerPool,
     guests_memory: GuestPool,
-    code_memory: CodeMemory,
+    code_memory: MemoryPool,
 }
 
 impl Loader {
@@ -82,7 +82,7 @@ impl Loader {
     pub(crate) fn new(
         engines: Engines,
         guests_memory: GuestPool,
-        code_memory: CodeMemory,
+        code_memory: MemoryPool,
         cache: Option<CodeCache>,
         compiler: Compiler,
     ) -> Self {
@@ -119,9 +119,9 @@ impl Loader {
         &self,
         name: &PluginName,
         digest: Digest,
-        LoadedCode { outline, component, room }: LoadedCode,
+        LoadedCode { outline, component, memory }: LoadedCode,
     ) -> Result<Loaded, Rejection> {
-        let mut code = self.0.link(&component, &outline, room)?;
+        let mut code = self.0.link(&component, &outline, memory)?;
         let Outline { contract, manifest, docs, size_bytes, abi: _ } = outline;
         let described = if contract.is_typed {
             let (functions, described) = self.describe_types(component, docs).await?;
@@ -184,11 +184,11 @@ impl Loader {
                 }
             };
             // Code that does not fit now is not compiled again when it does.
-            let room = parts.code_memory.reserve(code.len() as u64);
-            let room = room.inspect_err(|_| write_to_cache())?;
+            let memory = reserve_code(&parts.code_memory, code.len() as u64);
+            let memory = memory.inspect_err(|_| write_to_cache())?;
             let component = code_cache::load_compiled(engine.engine(), &code)?;
             write_to_cache();
-            Ok(LoadedCode { outline, component, room })
+            Ok(LoadedCode { outline, component, memory })
         })
         .await
     }
@@ -209,7 +209,7 @@ impl LoaderInner {
         &self,
         compiled: &Component,
         outline: &Outline,
-        room: CodeRoom,
+        memory: Occupied,
     ) -> Result<CompiledComponent, Rejection> {
         let contract = &outline.contract;
         let engine = self.engines.get(outline.abi).map_err(|e| rejection::no_async_engine(&e))?;
@@ -224,7 +224,12 @@ impl LoaderInner {
             places: engine.places_of(compiled),
             guests_memory: self.guests_memory.clone(),
             first_memory_bytes: first_memory_bytes(compiled),
-            _room: room,
+            _memory: memory,
         })
     }
+}
+
+/// Reserves memory for compiled code before it is read.
+pub(crate) fn reserve_code(memory: &MemoryPool, bytes: u64) -> Result<Occupied, Rejection> {
+    memory.reserve(bytes).map_err(|full| rejection::no_code_memory(bytes, full))
 }

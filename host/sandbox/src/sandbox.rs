@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use async_trait::async_trait;
 use bytes::Bytes;
 use wattle_graph::id::{Digest, PluginName};
+use wattle_run::memory_pool::MemoryPool;
 use wattle_run::ports;
 use wattle_run::ports::sandbox::{LoadEffort, LoadError, Plugin, PluginInfo};
 
 use crate::code_cache::CodeCache;
-use crate::code_memory::CodeMemory;
 use crate::compiled::CompiledComponent;
 use crate::config::SandboxConfig;
 use crate::engines::Engines;
@@ -48,7 +48,7 @@ impl WasmSandbox {
         let cache = config.cache.clone().map(CodeCache::open).transpose()?;
         let engines = Engines::new(config.max_instances, config.guests_memory_bytes)?;
         let guests_memory = GuestPool::new(config.guests_memory_bytes);
-        let code_memory = CodeMemory::new(config.code_bytes);
+        let code_memory = MemoryPool::new(config.code_bytes);
         let compiler = config.compiler.clone();
         let loader = Loader::new(engines, guests_memory, code_memory, cache, compiler);
         Ok(Arc::new(Self { loader, loaded: Mutex::default(), refused: Mutex::default() }))

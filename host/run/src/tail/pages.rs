@@ -12,8 +12,6 @@
 //! A page is in memory while a tail is at its position. A client that does not read its stream
 //! keeps its tail there, so all pages together have a limit of memory ([`TAIL_PAGES_BYTES`]).
 
-mod memory;
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,10 +20,10 @@ use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 
-use crate::limit::PAGE_EVENTS;
+use crate::limit::{PAGE_EVENT_BYTES, PAGE_EVENTS};
 use crate::log::event_memory_bytes;
+use crate::memory_pool::{MemoryPool, Occupied};
 use crate::ports::store::{Store, ThreadHead};
-use memory::{PageMemory, PageRoom};
 
 /// Maximum memory of the pages that tails have read and not returned, in bytes. Beyond it, a page
 /// has one event: clients that do not read their streams slow other streams down, but take no
@@ -41,7 +39,7 @@ pub(super) struct EventPage {
     /// position.
     pub(super) events: Vec<Arc<Event>>,
     /// The memory of the events; `None` without events.
-    _room: Option<PageRoom>,
+    _memory: Option<Occupied>,
 }
 
 /// The result of a read.
@@ -51,7 +49,7 @@ type ReadResult = Result<Arc<EventPage>, Failure>;
 #[derive(Clone)]
 pub struct Pages {
     shared: Arc<Mutex<SharedPages>>,
-    memory: PageMemory,
+    memory: MemoryPool,
 }
 
 type SharedPages = HashMap<(ThreadId, u64), Weak<SharedPage>>;
@@ -67,7 +65,7 @@ struct SharedPage {
 
 impl Default for Pages {
     fn default() -> Self {
-        Self { shared: Arc::default(), memory: PageMemory::new(TAIL_PAGES_BYTES) }
+        Self { shared: Arc::default(), memory: MemoryPool::new(TAIL_PAGES_BYTES) }
     }
 }
 
@@ -201,21 +199,22 @@ impl Drop for PageReader {
 
 async fn read_page(
     store: &dyn Store,
-    memory: &PageMemory,
+    memory: &MemoryPool,
     thread: &ThreadId,
     after: u64,
 ) -> ReadResult {
     let head = store.thread(thread).await?.map(Arc::new);
     // An event that becomes durable after this check is announced, and ends the next wait.
     if head.as_ref().is_none_or(|head| head.last_seq <= after) {
-        return Ok(Arc::new(EventPage { head, events: Vec::new(), _room: None }));
+        return Ok(Arc::new(EventPage { head, events: Vec::new(), _memory: None }));
     }
-    let mut room = memory.reserve();
-    let limit = if room.has_page() { PAGE_EVENTS } else { 1 };
+    let reserved = memory.reserve(PAGE_EVENT_BYTES);
+    let limit = if reserved.is_ok() { PAGE_EVENTS } else { 1 };
     let events = store.events(thread, after, limit).await?;
-    room.resize(events.iter().map(|event| event_memory_bytes(&event.kind)).sum());
+    let occupied = memory.count(events.iter().map(|event| event_memory_bytes(&event.kind)).sum());
+    drop(reserved);
     let events = events.into_iter().map(Arc::new).collect();
-    Ok(Arc::new(EventPage { head, events, _room: Some(room) }))
+    Ok(Arc::new(EventPage { head, events, _memory: Some(occupied) }))
 }
 
 #[cfg(test)]
@@ -231,7 +230,7 @@ mod tests {
     }
 
     fn empty() -> Arc<EventPage> {
-        Arc::new(EventPage { head: None, events: Vec::new(), _room: None })
+        Arc::new(EventPage { head: None, events: Vec::new(), _memory: None })
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! Errors of loading a file, before the name of the plugin is added.
 
 use wattle_graph::id::PluginName;
+use wattle_run::memory_pool::PoolFull;
 use wattle_run::ports::sandbox::{CODE_MEMORY, LoadError};
 
 use crate::engine::Abi;
@@ -143,4 +144,34 @@ pub(crate) fn panicked(error: &tokio::task::JoinError) -> Rejection {
         &format!("the library that reads it panicked: {error}"),
         "build it again; if the same happens, please report it together with the file",
     )
+}
+
+/// Returns the rejection of compiled code that does not fit in the memory of compiled code.
+pub(crate) fn no_code_memory(bytes: u64, PoolFull { used, max_bytes }: PoolFull) -> Rejection {
+    let message = format!(
+        "its compiled code has {bytes} bytes, and that of the loaded components has {used} bytes \
+         of the {max_bytes} bytes that `limits.code_memory` allows"
+    );
+    let hint = if bytes > max_bytes {
+        "raise `limits.code_memory` in wattle.toml, or make the plugin smaller"
+    } else {
+        "raise `limits.code_memory` in wattle.toml, or remove plugins and apps that are not \
+         needed; then restart the host, or copy the file again"
+    };
+    Rejection::new(CODE_MEMORY, &message, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejection_for_code_memory_says_whether_less_code_would_help() {
+        let rejected = no_code_memory(1, PoolFull { used: 100, max_bytes: 100 });
+        assert_eq!(rejected.code, CODE_MEMORY);
+        assert!(rejected.message.contains("has 100 bytes of the 100 bytes"), "{rejected:?}");
+        assert!(rejected.hint.contains("remove plugins"), "{rejected:?}");
+        let rejected = no_code_memory(101, PoolFull { used: 0, max_bytes: 100 });
+        assert!(rejected.hint.contains("make the plugin smaller"), "{rejected:?}");
+    }
 }
