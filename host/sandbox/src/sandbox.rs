@@ -16,7 +16,7 @@ use crate::config::SandboxConfig;
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::guest_pool::GuestPool;
-use crate::load::{LoadFailure, Loader, rejection};
+use crate::load::{LoadFailure, Loader};
 use crate::plugin::WasmPlugin;
 use crate::refused::RefusedComponents;
 
@@ -75,12 +75,6 @@ impl WasmSandbox {
 
 #[async_trait]
 impl ports::Sandbox for WasmSandbox {
-    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
-        let loaded = self.load_within(name, bytes, LoadEffort::Full).await?;
-        // A full load ends with a plugin or with an error.
-        loaded.ok_or_else(|| rejection::invalid("it was not compiled").into_load_error(name))
-    }
-
     async fn load_within(
         &self,
         name: &PluginName,

@@ -29,15 +29,6 @@ impl UnloadingSandbox {
 
 #[async_trait]
 impl Sandbox for UnloadingSandbox {
-    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
-        loop {
-            match self.sandbox.load(name, bytes.clone()).await {
-                Err(error) if self.has_made_room(&error) => {}
-                done => return done,
-            }
-        }
-    }
-
     async fn load_within(
         &self,
         name: &PluginName,
@@ -74,7 +65,12 @@ mod tests {
 
     #[async_trait]
     impl Sandbox for Refusing {
-        async fn load(&self, name: &PluginName, _: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+        async fn load_within(
+            &self,
+            name: &PluginName,
+            _: Bytes,
+            _: LoadEffort,
+        ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
             self.attempts.fetch_add(1, Ordering::SeqCst);
             let (message, hint) = (String::new(), String::new());
             Err(LoadError { plugin: name.clone(), code: self.code, message, hint })

@@ -228,11 +228,6 @@ mod tests {
 
     #[async_trait]
     impl Sandbox for Slow {
-        async fn load(&self, name: &PluginName, _: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
-            let (message, hint) = (String::new(), String::new());
-            Err(LoadError { plugin: name.clone(), code: "invalid", message, hint })
-        }
-
         async fn load_within(
             &self,
             _: &PluginName,

@@ -85,10 +85,6 @@ impl Drop for CompilationGuard<'_> {
 
 #[async_trait]
 impl Sandbox for SlowSandbox {
-    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
-        NativeSandbox.load(name, bytes).await
-    }
-
     async fn load_within(
         &self,
         name: &PluginName,
@@ -104,7 +100,7 @@ impl Sandbox for SlowSandbox {
             }
             self.compiled.lock().unwrap().insert(bytes.clone());
         }
-        self.load(name, bytes).await.map(Some)
+        NativeSandbox.load_within(name, bytes, effort).await
     }
 }
 
@@ -302,13 +298,18 @@ struct Described {
 
 #[async_trait]
 impl Sandbox for Described {
-    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
-        Ok(Arc::new(DescribedPlugin {
+    async fn load_within(
+        &self,
+        name: &PluginName,
+        bytes: Bytes,
+        _: LoadEffort,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
+        Ok(Some(Arc::new(DescribedPlugin {
             plugin: NativeSandbox.load(name, bytes).await?,
             home: thread::current().id(),
             runtime: Handle::current(),
             is_read_elsewhere: self.is_read_elsewhere.clone(),
-        }))
+        })))
     }
 }
 

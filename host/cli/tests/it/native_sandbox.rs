@@ -21,8 +21,8 @@ use wattle_run::hostcall::runs::StartRun;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::openapi::EndpointDescription;
 use wattle_run::ports::sandbox::{
-    GuestError, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, PluginToolCall,
-    StreamFormat, ToolHints, ToolInfo, WebBody, WebRequest, WebResponse, WebRoute,
+    GuestError, HandOff, LoadEffort, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo,
+    PluginToolCall, StreamFormat, ToolHints, ToolInfo, WebBody, WebRequest, WebResponse, WebRoute,
 };
 use wattle_run::ports::{Plugin, Sandbox};
 
@@ -56,7 +56,12 @@ pub(crate) struct NativeSandbox;
 
 #[async_trait]
 impl Sandbox for NativeSandbox {
-    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+    async fn load_within(
+        &self,
+        name: &PluginName,
+        bytes: Bytes,
+        _: LoadEffort,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
         if !bytes.starts_with(b"native") {
             return Err(LoadError {
                 plugin: name.clone(),
@@ -85,7 +90,7 @@ impl Sandbox for NativeSandbox {
             "rooted" => Some(route("GET", "/")),
             _ => None,
         };
-        Ok(Arc::new(NativePlugin(PluginInfo {
+        Ok(Some(Arc::new(NativePlugin(PluginInfo {
             name: name.clone(),
             digest: Digest::of(&bytes),
             size_bytes: bytes.len() as u64,
@@ -111,7 +116,7 @@ impl Sandbox for NativeSandbox {
                 .collect(),
             refused: Vec::new(),
             manifest: manifest(&bytes),
-        })))
+        }))))
     }
 }
 

@@ -12,7 +12,7 @@ use wattle::server::{Server, ServerOptions};
 use wattle_graph::id::PluginName;
 use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
-use wattle_run::ports::sandbox::LoadError;
+use wattle_run::ports::sandbox::{LoadEffort, LoadError};
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::fixture::{answer, complete_and_delete, config, options, write_app};
@@ -101,9 +101,14 @@ struct Counted {
 
 #[async_trait]
 impl Sandbox for Counted {
-    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+    async fn load_within(
+        &self,
+        name: &PluginName,
+        bytes: Bytes,
+        effort: LoadEffort,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
         self.loads.fetch_add(1, Ordering::Relaxed);
-        NativeSandbox.load(name, bytes).await
+        NativeSandbox.load_within(name, bytes, effort).await
     }
 }
 

@@ -26,18 +26,23 @@ use wattle_graph::tool::ToolOutput;
 pub trait Sandbox: Send + Sync {
     /// Checks and compiles a component (or a core module that contains its component type), and
     /// reads its description. Called when a file appears or changes. A failed load must leave
-    /// nothing behind, whatever the bytes are.
-    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError>;
-
-    /// Loads a plugin like [`Sandbox::load`], but returns `None` if the load takes more than
-    /// `effort`. The default is for sandboxes that never compile, and ignores `effort`.
+    /// nothing behind, whatever the bytes are. Returns `None` if the load takes more than `effort`.
     async fn load_within(
         &self,
         name: &PluginName,
         bytes: Bytes,
-        _effort: LoadEffort,
-    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
-        self.load(name, bytes).await.map(Some)
+        effort: LoadEffort,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError>;
+
+    /// Loads a plugin with [`LoadEffort::Full`].
+    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+        let loaded = self.load_within(name, bytes, LoadEffort::Full).await?;
+        loaded.ok_or_else(|| LoadError {
+            plugin: name.clone(),
+            code: "invalid",
+            message: "it was not compiled".into(),
+            hint: "load it again".into(),
+        })
     }
 }
 
