@@ -94,7 +94,10 @@ impl StateCache {
             let known = self.states().find(thread, &root, id);
             if known.is_none_or(|state| !state.is_of(&head.record)) {
                 let incarnation = &head.record.incarnation_text();
-                self.add(WeighedState::new(thread, incarnation, &tuple.checkpoint), None);
+                let made = &tuple.checkpoint;
+                let is_long = are_large_values(WeighedState::decoded_values(made));
+                let weigh = || WeighedState::weigh(thread, incarnation, made);
+                self.add(block_in_place_if(is_long, weigh), None);
             }
         }
         Ok(tuple)
@@ -158,15 +161,13 @@ pub(crate) struct WeighedState {
 
 impl WeighedState {
     /// Weighs the state of a checkpoint, for [`StateCache::add`]. Reads all values that the store
-    /// has just decoded.
-    pub(crate) fn new(thread: &ThreadId, incarnation: &str, checkpoint: &Checkpoint) -> Self {
+    /// has just decoded, which may be long work.
+    pub(crate) fn weigh(thread: &ThreadId, incarnation: &str, checkpoint: &Checkpoint) -> Self {
         let (thread, namespace) = (thread.clone(), checkpoint.meta.namespace.clone());
-        let is_long = are_large_values(Self::decoded_values(checkpoint));
-        let state = block_in_place_if(is_long, || State::new(incarnation, checkpoint));
-        Self { thread, namespace, state }
+        Self { thread, namespace, state: State::new(incarnation, checkpoint) }
     }
 
-    /// Returns the values that [`WeighedState::new`] reads.
+    /// Returns the values that [`WeighedState::weigh`] reads.
     pub(crate) fn decoded_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
         let decoded = checkpoint.values.values().filter(|value| !value.is_weighed());
         decoded.flat_map(ChannelValue::items)

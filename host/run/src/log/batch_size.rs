@@ -26,22 +26,27 @@ const FRAME_BYTES: u64 = 128;
 /// Size of a checkpoint without values, triggers and versions.
 const CHECKPOINT_BYTES: u64 = 384;
 
-/// Returns the approximate size of a batch as text, in bytes; 0 for a batch that only changes
-/// records, which are not in the log.
-pub(super) fn text_bytes(batch: &Batch) -> u64 {
-    let events = batch.events.json().map_or(0, <[u8]>::len) as u64;
-    let checkpoint = batch.checkpoint.as_ref();
-    let checkpoint =
-        checkpoint.map_or(0, |checkpoint| checkpoint_bytes(checkpoint, approx_bytes, 0));
-    match events + checkpoint {
-        0 => 0,
-        bytes => FRAME_BYTES + bytes,
-    }
+/// The approximate size of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BatchSize {
+    /// Size of the checkpoint in memory, in bytes.
+    pub(super) checkpoint_memory: u64,
+    /// Size as text, in bytes; 0 for a batch that only changes records, which are not in the log.
+    pub(super) text: u64,
 }
 
-/// Returns the approximate size of a checkpoint in memory, in bytes.
-pub(super) fn checkpoint_memory_bytes(checkpoint: &Checkpoint) -> u64 {
-    checkpoint_bytes(checkpoint, weight, SHARED_ITEM_BYTES)
+impl BatchSize {
+    /// Measures a batch.
+    pub(super) fn of(batch: &Batch) -> Self {
+        let events = batch.events.json().map_or(0, <[u8]>::len) as u64;
+        let (checkpoint_memory, checkpoint_text) =
+            batch.checkpoint.as_ref().map_or((0, 0), checkpoint_bytes);
+        let text = match events + checkpoint_text {
+            0 => 0,
+            bytes => FRAME_BYTES + bytes,
+        };
+        Self { checkpoint_memory, text }
+    }
 }
 
 /// Returns the approximate size of an event in memory, in bytes.
@@ -105,9 +110,13 @@ fn delta(delta: &Delta) -> u64 {
 
 /// Returns the values that count for the size of a checkpoint.
 pub(super) fn sized_values(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
+    written_values(checkpoint).map(|(value, _)| value).chain(inputs(checkpoint))
+}
+
+/// Returns the inputs of the tasks that a checkpoint triggers.
+fn inputs(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
     let CheckpointMeta { next, deferred, .. } = &checkpoint.meta;
-    let inputs = next.iter().chain(deferred).filter_map(|trigger| trigger.input.as_deref());
-    written_values(checkpoint).map(|(value, _)| value).chain(inputs)
+    next.iter().chain(deferred).filter_map(|trigger| trigger.input.as_deref())
 }
 
 /// Returns the values that a checkpoint stores, each with a flag that is true for an item of a
@@ -126,19 +135,21 @@ fn written_values(checkpoint: &Checkpoint) -> impl Iterator<Item = (&Value, bool
     })
 }
 
-/// Returns the size of a checkpoint. `size` measures a JSON value, and `item_bytes` is the
-/// additional size of an item of a list.
-fn checkpoint_bytes(checkpoint: &Checkpoint, size: fn(&Value) -> u64, item_bytes: u64) -> u64 {
-    let meta = &checkpoint.meta;
-    let values = written_values(checkpoint)
-        .map(|(value, is_item)| size(value) + if is_item { item_bytes } else { 0 });
-    let next = meta
-        .next
-        .iter()
-        .chain(&meta.deferred)
-        .map(|trigger| PART_BYTES + trigger.input.as_deref().map_or(0, size));
-    let versions = PART_BYTES * meta.versions.len() as u64;
-    CHECKPOINT_BYTES + versions + values.sum::<u64>() + next.sum::<u64>()
+/// Returns the sizes of a checkpoint in memory and as text.
+fn checkpoint_bytes(checkpoint: &Checkpoint) -> (u64, u64) {
+    let CheckpointMeta { next, deferred, versions, .. } = &checkpoint.meta;
+    let parts = versions.len() + next.len() + deferred.len();
+    let own = CHECKPOINT_BYTES + PART_BYTES * parts as u64;
+    let (mut memory, mut text) = (own, own);
+    for (value, is_item) in written_values(checkpoint) {
+        memory += weight(value) + if is_item { SHARED_ITEM_BYTES } else { 0 };
+        text += approx_bytes(value);
+    }
+    for input in inputs(checkpoint) {
+        memory += weight(input);
+        text += approx_bytes(input);
+    }
+    (memory, text)
 }
 
 #[cfg(test)]
@@ -168,10 +179,10 @@ mod tests {
             let memory = event_memory_bytes(&event.kind);
             let text = serde_json::to_string(&[&event]).unwrap().len() as u64;
             let batch = Batch { events: vec![event].into(), ..Batch::default() };
-            assert_eq!(text_bytes(&batch), FRAME_BYTES + text);
+            assert_eq!(BatchSize::of(&batch).text, FRAME_BYTES + text);
             assert!(memory > text / 2, "{memory} against {text}");
         }
-        assert_eq!(text_bytes(&Batch::default()), 0);
+        assert_eq!(BatchSize::of(&Batch::default()), BatchSize::default());
     }
 
     #[test]
@@ -179,7 +190,7 @@ mod tests {
         let event = finished(&json!(vec![0; 1_000]), 0);
         assert!(event_memory_bytes(&event.kind) > 1_000 * VALUE_BYTES);
         let batch = Batch { events: vec![event].into(), ..Batch::default() };
-        assert!(text_bytes(&batch) < 10_000);
+        assert!(BatchSize::of(&batch).text < 10_000);
     }
 
     #[test]
@@ -213,16 +224,16 @@ mod tests {
         let made = json!({ "meta": meta, "values": values });
         let mut made: Checkpoint = serde_json::from_value(made).unwrap();
         let of = |made: &Checkpoint| {
-            text_bytes(&Batch { checkpoint: Some(made.clone()), ..Batch::default() })
+            BatchSize::of(&Batch { checkpoint: Some(made.clone()), ..Batch::default() })
         };
-        assert!((100_000..120_000).contains(&of(&made)), "{}", of(&made));
+        assert!((100_000..120_000).contains(&of(&made).text), "{:?}", of(&made));
         let tail = json!({ "list": { "base": 1, "keep": 990 } });
         made.list_deltas = serde_json::from_value(tail).unwrap();
-        assert!((1_000..2_000).contains(&of(&made)), "{}", of(&made));
+        assert!((1_000..2_000).contains(&of(&made).text), "{:?}", of(&made));
         let memory = |keep: u32| {
             let tail = json!({ "list": { "base": 1, "keep": keep } });
             let list_deltas = serde_json::from_value(tail).unwrap();
-            checkpoint_memory_bytes(&Checkpoint { list_deltas, ..made.clone() })
+            of(&Checkpoint { list_deltas, ..made.clone() }).checkpoint_memory
         };
         let of_item = VALUE_BYTES + 100 + SHARED_ITEM_BYTES;
         assert_eq!(memory(990) - memory(1_000), 10 * of_item);

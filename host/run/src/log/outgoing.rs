@@ -12,7 +12,7 @@ use wattle_graph::id::ThreadId;
 
 use crate::blocking::{are_large_values, block_in_place_in_turn, is_long_parse};
 use crate::caller_id::CallerId;
-use crate::log::batch_size::{checkpoint_memory_bytes, sized_values, text_bytes};
+use crate::log::batch_size::{BatchSize, sized_values};
 use crate::log::log_size::LogSize;
 use crate::ports::store::{Batch, Ticket};
 use crate::state_cache::{StateCache, WeighedState};
@@ -44,26 +44,28 @@ impl OutgoingBatch {
         let Self { caller, states, thread, incarnation, size, batch } = self;
         let is_long = is_long(&batch);
         let begin = || {
-            let measured = Measured::of(&thread, &incarnation, &batch);
+            let measured = BatchSize::of(&batch);
             if let Some(size) = &size {
-                size.add(measured.text_bytes);
+                size.add(measured.text);
             }
+            let made = batch.checkpoint.as_ref();
+            let state = made.map(|made| WeighedState::weigh(&thread, &incarnation, made));
             let mut appending = states.store().append(&thread, batch);
             // The store encodes the batch when it is polled. The turn ends before any wait for a
             // place in the queue.
             let appended = appending.as_mut().now_or_never();
-            (measured, appended.ok_or(appending))
+            (measured, state, appended.ok_or(appending))
         };
-        let (measured, appended) = block_in_place_in_turn(caller, is_long, begin).await;
+        let (measured, state, appended) = block_in_place_in_turn(caller, is_long, begin).await;
         let ticket = match appended {
             Ok(ticket) => ticket,
             Err(appending) => appending.await,
         };
         let ticket = ticket.shared();
-        if let Some(state) = measured.state {
+        if let Some(state) = state {
             states.add(state, Some(ticket.clone()));
         }
-        AcceptedBatch { ticket, checkpoint_bytes: measured.checkpoint_bytes }
+        AcceptedBatch { ticket, checkpoint_bytes: measured.checkpoint_memory }
     }
 }
 
@@ -75,25 +77,6 @@ fn is_long(batch: &Batch) -> bool {
         sized_values(made).chain(decoded)
     });
     is_long_parse(events) || are_large_values(read)
-}
-
-/// The sizes of a batch, and the state of its checkpoint.
-struct Measured {
-    checkpoint_bytes: u64,
-    text_bytes: u64,
-    state: Option<WeighedState>,
-}
-
-impl Measured {
-    /// Measures a batch.
-    fn of(thread: &ThreadId, incarnation: &str, batch: &Batch) -> Self {
-        let made = batch.checkpoint.as_ref();
-        Self {
-            checkpoint_bytes: made.map_or(0, checkpoint_memory_bytes),
-            text_bytes: text_bytes(batch),
-            state: made.map(|made| WeighedState::new(thread, incarnation, made)),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -124,10 +107,8 @@ mod tests {
         assert!(is_long(&long) && is_long(&decoded));
         let thread = ThreadId::new("t").unwrap();
         for batch in [&long, &decoded] {
-            let measured = Measured::of(&thread, "i", batch);
             let made = batch.checkpoint.as_ref().unwrap();
-            assert_eq!(measured.checkpoint_bytes, checkpoint_memory_bytes(made));
-            assert_eq!(measured.text_bytes, text_bytes(batch));
+            let _state = WeighedState::weigh(&thread, "i", made);
             assert!(made.values.values().all(ChannelValue::is_weighed));
         }
         assert!(!is_long(&decoded), "the weights of the values are known now, and one item is new");
