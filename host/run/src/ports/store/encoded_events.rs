@@ -116,7 +116,7 @@ impl EventEncoder {
             Ok(json) => {
                 self.json.push(if before == 0 { b'[' } else { b',' });
                 self.json.extend_from_slice(BEFORE_NUMBER);
-                self.json.extend_from_slice(seq.to_string().as_bytes());
+                self.json.extend_from_slice(itoa::Buffer::new().format(seq).as_bytes());
                 self.json.extend_from_slice(&json[UNNUMBERED.len()..]);
             }
             Err(error) => {
