@@ -28,6 +28,12 @@ use crate::postgres::value::Chains;
 use crate::query::checkpoint_matches;
 use tuples::{Meta, PendingEvents, UndecodedTuples, versions_of};
 
+/// The operation that lists threads, for errors.
+const LIST_THREADS: &str = "list threads";
+
+/// The operation that lists the runs of a thread, for errors.
+const LIST_RUNS: &str = "list runs";
+
 /// Number of checkpoints whose `CheckpointMeta` one statement reads.
 const META_PAGE: usize = 128;
 
@@ -150,30 +156,35 @@ pub(super) async fn threads(
             .bind(query.ttl_ended_by_ms)
             .bind(query.unexpired_at_ms)
     };
-    let rows = database.rows("list threads", list).await?;
-    read_page(&rows, query.limit.unwrap_or(usize::MAX), |page, packed| {
+    let rows = database.rows(LIST_THREADS, list).await?;
+    read_page(LIST_THREADS, rows, query.limit.unwrap_or(usize::MAX), |page, packed| {
         let thread: ThreadSummary = unpack("thread", packed)?;
         page.add(thread.memory_bytes(), || Ok(thread))
     })
+    .await
 }
 
 /// Reads the rows of a [`page_statement`]. `add` adds a packed record to the page, and returns
 /// whether the record fits.
-fn read_page<T>(
-    rows: &[PgRow],
+async fn read_page<T: Send + 'static>(
+    operation: &'static str,
+    rows: Vec<PgRow>,
     limit: usize,
-    add: impl Fn(&mut PageBuilder<T>, &[u8]) -> Result<bool, StoreError>,
+    add: impl Fn(&mut PageBuilder<T>, &[u8]) -> Result<bool, StoreError> + Send + 'static,
 ) -> Result<ListPage<T>, StoreError> {
-    let mut page = PageBuilder::new(limit, LIST_BYTES);
-    for row in rows {
-        if !add(&mut page, bytes(row, "record")?)? {
-            break;
+    let decode = move || {
+        let mut page = PageBuilder::new(limit, LIST_BYTES);
+        for row in &rows {
+            if !add(&mut page, bytes(row, "record")?)? {
+                break;
+            }
         }
-    }
-    if is_cut(rows)? {
-        page.truncate();
-    }
-    Ok(page.finish())
+        if is_cut(&rows)? {
+            page.truncate();
+        }
+        Ok(page.finish())
+    };
+    decode_on_blocking_pool(operation, None, decode).await
 }
 
 /// Returns whether the server did not send all rows of a list.
@@ -198,10 +209,11 @@ pub(super) async fn runs(
     limit: usize,
 ) -> Result<ListPage<RunSummary>, StoreError> {
     let rows = run_rows(database, "place", thread, skip, limit).await?;
-    read_page(&rows, limit, |page, packed| {
+    read_page(LIST_RUNS, rows, limit, |page, packed| {
         let run: RunSummary = unpack("run", packed)?;
         page.add(run.memory_bytes(), || Ok(run))
     })
+    .await
 }
 
 /// See [`Store::newest_runs`](wattle_run::ports::Store::newest_runs).
@@ -212,9 +224,10 @@ pub(super) async fn newest_runs(
     limit: usize,
 ) -> Result<ListPage<RunRecord>, StoreError> {
     let rows = run_rows(database, "place DESC", thread, skip, limit).await?;
-    read_page(&rows, limit, |page, packed| {
+    read_page(LIST_RUNS, rows, limit, |page, packed| {
         page.add(unpacked_bytes(packed), || unpack("run", packed))
     })
+    .await
 }
 
 async fn run_rows(
@@ -228,7 +241,7 @@ async fn run_rows(
         let list = sqlx::query(page_statement(RUNS, order)).bind(one_more(limit)).bind(count(skip));
         list.bind(size(LIST_BYTES)).bind(thread.as_str().as_bytes())
     };
-    database.rows("list runs", list).await
+    database.rows(LIST_RUNS, list).await
 }
 
 /// Reads a checkpoint with several statements, in a turn of the request that needs it.

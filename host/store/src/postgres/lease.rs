@@ -13,6 +13,7 @@ use wattle_run::ports::store::{
 use crate::error::backend;
 use crate::lease::leased_error;
 use crate::postgres::database::Database;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::retry::sqlx_error;
 use crate::postgres::stage::ThreadRow;
 use crate::postgres::thread_row::{record, thread_row};
@@ -257,6 +258,7 @@ pub(super) async fn orphaned_threads(
     holder: &LeaseHolder,
     after: Option<&ThreadId>,
 ) -> Result<Vec<OrphanedThread>, StoreError> {
+    const OPERATION: &str = "list orphaned runs";
     let after = after.map(|after| after.as_str().as_bytes());
     let limit = i64::try_from(ORPHANED_PAGE).unwrap_or(i64::MAX);
     let most = i64::try_from(LIST_BYTES).unwrap_or(i64::MAX);
@@ -264,7 +266,8 @@ pub(super) async fn orphaned_threads(
         let list = sqlx::query(ORPHANED).bind(holder.0.as_bytes()).bind(after);
         list.bind(limit).bind(most)
     };
-    database.rows("list orphaned runs", list).await?.iter().map(record).collect()
+    let rows = database.rows(OPERATION, list).await?;
+    decode_on_blocking_pool(OPERATION, None, move || rows.iter().map(record).collect()).await
 }
 
 /// See [`Store::next_lease_expiry`](wattle_run::ports::Store::next_lease_expiry).

@@ -13,6 +13,7 @@ use wattle_run::ports::store::{
 use crate::codec::unpack;
 use crate::error::{backend, corrupt};
 use crate::postgres::database::Database;
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::retry::{RetryState, sqlx_error};
 use crate::query::add_pin;
 
@@ -214,12 +215,19 @@ pub(super) async fn pinned(database: &Database) -> Result<PinnedVersions, StoreE
             page.bind(i64::try_from(LIST_BYTES).unwrap_or(i64::MAX))
         };
         let rows = database.rows(OPERATION, page).await?;
-        for row in &rows {
-            let record: &[u8] = row.try_get(1).map_err(sqlx_error(OPERATION))?;
-            add_pin(&mut pinned, unpack("thread record", record));
+        let decode = move || {
+            let mut last: Option<Vec<u8>> = None;
+            for row in &rows {
+                let record: &[u8] = row.try_get(1).map_err(sqlx_error(OPERATION))?;
+                add_pin(&mut pinned, unpack("thread record", record));
+                last = Some(row.try_get(0).map_err(sqlx_error(OPERATION))?);
+            }
+            Ok((pinned, last))
+        };
+        (pinned, after) = decode_on_blocking_pool(OPERATION, None, decode).await?;
+        if after.is_none() {
+            return Ok(pinned);
         }
-        let Some(last) = rows.last() else { return Ok(pinned) };
-        after = Some(last.try_get(0).map_err(sqlx_error(OPERATION))?);
     }
 }
 
