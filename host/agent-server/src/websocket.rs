@@ -1,11 +1,14 @@
 //! The streaming protocol over one WebSocket: the client sends commands, and the server sends
 //! replies and the events of subscriptions.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::SinkExt as _;
@@ -16,7 +19,7 @@ use uuid::Uuid;
 use wattle_api::ApiConfig;
 use wattle_api::guard::caller_rate::CallerRateLimit;
 use wattle_api::guard::open_requests::RequestPermit;
-use wattle_api::guard::{BodyLimit, UnreadBytes};
+use wattle_api::guard::{BodyBytes, BodyLimit, BodyReservation, UnreadBytes};
 use wattle_api::traffic::{CutReason, Traffic};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
@@ -24,6 +27,7 @@ use wattle_run::blocking::{
     are_large_values, block_in_place, block_in_place_in_turn, is_long_parse,
 };
 use wattle_run::caller_id::CallerId;
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::reads::CurrentReader;
 
 use crate::command::{CommandContext, execute, last_event_number, to_command_error};
@@ -65,7 +69,6 @@ const TOO_MANY_UNREAD_BYTES: &str =
 
 /// Handles of the guards for an admitted connection. All fields are `None` for a router without
 /// guards.
-#[derive(Default)]
 pub(crate) struct ConnectionLimits {
     /// Counts the connection as an open request until it is closed.
     pub(crate) permit: Option<RequestPermit>,
@@ -73,6 +76,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) rate_limit: Option<CallerRateLimit>,
     /// Maximum size of a message, if the key has a lower limit than the server.
     pub(crate) body_limit: Option<BodyLimit>,
+    /// Counts the memory of commands until they have been executed.
+    pub(crate) bodies: Option<BodyReservation>,
 }
 
 /// The parts of the server's state that the streaming protocol needs.
@@ -82,6 +87,20 @@ pub(crate) struct ProtocolParts {
     pub(crate) event_delays: EventDelays,
     pub(crate) config: Arc<ApiConfig>,
     pub(crate) traffic: Arc<Traffic>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ConnectionLimits {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let extensions = &parts.extensions;
+        Ok(Self {
+            permit: extensions.get().cloned(),
+            rate_limit: extensions.get().cloned(),
+            body_limit: extensions.get().copied(),
+            bodies: extensions.get().cloned(),
+        })
+    }
 }
 
 impl ProtocolParts {
@@ -150,10 +169,17 @@ struct Session {
     /// The caller in whose turn (`block_in_place_in_turn`) a long command is parsed.
     owner: CallerId,
     /// Queue of commands for the worker.
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<QueuedCommand>,
     /// Replies of the worker.
     replies: mpsc::Receiver<Reply>,
     pings: Pings,
+}
+
+/// A command that waits until the worker has executed those before it.
+struct QueuedCommand {
+    command: Command,
+    /// The memory of the command; `None` for a router without guards.
+    bytes: Option<BodyBytes>,
 }
 
 /// A reply that waits to be sent.
@@ -335,9 +361,12 @@ impl Session {
         // An invalid command also counts against the rate limit, because the server has read it.
         let permitted = self.limits.rate_limit.as_ref().map_or(Ok(()), CallerRateLimit::check);
         let is_long = is_long_parse(text.len());
-        let read = block_in_place_in_turn(self.owner, is_long, || Command::parse(text));
-        let command = match read.await {
-            Ok(command) => command,
+        let read = block_in_place_in_turn(self.owner, is_long, || {
+            let budget = JsonBudget::default();
+            Command::parse(text, &budget).map(|command| (command, budget.weight()))
+        });
+        let (command, weight) = match read.await {
+            Ok(read) => read,
             Err(error) => return Some(error.reply(None)),
         };
         if let Err(wait) = permitted {
@@ -349,9 +378,14 @@ impl Session {
             "subscription.reconnect" => self.reconnect(&command),
             _ => {
                 let id = command.id;
+                let bodies = self.limits.bodies.as_ref();
+                let bytes = bodies.map(|bodies| bodies.hold(weight as usize).ok_or(()));
+                let Ok(bytes) = bytes.transpose() else {
+                    return Some(too_many_command_bytes().reply(Some(id)));
+                };
                 // The send fails only if the worker has stopped, because the queue had room when
                 // the message was received.
-                let sent = self.commands.try_send(command);
+                let sent = self.commands.try_send(QueuedCommand { command, bytes });
                 return sent.err().map(|_| queue_full().reply(Some(id)));
             }
         };
@@ -474,8 +508,8 @@ struct CommandWorker {
 impl CommandWorker {
     /// Executes commands one after another. Executes queued commands even if the client has
     /// disconnected, but none after the revocation of the key.
-    async fn run(self, mut commands: mpsc::Receiver<Command>, replies: mpsc::Sender<Reply>) {
-        while let Some(command) = commands.recv().await {
+    async fn run(self, mut commands: mpsc::Receiver<QueuedCommand>, replies: mpsc::Sender<Reply>) {
+        while let Some(QueuedCommand { command, bytes }) = commands.recv().await {
             if let Some(permit) = &self.permit
                 && permit.is_revoked().await
             {
@@ -483,8 +517,10 @@ impl CommandWorker {
             }
             let context = self.parts.command_context(&self.caller, &self.thread);
             let reply = execute(&context, &command).await;
+            let id = command.id;
+            drop((command, bytes));
             // The receiver is dropped if the client has disconnected.
-            let _ = replies.send(self.count_reply(command.id, to_text(reply))).await;
+            let _ = replies.send(self.count_reply(id, to_text(reply))).await;
         }
     }
 
@@ -518,6 +554,12 @@ fn to_text(document: Value) -> String {
 fn rate_limited(wait: Duration) -> CommandError {
     let seconds = wait.as_millis().div_ceil(1_000).max(1);
     let why = format!("rate limit exceeded; retry after {seconds} s");
+    CommandError::new(ErrorCode::UnknownError, why)
+}
+
+fn too_many_command_bytes() -> CommandError {
+    let why = "the request bodies and commands of this caller take its share of the memory; wait \
+               for replies, or send less at once";
     CommandError::new(ErrorCode::UnknownError, why)
 }
 

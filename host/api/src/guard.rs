@@ -43,7 +43,7 @@ pub use self::admission::BodyLimit;
 pub use self::keyring::keys_namespace;
 pub use self::rate_limiters::network_of;
 pub use self::rejection::ErrorFormat;
-pub use self::reservation::{ResponseReservation, UnreadBytes};
+pub use self::reservation::{BodyBytes, BodyReservation, ResponseReservation, UnreadBytes};
 
 /// Headers with credentials, which no guest sees. Cookies are included because browsers share the
 /// cookies of `localhost` between all its ports.

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use axum::Extension;
 use axum::body::Body as HttpBody;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -17,9 +16,6 @@ use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wattle_api::detached;
-use wattle_api::guard::BodyLimit;
-use wattle_api::guard::caller_rate::CallerRateLimit;
-use wattle_api::guard::open_requests::RequestPermit;
 use wattle_api::response::{Json, join_large, sse_response};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
@@ -67,7 +63,7 @@ async fn commands(
 ) -> Result<Response, ApiError> {
     let thread = thread_id(parts.creator.engine(), &caller, &id).await?;
     let body = wattle_api::body::read(request, parts.config.body_limit_bytes).await?;
-    let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse_within(bytes, budget));
+    let read = |bytes: &[u8], budget: &JsonBudget| Ok(Command::parse(bytes, budget));
     let command = match body.parse::<_, ApiError>(read).await? {
         Ok(command) => command,
         Err(error) => {
@@ -170,9 +166,7 @@ async fn open_websocket(
     State(parts): State<ProtocolParts>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    permit: Option<Extension<RequestPermit>>,
-    rate_limit: Option<Extension<CallerRateLimit>>,
-    limit: Option<Extension<BodyLimit>>,
+    limits: ConnectionLimits,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -182,11 +176,6 @@ async fn open_websocket(
         ))
     })?;
     let thread = thread_id(parts.creator.engine(), &caller, &id).await;
-    let limits = ConnectionLimits {
-        permit: permit.map(|Extension(permit)| permit),
-        rate_limit: rate_limit.map(|Extension(rate_limit)| rate_limit),
-        body_limit: limit.map(|Extension(limit)| limit),
-    };
     Ok(websocket::accept(parts, caller, thread, limits, upgrade))
 }
 

@@ -94,21 +94,12 @@ impl From<JsonLimit> for CommandError {
 }
 
 impl Command {
-    /// Parses a command within the default budget, see [`parse_within`](Self::parse_within).
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`parse_within`](Self::parse_within).
-    pub fn parse(bytes: &[u8]) -> Result<Self, CommandError> {
-        Self::parse_within(bytes, &JsonBudget::default())
-    }
-
     /// Parses a command. Unpaired surrogates in it are accepted, see [`lenient::parse_request`].
     ///
     /// # Errors
     ///
     /// [`ErrorCode::InvalidArgument`] if the message is not a command, or exceeds the budget.
-    pub fn parse_within(bytes: &[u8], budget: &JsonBudget) -> Result<Self, CommandError> {
+    pub fn parse(bytes: &[u8], budget: &JsonBudget) -> Result<Self, CommandError> {
         let invalid = |why: String| CommandError::new(ErrorCode::InvalidArgument, why);
         let mut document: Value = lenient::parse_request(bytes, budget, |bytes| {
             budget.parse_slice(bytes).map_err(|error| match error {
@@ -154,9 +145,13 @@ pub fn success_reply(id: u64, result: &Value, through: u64) -> Value {
 mod tests {
     use super::*;
 
+    fn parse(bytes: &[u8]) -> Result<Command, CommandError> {
+        Command::parse(bytes, &JsonBudget::default())
+    }
+
     #[test]
     fn reply_has_the_id_of_its_command() {
-        let command = Command::parse(br#"{"id": 3, "method": "state.get"}"#).unwrap();
+        let command = parse(br#"{"id": 3, "method": "state.get"}"#).unwrap();
         assert_eq!((command.id, command.params), (3, json!({})));
         let answer = success_reply(3, &json!({ "run_id": "r" }), 1_999);
         let expected = json!({
@@ -173,7 +168,7 @@ mod tests {
     #[test]
     fn unpaired_surrogate_is_replaced() {
         let text = br#"{"id": 1, "method": "run.start", "params": {"a": "caf\ud83d"}}"#;
-        let command = Command::parse(text).unwrap();
+        let command = parse(text).unwrap();
         assert_eq!(command.params, json!({ "a": "caf\u{fffd}" }));
     }
 
@@ -181,11 +176,10 @@ mod tests {
     fn invalid_command_is_rejected() {
         for text in ["", "{", "[]", "{\"id\": 1}", r#"{"id": -1, "method": "m"}"#, r#"{"id":1.5}"#]
         {
-            let refused = Command::parse(text.as_bytes()).unwrap_err();
+            let refused = parse(text.as_bytes()).unwrap_err();
             assert_eq!(refused.code, ErrorCode::InvalidArgument, "{text}");
         }
-        let command =
-            Command::parse(br#"{"id": 1, "method": "run.start", "params": [1]}"#).unwrap();
+        let command = parse(br#"{"id": 1, "method": "run.start", "params": [1]}"#).unwrap();
         assert_eq!(command.params::<RunStart>().unwrap_err().code, ErrorCode::InvalidArgument);
     }
 }

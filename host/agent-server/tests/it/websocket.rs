@@ -16,9 +16,10 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tower::ServiceExt as _;
-use wattle_api::guard::limits::Limits;
+use wattle_api::guard::limits::{ALL_BODY_BYTES, Limits};
 use wattle_api::traffic::CutReason;
 use wattle_api::{ApiConfig, Operator, unguarded_router};
+use wattle_graph::weight::VALUE_BYTES;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Store, StoreError};
 use wattle_run::reads::begin_large_read;
@@ -315,6 +316,37 @@ async fn queued_commands_complete_after_a_disconnect() {
     while let Some(Ok(_)) = socket.0.next().await {}
     store.checkpoints.send_replace(true);
     host.wait_for_started(3).await;
+}
+
+#[tokio::test]
+async fn commands_count_as_request_bodies_until_they_were_executed() {
+    let store = GatedStore::new();
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    socket.command(1, "subscription.subscribe", json!({ "channels": ["lifecycle"] })).await;
+    let input = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    socket.command(2, "run.start", input).await;
+    socket.until(is_run_end).await;
+
+    // Two of these commands fit in the half of `ALL_BODY_BYTES` that one caller may have.
+    let params = json!({ "keys": vec![""; ALL_BODY_BYTES / 5 / VALUE_BYTES as usize] });
+    store.checkpoints.send_replace(false);
+    for id in 3..6 {
+        socket.send(&json!({ "id": id, "method": "state.get", "params": params })).await;
+    }
+    let refused = socket.until(|message| message["id"].is_u64()).await.pop().unwrap();
+    assert_eq!((&refused["id"], &refused["error"]), (&json!(5), &json!("unknown_error")));
+    assert!(refused["message"].as_str().unwrap().contains("wait for replies"), "{refused}");
+    assert_eq!(host.state.traffic.cut_count(CutReason::BodyMemory), 1);
+
+    store.checkpoints.send_replace(true);
+    for id in 3..5 {
+        let answer = socket.until(|message| message["id"] == id).await.pop().unwrap();
+        assert_eq!(answer["type"], "success");
+    }
+    assert_eq!(socket.command(6, "state.get", params).await["type"], "success");
 }
 
 /// A store layer whose checkpoints are large. Their reads end when the test lets them.

@@ -31,7 +31,7 @@ pub(crate) fn total_body_bytes(body_limit_bytes: usize) -> usize {
 /// The bytes that one request body occupies, until they are released. Stored in the extensions of
 /// the request. Clones share one reservation.
 #[derive(Clone)]
-pub(crate) struct BodyReservation(Arc<BodyReservationInner>);
+pub struct BodyReservation(Arc<BodyReservationInner>);
 
 struct BodyReservationInner {
     pool: Pool<CallerId>,
@@ -70,6 +70,14 @@ impl BodyReservation {
     pub(crate) fn release(&self) {
         self.0.release();
     }
+
+    /// Counts the bytes of a message that the client has sent after the request, until the result
+    /// is dropped. Returns `None` if this exceeds the limit.
+    pub fn hold(&self, bytes: usize) -> Option<BodyBytes> {
+        let BodyReservationInner { pool, caller, traffic, .. } = &*self.0;
+        let held = pool.lease(*caller, bytes, usize::MAX).map(|lease| BodyBytes { _lease: lease });
+        held.inspect_err(|_| traffic.count_cut(CutReason::BodyMemory)).ok()
+    }
 }
 
 impl BodyReservationInner {
@@ -85,6 +93,14 @@ impl Drop for BodyReservationInner {
     fn drop(&mut self) {
         self.release();
     }
+}
+
+/// The memory of a message from a client, such as a command over a WebSocket. It counts as that of
+/// request bodies until the value is dropped.
+#[must_use]
+#[derive(Debug)]
+pub struct BodyBytes {
+    _lease: Lease<CallerId>,
 }
 
 /// The responses of all callers: complete responses, and of streams what their clients have not
@@ -450,6 +466,10 @@ mod tests {
         assert!(large.try_grow(50));
         assert!(large.try_resize(10) && reservation(other).try_grow(45));
         assert!(!large.try_resize(51) && reservation(other).try_grow(50), "it holds nothing");
+        let command = reservation(one).hold(50).unwrap();
+        assert!(!large.try_grow(1) && large.hold(1).is_none());
+        drop(command);
+        assert!(large.hold(50).is_some());
     }
 
     #[test]

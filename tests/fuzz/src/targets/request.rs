@@ -106,7 +106,7 @@ fn item_put(body: &[u8]) {
 }
 
 fn commands(body: &[u8]) {
-    let Ok(command) = command::Command::parse(body) else { return };
+    let Ok(command) = command::Command::parse(body, &JsonBudget::default()) else { return };
     let answers = command.params::<command::InputRespond>().map(|it| it.answers());
     drop(answers);
     let _ = command.params::<command::RunStart>().map(|it| (it.is_fork(), it.request(true)));
