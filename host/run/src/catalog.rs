@@ -54,6 +54,9 @@ pub enum LoadingItem {
 #[derive(Default)]
 pub struct Catalog {
     state: Mutex<CatalogState>,
+    /// Locked while versions are unloaded: an unload has references to the versions that it
+    /// examines, so a concurrent one would take them for used.
+    unloading: Mutex<()>,
     source: OnceLock<Arc<dyn CodeSource>>,
     /// Notified when something is loaded, or cannot be loaded.
     loaded: watch::Sender<()>,
@@ -174,6 +177,7 @@ impl Catalog {
     /// more than [`PINNED_VERSIONS`]. Runs keep the versions that they use.
     fn unload_versions(&self) {
         let Some(source) = self.source() else { return };
+        let _alone = self.unloading.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.lock().old_versions();
         let surplus = old.len().saturating_sub(PINNED_VERSIONS);
         for app in old.iter().filter(|app| source.is_archived(app)).take(surplus) {
@@ -185,6 +189,7 @@ impl Catalog {
     /// nothing uses, so that their memory is free. Returns false if there is no such version.
     pub fn unload_unused_version(&self) -> bool {
         let Some(source) = self.source() else { return false };
+        let _alone = self.unloading.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.lock().old_versions();
         old.iter().filter(|app| source.is_archived(app)).any(|app| {
             let mut inner = self.lock();
@@ -407,6 +412,9 @@ pub fn is_still_loading(failure: &Failure) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use async_trait::async_trait;
 
     use super::*;
@@ -438,7 +446,7 @@ mod tests {
         catalog.pinned_version(&name("asset"), &graph, version(digest)).is_some()
     }
 
-    /// An archive of all versions but the first.
+    /// An archive of all versions but the first. Lets another thread run when it is asked.
     struct Archive;
 
     #[async_trait]
@@ -448,7 +456,8 @@ mod tests {
         }
 
         fn is_archived(&self, app: &App) -> bool {
-            app.digest != Digest::of(&0_usize.to_le_bytes())
+            thread::yield_now();
+            app.digest != version(0)
         }
 
         fn archived_versions(&self, _: &AppName, graph: &GraphName) -> BTreeSet<Digest> {
@@ -500,6 +509,28 @@ mod tests {
         drop(used);
         assert!(catalog.unload_unused_version());
         assert!(!has(&catalog, 1) && has(&catalog, 4), "new runs need version 4");
+    }
+
+    #[test]
+    fn concurrent_unloads_find_a_version_each() {
+        let catalog = Catalog::new();
+        catalog.set_source(Arc::new(Archive));
+        catalog.install(app("asset", 0));
+        for round in 0..300 {
+            for digest in [1, 2] {
+                catalog.install_version(app("asset", digest));
+            }
+            let start = Barrier::new(2);
+            let unload = || {
+                start.wait();
+                catalog.unload_unused_version()
+            };
+            let unloaded = thread::scope(|scope| {
+                let threads = [scope.spawn(unload), scope.spawn(unload)];
+                threads.map(|thread| thread.join().unwrap())
+            });
+            assert_eq!(unloaded, [true; 2], "round {round}");
+        }
     }
 
     #[test]
