@@ -135,10 +135,13 @@ impl Pages {
         let Some((at, page)) = place.page.take() else { return };
         let key = (place.thread.clone(), at);
         let mut pages = self.lock();
-        drop(page);
-        if pages.get(&key).is_some_and(|page| page.strong_count() == 0) {
+        let unused = Arc::into_inner(page);
+        if unused.is_some() {
             pages.remove(&key);
         }
+        // The events of a page take long to free, so the lock is released before.
+        drop(pages);
+        drop(unused);
     }
 }
 
