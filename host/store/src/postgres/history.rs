@@ -362,6 +362,9 @@ async fn add_events(
     let json_bytes: u64 = lengths.sum::<Result<_, _>>()?;
     let add = move || {
         for row in &rows {
+            if page.is_full() {
+                break;
+            }
             page.add(bytes(row, "events")?, &(first_seq..=u64::MAX))?;
         }
         Ok(page)
