@@ -14,6 +14,7 @@ use sqlx::query::Query;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
+use wattle_graph::limit::SHORT_JSON_BYTES;
 use wattle_run::ports::store::{
     CheckpointOutline, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadSnapshot,
 };
@@ -30,12 +31,9 @@ use crate::postgres::thread_row::{thread_head, utf8};
 use crate::postgres::value::{self, Version, assemble};
 
 /// Maximum size in bytes of a row that is decoded on the calling task. Larger rows would delay
-/// other tasks.
+/// other tasks. The JSON of the row also has a limit, [`SHORT_JSON_BYTES`]: compressed, it may be
+/// far shorter.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
-
-/// Maximum number of bytes of JSON of a state that is read without a turn, and of a row that is
-/// decoded on the calling task. Compressed, they may be far fewer than [`MAX_INLINE_BYTES`].
-const MAX_INLINE_JSON_BYTES: u64 = 256 * 1024;
 
 /// Selects a checkpoint of a thread. `bytes` is the length of its metadata in bytes of JSON. The
 /// server sends metadata of at most `$2` bytes.
@@ -300,7 +298,8 @@ enum Reply {
 }
 
 /// Reads the row of a state. `query` gets the maximum length of the state in bytes of JSON. If the
-/// state is large, the server sends it only after the read has waited for its turn.
+/// state has more than [`SHORT_JSON_BYTES`], the server sends it only after the read has waited for
+/// its turn.
 async fn read_row<'q>(
     database: &Database,
     operation: &'static str,
@@ -308,7 +307,7 @@ async fn read_row<'q>(
 ) -> Result<Reply, StoreError> {
     let mut large = if needs_turn() { None } else { Some(begin_large_read().await) };
     loop {
-        let max_bytes = if large.is_some() { i64::MAX } else { size(MAX_INLINE_JSON_BYTES) };
+        let max_bytes = if large.is_some() { i64::MAX } else { size(SHORT_JSON_BYTES) };
         let row = match database.row_if_supported(operation, || query(max_bytes)).await? {
             Some(Some(row)) => row,
             Some(None) => return Ok(Reply::Missing),
@@ -340,7 +339,7 @@ fn is_long(row: &PgRow) -> Result<bool, StoreError> {
         .filter_map(|column| row.try_get_raw(column).ok()?.as_bytes().ok().map(<[u8]>::len))
         .sum();
     let json_bytes: i64 = column(row, "json_bytes")?;
-    Ok(bytes > MAX_INLINE_BYTES || json_bytes > size(MAX_INLINE_JSON_BYTES))
+    Ok(bytes > MAX_INLINE_BYTES || json_bytes > size(SHORT_JSON_BYTES))
 }
 
 fn decode(row: &PgRow) -> Result<QueryResult, StoreError> {
