@@ -212,24 +212,27 @@ pub(crate) fn unpack_events(
     Ok(bytes)
 }
 
-/// Returns the memory of a checkpoint, in bytes: its inputs of tasks and its values.
+/// Returns the memory of a checkpoint, in bytes: its inputs of tasks, its metadata and its values.
 pub(crate) fn checkpoint_memory_bytes(meta: &CheckpointMeta, values: &Values) -> u64 {
-    inputs_memory_bytes(meta) + values.values().map(ChannelValue::memory_bytes).sum::<u64>()
+    meta_memory_bytes(meta) + values.values().map(ChannelValue::memory_bytes).sum::<u64>()
 }
 
-/// Returns the memory of a batch, in bytes: its events, its inputs of tasks and its values.
+/// Returns the memory of a batch, in bytes: its events, and the inputs of tasks, the metadata and
+/// the values of its checkpoint.
 pub(crate) fn batch_memory_bytes(batch: &StoredBatch) -> u64 {
     let values = batch.values.values().map(|value| match value {
         StoredValue::Whole(value) => weight(value),
         StoredValue::ListDelta { items, .. } => items.iter().map(weight).sum(),
     });
-    let inputs = batch.checkpoint.as_ref().map_or(0, inputs_memory_bytes);
-    events_memory_bytes(&batch.events) + inputs + values.sum::<u64>()
+    let meta = batch.checkpoint.as_ref().map_or(0, meta_memory_bytes);
+    events_memory_bytes(&batch.events) + meta + values.sum::<u64>()
 }
 
-fn inputs_memory_bytes(meta: &CheckpointMeta) -> u64 {
+/// Returns the memory of the inputs of tasks and of the metadata, in bytes.
+fn meta_memory_bytes(meta: &CheckpointMeta) -> u64 {
     let triggers = meta.next.iter().chain(&meta.deferred);
-    triggers.filter_map(|trigger| trigger.input.as_deref()).map(weight).sum()
+    let inputs = triggers.filter_map(|trigger| trigger.input.as_deref());
+    inputs.chain(meta.metadata.values()).map(weight).sum()
 }
 
 /// Returns the memory of events, in bytes.

@@ -133,29 +133,56 @@ pub(crate) async fn checkpoint_pages_are_bounded_in_bytes(store: &dyn Store) {
     }
 }
 
-/// A list of empty lists takes many times the memory of its JSON.
+/// Returns a list of empty lists, each with `item_bytes` bytes in memory. The list takes 2/5 of the
+/// memory of a page, and far less as JSON.
+fn dense_list(item_bytes: u64) -> Value {
+    let items = HISTORY_BYTES / 5 * 2 / item_bytes;
+    let list = json!(vec![json!([]); items as usize]);
+    assert!(list.to_string().len() as u64 * 20 < HISTORY_BYTES);
+    list
+}
+
+/// Reads the checkpoints of a thread, page by page.
+async fn pages(store: &dyn Store, thread: &ThreadId) -> Vec<Vec<CheckpointTuple>> {
+    let (mut query, mut pages) = (CheckpointQuery::default(), Vec::new());
+    loop {
+        let page = store.checkpoints(thread, &query).await.unwrap();
+        query.before = page.items.last().map(|tuple| tuple.checkpoint.meta.id);
+        pages.push(page.items);
+        if page.is_last {
+            return pages;
+        }
+    }
+}
+
+fn ids(pages: &[Vec<CheckpointTuple>]) -> Vec<Vec<u64>> {
+    let of_page =
+        |page: &Vec<CheckpointTuple>| page.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect();
+    pages.iter().map(of_page).collect()
+}
+
 pub(crate) async fn checkpoint_pages_are_bounded_in_memory(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let items = HISTORY_BYTES / 5 * 2 / (VALUE_BYTES + SHARED_ITEM_BYTES);
-    let lists = json!(vec![json!([]); items as usize]);
-    assert!(lists.to_string().len() as u64 * 20 < HISTORY_BYTES);
+    let list = dense_list(VALUE_BYTES + SHARED_ITEM_BYTES);
     for number in 1..=4 {
-        let next = checkpoint(number, None, &[("a", lists.clone())], &[]);
+        let next = checkpoint(number, None, &[("a", list.clone())], &[]);
         append(store, &thread, batch(next)).await.unwrap();
     }
     append(store, &thread, Batch { base: Some(id(2)), ..events(1, 2) }).await.unwrap();
-    let (mut query, mut pages) = (CheckpointQuery::default(), Vec::new());
-    loop {
-        let page = store.checkpoints(&thread, &query).await.unwrap();
-        assert!(page.items.iter().all(|tuple| tuple.checkpoint.values.len() == 1));
-        let listed: Vec<_> = page.items.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect();
-        query.before = listed.last().map(|last| id(*last));
-        pages.push(listed);
-        if page.is_last {
-            break;
-        }
+    let pages = pages(store, &thread).await;
+    assert!(pages.iter().flatten().all(|tuple| tuple.checkpoint.values.len() == 1));
+    assert_eq!(ids(&pages), [vec![4, 3], vec![2, 1]]);
+}
+
+pub(crate) async fn metadata_counts_towards_the_memory_of_a_page(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let metadata = BTreeMap::from([("a".to_owned(), dense_list(VALUE_BYTES))]);
+    for number in 1..=4 {
+        let mut next = checkpoint(number, None, &[], &[]);
+        next.meta.metadata = metadata.clone();
+        append(store, &thread, batch(next)).await.unwrap();
     }
-    assert_eq!(pages, [vec![4, 3], vec![2, 1]]);
+    assert_eq!(ids(&pages(store, &thread).await), [vec![4, 3], vec![2, 1]]);
 }
 
 pub(crate) async fn pending_events_are_listed_with_their_checkpoint(store: &dyn Store) {

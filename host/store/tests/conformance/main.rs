@@ -165,6 +165,7 @@ conformance! {
         hostile_filter_keys_match_nothing
         checkpoint_pages_are_bounded_in_bytes
         checkpoint_pages_are_bounded_in_memory
+        metadata_counts_towards_the_memory_of_a_page
         pending_events_are_listed_with_their_checkpoint
         events_appended_between_two_pages_are_listed
         filters_select_from_the_unfiltered_list;
