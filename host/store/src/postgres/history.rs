@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_graph::limit::SHORT_JSON_BYTES;
+use wattle_graph::weight::VALUE_BYTES;
 use wattle_run::limit::{HISTORY_BYTES, LIST_BYTES};
 use wattle_run::ports::store::{
     CheckpointOutline, CheckpointParts, CheckpointQuery, CheckpointTuple, ListPage, RunRecord,
@@ -34,8 +35,13 @@ const LIST_THREADS: &str = "list threads";
 /// The operation that lists the runs of a thread, for errors.
 const LIST_RUNS: &str = "list runs";
 
-/// Number of checkpoints whose `CheckpointMeta` one statement reads.
+/// Maximum number of checkpoints whose `CheckpointMeta` one statement reads.
 const META_PAGE: usize = 128;
+
+/// Maximum length of the `CheckpointMeta`s that one statement reads, in bytes of JSON, unless a
+/// single one has more. They are decoded together, before it is known how many fit on a page, and
+/// take at most about [`HISTORY_BYTES`] of memory (see `wattle_graph::weight::most_weight`).
+const META_BYTES: u64 = HISTORY_BYTES / (VALUE_BYTES / 2);
 
 /// Number of checkpoints whose values one statement reads.
 const VALUE_PAGE: usize = 32;
@@ -391,8 +397,8 @@ struct CheckpointFilter<'a> {
     id: Option<CheckpointId>,
 }
 
-/// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit` checkpoints, and at
-/// least one if any checkpoint matches.
+/// Reads the `CheckpointMeta` of checkpoints, newest first: at most `limit` checkpoints with
+/// [`META_BYTES`] together, and at least one if any checkpoint matches.
 async fn checkpoint_metas(
     snapshot: &mut PgTransaction,
     number: i64,
@@ -408,7 +414,7 @@ async fn checkpoint_metas(
         .bind(filter.before.map(signed))
         .bind(filter.id.map(signed))
         .bind(count(limit))
-        .bind(size(HISTORY_BYTES))
+        .bind(size(META_BYTES))
         .fetch_all(&mut **snapshot)
         .await
         .map_err(sqlx_error("read checkpoints"))?;

@@ -150,15 +150,20 @@ fn long_rows_are_decoded_on_the_blocking_pool() {
     });
 }
 
+/// Opens a store behind a proxy, which counts the bytes that the server sends.
+async fn behind_proxy(server: &Server) -> (PostgresStore, Proxy) {
+    let proxy = Proxy::start(server.postgres.port()).await;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
+    (PostgresStore::open(&PostgresConfig::new(url)).await.unwrap(), proxy)
+}
+
 /// A page has at most 4 MiB of the log, and an export of one byte has one batch.
 #[tokio::test]
 async fn part_of_an_export_reads_only_a_part_of_a_long_log() {
     const BATCHES: u64 = 16;
     const MAX_SENT_BYTES: u64 = 6 << 20;
     let server = need!(Server::start());
-    let proxy = Proxy::start(server.postgres.port()).await;
-    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
-    let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
+    let (store, proxy) = behind_proxy(&server).await;
     let thread = create(&store, "t").await;
     let text = incompressible_text((1 << 20) / 8);
     for seq in 1..=BATCHES {
@@ -173,4 +178,29 @@ async fn part_of_an_export_reads_only_a_part_of_a_long_log() {
     let whole = store.batches(&thread, None, usize::MAX).await.unwrap();
     assert_eq!((whole.batches.len() as u64, whole.next), (BATCHES, None));
     assert_eq!(store.verify(&thread).await.unwrap().unwrap().last_seq, BATCHES);
+}
+
+/// Each checkpoint has more metadata than one statement reads together.
+#[tokio::test]
+async fn page_of_a_history_reads_only_the_metadata_that_it_needs() {
+    const CHECKPOINTS: u64 = 8;
+    const MAX_SENT_BYTES: u64 = 3 << 20;
+    let server = need!(Server::start());
+    let (store, proxy) = behind_proxy(&server).await;
+    let thread = create(&store, "t").await;
+    let text = json!(incompressible_text((1 << 20) / 8));
+    let metadata = BTreeMap::from([("text".to_owned(), text)]);
+    for number in 1..=CHECKPOINTS {
+        let mut next = checkpoint(number, None, &[], &[]);
+        next.meta.metadata = metadata.clone();
+        append(&store, &thread, batch(next)).await.unwrap();
+    }
+    let sent_before = proxy.sent_bytes();
+    let newest = CheckpointQuery { limit: Some(1), ..CheckpointQuery::default() };
+    let page = store.checkpoints(&thread, &newest).await.unwrap();
+    let sent_bytes = proxy.sent_bytes() - sent_before;
+    assert_eq!((page.items.len(), page.is_last), (1, false));
+    assert!((1 << 20..MAX_SENT_BYTES).contains(&sent_bytes), "{sent_bytes}");
+    let whole = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
+    assert_eq!((whole.items.len() as u64, whole.is_last), (CHECKPOINTS, true));
 }
