@@ -1,5 +1,5 @@
-//! JSON values as text: the length of the text without building it, values that cache their text,
-//! writers with a limit, and lone surrogates.
+//! JSON values as text: the length of the text without building it, its nesting, values that cache
+//! their text, writers with a limit, and lone surrogates.
 
 mod surrogates;
 
@@ -29,6 +29,20 @@ pub fn length<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<u64> {
 /// byte above the limit.
 pub fn has_at_most(value: &Value, most: u64) -> bool {
     serde_json::to_writer(LimitedWriter::new(io::sink(), most), value).is_ok()
+}
+
+/// Returns true if a value is nested at most `levels` deep. Parsers are recursive, so they reject
+/// text that is nested too deeply.
+pub fn is_within_depth(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => {
+            levels > 0 && items.iter().all(|item| is_within_depth(item, levels - 1))
+        }
+        Value::Object(fields) => {
+            levels > 0 && fields.values().all(|field| is_within_depth(field, levels - 1))
+        }
+        _ => true,
+    }
 }
 
 /// A JSON value that caches its text. The value is serialized when the text is first needed, so
@@ -112,6 +126,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn depth_is_that_of_the_deepest_value() {
+        let value = json!({ "a": [1, [], { "b": "c" }], "d": null });
+        assert!(is_within_depth(&value, 3) && !is_within_depth(&value, 2));
+        assert!(is_within_depth(&json!("text"), 0) && !is_within_depth(&json!({}), 0));
+    }
 
     #[test]
     fn json_length_equals_the_length_of_the_serialized_text() {

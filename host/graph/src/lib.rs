@@ -19,8 +19,8 @@
 //! * [`principal`]: the party that requested what an event records.
 //! * [`message`]: the messages of a `messages` channel.
 //! * [`schema`]: JSON Schema with bounds on its cost; [`limit`]: the limits of this crate;
-//!   [`weight`]: the memory of values, which some limits count; [`json_text`]: values as text, and
-//!   the length of that; [`omit`]: when serialization omits a field.
+//!   [`weight`]: the memory of values, which some limits count; [`json_text`]: values as text, its
+//!   length and its nesting; [`omit`]: when serialization omits a field.
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.

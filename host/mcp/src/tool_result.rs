@@ -39,7 +39,7 @@ pub(crate) fn to_tool_output(
     let blocks = result.content.iter();
     let mut texts: Vec<String> = blocks.map(|block| block_text(block, &mut images)).collect();
     let mut structured = result.structured_content.filter(|value| !value.is_null());
-    if structured.as_ref().is_some_and(|value| is_deeper(value, JSON_DEPTH)) {
+    if structured.as_ref().is_some_and(|it| !json_text::is_within_depth(it, JSON_DEPTH)) {
         return Err(failure::too_deep(server));
     }
     // Servers often also send the structured content as text; a model needs the content once. The
@@ -166,16 +166,6 @@ fn block_bytes(block: &ContentBlock) -> usize {
         },
         ContentBlock::ResourceLink(link) => link.name.len() + link.uri.len(),
         _ => 0,
-    }
-}
-
-/// Returns true if a JSON value is nested deeper than `levels`.
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    match (value, levels.checked_sub(1)) {
-        (Value::Array(_) | Value::Object(_), None) => true,
-        (Value::Array(items), Some(levels)) => items.iter().any(|it| is_deeper(it, levels)),
-        (Value::Object(fields), Some(levels)) => fields.values().any(|it| is_deeper(it, levels)),
-        _ => false,
     }
 }
 

@@ -6,6 +6,7 @@ pub mod lenient;
 
 use serde_json::{Number, Value};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::json_text;
 
 use crate::limit::JSON_DEPTH;
 
@@ -19,7 +20,7 @@ const EXACT_INTEGER_BOUND: f64 = 9_007_199_254_740_992.0;
 ///
 /// `invalid` if the value is nested too deeply; the message names `what`.
 pub fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
-    if is_within_depth(value, JSON_DEPTH) {
+    if json_text::is_within_depth(value, JSON_DEPTH) {
         return Ok(());
     }
     Err(Failure::new(
@@ -64,18 +65,6 @@ pub fn with_integers(value: Value) -> Value {
 fn integer(number: &Number) -> Option<i64> {
     let float = number.as_f64().filter(|_| number.is_f64())?;
     (float.fract() == 0.0 && float.abs() < EXACT_INTEGER_BOUND).then_some(float as i64)
-}
-
-fn is_within_depth(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => {
-            levels > 0 && items.iter().all(|item| is_within_depth(item, levels - 1))
-        }
-        Value::Object(fields) => {
-            levels > 0 && fields.values().all(|item| is_within_depth(item, levels - 1))
-        }
-        _ => true,
-    }
 }
 
 #[cfg(test)]

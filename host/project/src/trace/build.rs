@@ -330,18 +330,8 @@ fn change(event: &Event, summary: String, principal: Option<&Principal>) -> Chan
 
 /// Returns the details of a failure, unless they are nested deeper than [`MAX_DETAILS_DEPTH`].
 fn details(failure: &Failure) -> Option<Value> {
-    failure.details.as_ref().filter(|details| is_within(details, MAX_DETAILS_DEPTH)).cloned()
-}
-
-/// Returns true if a value is nested at most `levels` deep.
-fn is_within(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => levels > 0 && items.iter().all(|item| is_within(item, levels - 1)),
-        Value::Object(fields) => {
-            levels > 0 && fields.values().all(|field| is_within(field, levels - 1))
-        }
-        _ => true,
-    }
+    let details = failure.details.as_ref()?;
+    json_text::is_within_depth(details, MAX_DETAILS_DEPTH).then(|| details.clone())
 }
 
 fn kind_of(decision: &Decision) -> &'static str {
