@@ -16,7 +16,7 @@ use wattle_graph::id::{AppName, Digest};
 
 use super::app_request::AppRequest;
 use super::archive::{self, ArchivedVersion};
-use super::versions::VersionLoad;
+use super::versions::{VersionFailure, VersionLoad};
 use super::{Loader, LoaderInner};
 
 /// Time that a request waits for a version. Loading takes some milliseconds if the compiled code is
@@ -94,7 +94,7 @@ impl LoaderInner {
         };
         let version = &version.to_hex()[..12];
         match ended.as_ref().map(|ended| ended.as_deref()) {
-            Ok(Ok(VersionLoad::Failed(message))) => {
+            Ok(Ok(VersionLoad::Failed(VersionFailure { message, .. }))) => {
                 let text = format!("version {version} of app `{app}` cannot be loaded: {message}");
                 Err(Failure::new(code::UNAVAILABLE, text))
             }
@@ -117,10 +117,10 @@ impl LoaderInner {
         self.spawn(async move {
             let outcome = match inner.install_archived(&folder).await {
                 Ok(()) => VersionLoad::Loaded,
-                Err(message) => {
-                    let folder = folder.display();
+                Err(failure) => {
+                    let (folder, message) = (folder.display(), &failure.message);
                     tracing::error!(%folder, "an archived version cannot be loaded: {message}");
-                    VersionLoad::Failed(message)
+                    VersionLoad::Failed(failure)
                 }
             };
             inner.versions.end(&folder, &outcome);
@@ -128,15 +128,19 @@ impl LoaderInner {
         });
     }
 
-    async fn install_archived(&self, folder: &Path) -> Result<(), String> {
+    async fn install_archived(&self, folder: &Path) -> Result<(), VersionFailure> {
         let path = folder.to_owned();
         let archived = tokio::task::spawn_blocking(move || archive::read(path)).await;
-        let archived =
-            archived.map_err(|error| error.to_string())?.ok_or("its files are missing")?;
+        let archived = archived.map_err(|error| error.to_string())?;
+        let archived = archived.ok_or_else(|| "its files are missing".to_owned())?;
         let mut turn = self.permits.first_turn().await;
         loop {
             let loaded = self.load_archived_version(&archived, &mut turn).await;
-            if let Some(archived) = loaded.map_err(|messages| messages.join("\n"))? {
+            let loaded = loaded.map_err(|messages| VersionFailure {
+                may_pass: turn.lacks_code_memory(),
+                ..VersionFailure::from(messages.join("\n"))
+            })?;
+            if let Some(archived) = loaded {
                 let app = self.catalog.install_version(archived.app);
                 self.grant_registry().add(&app, &archived.manifest, &archived.tables);
                 return Ok(());

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use wattle_graph::id::PluginName;
-use wattle_run::ports::sandbox::{LoadEffort, LoadError};
+use wattle_run::ports::sandbox::{CODE_MEMORY, LoadEffort, LoadError};
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::load::changes::Change;
@@ -63,6 +63,7 @@ impl LoadPermits {
         Turn {
             allowance,
             is_slow: false,
+            lacks_code_memory: false,
             compiled: progress.compiled,
             reports: progress.reports,
             permits,
@@ -138,6 +139,7 @@ impl CompileReports {
 pub struct Turn {
     allowance: Option<CompileAllowance>,
     is_slow: bool,
+    lacks_code_memory: bool,
     compiled: Vec<Arc<dyn Plugin>>,
     reports: CompileReports,
     permits: Vec<Option<OwnedSemaphorePermit>>,
@@ -146,8 +148,14 @@ pub struct Turn {
 impl Turn {
     /// Returns a turn in which all components are compiled, for a command that loads nothing else.
     pub fn unlimited() -> Self {
-        let (compiled, reports, permits) = (Vec::new(), CompileReports::default(), Vec::new());
-        Self { allowance: Some(CompileAllowance::All), is_slow: false, compiled, reports, permits }
+        Self {
+            allowance: Some(CompileAllowance::All),
+            is_slow: false,
+            lacks_code_memory: false,
+            compiled: Vec::new(),
+            reports: CompileReports::default(),
+            permits: Vec::new(),
+        }
     }
 
     /// Loads the component in a file. Returns `None` if the load needs another turn.
@@ -156,6 +164,19 @@ impl Turn {
     ///
     /// Those of the sandbox.
     pub async fn load(
+        &mut self,
+        sandbox: &dyn Sandbox,
+        name: &PluginName,
+        path: &Path,
+        bytes: Bytes,
+    ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
+        let loaded = self.load_allowed(sandbox, name, path, bytes).await;
+        self.lacks_code_memory |= loaded.as_ref().is_err_and(|error| error.code == CODE_MEMORY);
+        loaded
+    }
+
+    /// Loads a component within the compilations that the turn may still perform.
+    async fn load_allowed(
         &mut self,
         sandbox: &dyn Sandbox,
         name: &PluginName,
@@ -204,6 +225,12 @@ impl Turn {
         Ok(compiled)
     }
 
+    /// Returns true if the compiled code of a component did not fit in memory. The load may succeed
+    /// later.
+    pub fn lacks_code_memory(&self) -> bool {
+        self.lacks_code_memory
+    }
+
     /// Releases the permits of the turn before work that has separate permits.
     pub fn release(&mut self) {
         self.permits.clear();
@@ -238,6 +265,33 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(40)).await;
             }
             Ok(None)
+        }
+    }
+
+    /// A sandbox that loads nothing, for the reason with this code.
+    struct Refusing(&'static str);
+
+    #[async_trait]
+    impl Sandbox for Refusing {
+        async fn load_within(
+            &self,
+            name: &PluginName,
+            _: Bytes,
+            _: LoadEffort,
+        ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
+            let (message, hint) = (String::new(), String::new());
+            Err(LoadError { plugin: name.clone(), code: self.0, message, hint })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_turn_tells_whether_code_did_not_fit_in_memory() {
+        let name = PluginName::new("large").unwrap();
+        for (code, lacks_memory) in [(CODE_MEMORY, true), ("invalid", false)] {
+            let mut turn = LoadPermits::default().first_turn().await;
+            let loaded = turn.load(&Refusing(code), &name, Path::new("a.wasm"), Bytes::new()).await;
+            assert_eq!(loaded.err().map(|error| error.code), Some(code));
+            assert_eq!(turn.lacks_code_memory(), lacks_memory);
         }
     }
 

@@ -11,8 +11,8 @@ use wattle_graph::id::{AppName, Digest, GraphName};
 
 use super::app_request::AppRequest;
 
-/// Time after which a load that failed is repeated if a thread still needs the version. The memory
-/// of compiled code may have room by then.
+/// Time after which a load is repeated if it failed for a reason that may pass, and a thread still
+/// needs the version. The memory of compiled code may have room by then.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// The outcome of a load.
@@ -22,8 +22,32 @@ pub(super) enum VersionLoad {
     Running,
     /// The version is in the catalog.
     Loaded,
-    /// The version cannot be loaded, with the reason.
-    Failed(String),
+    /// The version cannot be loaded.
+    Failed(VersionFailure),
+}
+
+/// The reason why a version cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct VersionFailure {
+    pub(super) message: String,
+    /// True if the reason may pass by itself: the compiled code did not fit in memory.
+    pub(super) may_pass: bool,
+    /// The time of the failure.
+    pub(super) at: Instant,
+}
+
+impl From<String> for VersionFailure {
+    /// Creates a failure for a reason that does not pass by itself.
+    fn from(message: String) -> Self {
+        Self { message, may_pass: false, at: Instant::now() }
+    }
+}
+
+impl VersionFailure {
+    /// Returns whether the load failed at least [`RETRY_AFTER`] ago.
+    fn is_outdated(&self) -> bool {
+        self.at.elapsed() >= RETRY_AFTER
+    }
 }
 
 /// A load that callers can wait for.
@@ -39,10 +63,12 @@ impl PendingLoad {
         self.outcome.has_changed().is_err() && *self.outcome.borrow() == VersionLoad::Running
     }
 
-    /// Returns true if the load failed so long ago that it is repeated.
-    fn is_outdated(&self) -> bool {
-        matches!(*self.outcome.borrow(), VersionLoad::Failed(_))
-            && self.began.elapsed() >= RETRY_AFTER
+    /// Returns true if the load failed, and is repeated because the reason may have passed.
+    fn is_repeated(&self) -> bool {
+        match &*self.outcome.borrow() {
+            VersionLoad::Failed(failure) => failure.may_pass && failure.is_outdated(),
+            VersionLoad::Running | VersionLoad::Loaded => false,
+        }
     }
 }
 
@@ -64,8 +90,8 @@ struct VersionsState {
     archived: BTreeMap<(AppName, Digest), ArchivedGraph>,
     /// What the archived versions of apps request, by folder.
     requests: BTreeMap<PathBuf, AppRequest>,
-    /// Loads in progress, and failed loads, which are repeated after [`RETRY_AFTER`] at the
-    /// earliest.
+    /// Loads in progress, and failed loads. A failed load is repeated only if its reason may pass,
+    /// after [`RETRY_AFTER`] at the earliest.
     loads: BTreeMap<PathBuf, PendingLoad>,
 }
 
@@ -116,7 +142,7 @@ impl Versions {
     pub(super) fn begin(&self, folder: &Path) -> (PendingLoad, Option<watch::Sender<VersionLoad>>) {
         let mut state = self.lock();
         let known = state.loads.get(folder);
-        if let Some(load) = known.filter(|load| !load.is_lost() && !load.is_outdated()) {
+        if let Some(load) = known.filter(|load| !load.is_lost() && !load.is_repeated()) {
             return (load.clone(), None);
         }
         let (sender, outcome) = watch::channel(VersionLoad::Running);
@@ -167,7 +193,7 @@ mod tests {
         drop(again);
         let (failed, sender) = versions.begin(folder);
         let sender = sender.expect("the load that was lost is repeated");
-        let outcome = VersionLoad::Failed("gone".to_owned());
+        let outcome = VersionLoad::Failed("gone".to_owned().into());
         versions.end(folder, &outcome);
         sender.send_replace(outcome.clone());
         drop(sender);
@@ -175,7 +201,22 @@ mod tests {
         assert!(sender.is_none(), "a failure is not repeated at once");
         assert_eq!((*failed.outcome.borrow()).clone(), (*load.outcome.borrow()).clone());
         assert_eq!(*load.outcome.borrow(), outcome);
-        tokio::time::advance(RETRY_AFTER).await;
-        assert!(versions.begin(folder).1.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_failures_that_may_pass_are_repeated() {
+        for may_pass in [false, true] {
+            let (versions, folder) = (Versions::default(), Path::new("versions/asset/1"));
+            let sender = versions.begin(folder).1.unwrap();
+            // The time begins at the end of a load, however long it took.
+            tokio::time::advance(RETRY_AFTER).await;
+            let failure = VersionFailure { may_pass, ..VersionFailure::from("full".to_owned()) };
+            let outcome = VersionLoad::Failed(failure);
+            versions.end(folder, &outcome);
+            sender.send_replace(outcome);
+            assert!(versions.begin(folder).1.is_none());
+            tokio::time::advance(RETRY_AFTER).await;
+            assert_eq!(versions.begin(folder).1.is_some(), may_pass);
+        }
     }
 }
