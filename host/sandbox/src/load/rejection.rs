@@ -146,18 +146,23 @@ pub(crate) fn panicked(error: &tokio::task::JoinError) -> Rejection {
     )
 }
 
-/// Returns the rejection of compiled code that does not fit in the memory of compiled code.
+/// Returns the rejection of compiled code that does not fit in the memory of compiled code: with the
+/// code [`CODE_MEMORY`], or with `limit` if it does not fit even if no other code is loaded.
 pub(crate) fn no_code_memory(bytes: u64, PoolFull { used, max_bytes }: PoolFull) -> Rejection {
+    if bytes > max_bytes {
+        let message = format!(
+            "its compiled code has {bytes} bytes, more than the {max_bytes} bytes that \
+             `limits.code_memory` allows for all loaded components"
+        );
+        let hint = "raise `limits.code_memory` in wattle.toml, or make the plugin smaller";
+        return Rejection::new("limit", &message, hint);
+    }
     let message = format!(
         "its compiled code has {bytes} bytes, and that of the loaded components has {used} bytes \
          of the {max_bytes} bytes that `limits.code_memory` allows"
     );
-    let hint = if bytes > max_bytes {
-        "raise `limits.code_memory` in wattle.toml, or make the plugin smaller"
-    } else {
-        "raise `limits.code_memory` in wattle.toml, or remove plugins and apps that are not \
-         needed; then restart the host, or copy the file again"
-    };
+    let hint = "raise `limits.code_memory` in wattle.toml, or remove plugins and apps that are not \
+                needed; then restart the host, or copy the file again";
     Rejection::new(CODE_MEMORY, &message, hint)
 }
 
@@ -166,12 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejection_for_code_memory_says_whether_less_code_would_help() {
+    fn code_that_never_fits_exceeds_a_limit() {
         let rejected = no_code_memory(1, PoolFull { used: 100, max_bytes: 100 });
         assert_eq!(rejected.code, CODE_MEMORY);
         assert!(rejected.message.contains("has 100 bytes of the 100 bytes"), "{rejected:?}");
         assert!(rejected.hint.contains("remove plugins"), "{rejected:?}");
         let rejected = no_code_memory(101, PoolFull { used: 0, max_bytes: 100 });
+        assert_eq!(rejected.code, "limit");
         assert!(rejected.hint.contains("make the plugin smaller"), "{rejected:?}");
     }
 }
