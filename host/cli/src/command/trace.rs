@@ -200,7 +200,7 @@ fn children(attempt: &AttemptTrace) -> Vec<TreeNode> {
 }
 
 /// Formats the details of a failure. Lists, such as the frames of a stack, have a line for each
-/// item.
+/// item. A long list ends with `...`.
 fn details(details: Option<&Value>) -> Option<TreeNode> {
     let children = match details? {
         Value::Object(fields) => fields.iter().map(|(name, value)| detail(name, value)).collect(),
@@ -217,10 +217,9 @@ fn detail(name: &str, value: &Value) -> TreeNode {
     };
     let item =
         |item: &Value| TreeNode::leaf(item.as_str().map_or_else(|| shortened(item), str::to_owned));
-    TreeNode {
-        line: name.to_owned(),
-        children: items.iter().take(MAX_SHOWN_ITEMS).map(item).collect(),
-    }
+    let rest = (items.len() > MAX_SHOWN_ITEMS).then(|| TreeNode::leaf("..."));
+    let children = items.iter().take(MAX_SHOWN_ITEMS).map(item).chain(rest).collect();
+    TreeNode { line: name.to_owned(), children }
 }
 
 /// Formats calls. Consecutive calls of a function of clock or random numbers are one line, because
@@ -366,6 +365,17 @@ mod tests {
         }
         remove_details(&mut trace);
         assert!(!render(&trace).contains("details"), "{}", render(&trace));
+    }
+
+    #[test]
+    fn long_list_in_details_ends_with_dots() {
+        let lines = |items: usize| {
+            let node = detail("rows", &json!(vec![1; items]));
+            node.children.into_iter().map(|child| child.line).collect::<Vec<String>>()
+        };
+        assert_eq!(lines(50), vec!["1"; 50]);
+        let long = lines(51);
+        assert_eq!((long.len(), long[50].as_str()), (51, "..."));
     }
 
     /// The characters before the text of a line of the tree.
