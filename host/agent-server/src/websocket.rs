@@ -277,8 +277,11 @@ impl Session {
                 SessionEvent::Client(message) => self.handle_message(socket, message).await,
                 SessionEvent::Thread(item) => self.handle_thread_item(socket, item).await,
                 SessionEvent::Reply(Some(Reply { text, unread })) => {
-                    // The connection counts the bytes from now on.
-                    drop(unread);
+                    // The connection counts the bytes from now on. If they were released first,
+                    // another connection could take their place, and the reply would be lost.
+                    if let (Some(response), Some(unread)) = (&self.caller.response, unread) {
+                        response.keep(unread);
+                    }
                     self.send_all(socket, vec![text]).await
                 }
                 SessionEvent::Reply(None) => {

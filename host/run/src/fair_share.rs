@@ -116,6 +116,21 @@ impl<S: Clone + Eq + Hash> Lease<S> {
     pub fn another(&self) -> Result<Self, Full> {
         self.pool.lease(self.caller.clone(), self.amount, usize::MAX)
     }
+
+    /// Returns the amount.
+    #[must_use]
+    pub fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Ends the lease, but leaves up to `amount` with the caller, for [`Pool::give`]. Returns what
+    /// is left with the caller.
+    #[must_use]
+    pub fn keep(mut self, amount: usize) -> usize {
+        let kept = amount.min(self.amount);
+        self.amount -= kept;
+        kept
+    }
 }
 
 impl<S: Clone + Eq + Hash> Drop for Lease<S> {
@@ -177,6 +192,18 @@ mod tests {
         drop(one);
         let three = two.another().unwrap();
         drop((two, three));
+        assert_eq!(pool.lock().used, 0);
+    }
+
+    #[test]
+    fn kept_amount_stays_after_the_lease() {
+        let pool = Pool::new(8);
+        let lease = pool.lease(0, 3, usize::MAX).unwrap();
+        assert_eq!(lease.amount(), 3);
+        assert_eq!(lease.keep(2), 2);
+        assert_eq!(pool.lock().used, 2);
+        assert_eq!(pool.lease(0, 1, usize::MAX).unwrap().keep(5), 1);
+        pool.give(&0, 3);
         assert_eq!(pool.lock().used, 0);
     }
 }

@@ -133,7 +133,7 @@ struct ResponseReservationInner {
 #[derive(Debug)]
 pub struct UnreadBytes {
     /// `None` if the bytes fit in the reservation of the request.
-    _lease: Option<Lease<CallerId>>,
+    lease: Option<Lease<CallerId>>,
 }
 
 /// The error that ends a stream whose next frame does not fit in the memory of unread responses.
@@ -188,8 +188,16 @@ impl ResponseReservation {
         let ResponseReservationInner { pool, caller, traffic, .. } = &*self.0;
         let more = bytes.saturating_sub(RESPONSE_RESERVE_BYTES);
         let lease = (more > 0).then(|| pool.all.lease(*caller, more, usize::MAX)).transpose();
-        let held = lease.map(|lease| UnreadBytes { _lease: lease });
+        let held = lease.map(|lease| UnreadBytes { lease });
         held.inspect_err(|_| traffic.count_cut(CutReason::ResponseMemory)).ok()
+    }
+
+    /// Grows the reservation to the bytes of a part that it [holds](Self::hold). The bytes count
+    /// all the time, so other responses of the caller cannot take their place.
+    pub fn keep(&self, part: UnreadBytes) {
+        let Some(lease) = part.lease else { return };
+        let more = lease.amount().saturating_sub(self.0.bytes.load(Ordering::Relaxed));
+        self.0.bytes.fetch_add(lease.keep(more), Ordering::Relaxed);
     }
 
     /// Returns the body of a stream. A frame occupies memory of the pool until the connection
@@ -367,6 +375,21 @@ mod tests {
             reservation(&responses, "a").hold_until_sent(response(500_000), true).unwrap();
         drop(abandoned);
         assert!(reservation(&responses, "a").try_grow_to(500_000));
+    }
+
+    #[test]
+    fn kept_part_counts_until_its_reservation_is_dropped() {
+        let responses = ResponsePool::new(1 << 20);
+        let [connection, other] = ["a", "a"].map(|id| reservation(&responses, id));
+        connection.keep(connection.hold(400_000).unwrap());
+        assert!(other.hold(200_000).is_none());
+        assert!(connection.try_grow_to(400_000), "the bytes are counted once");
+        // The reservation has more bytes already than this part.
+        connection.keep(connection.hold(100_000).unwrap());
+        connection.keep(connection.hold(10).unwrap());
+        assert!(other.hold(100_000).is_some());
+        drop(connection);
+        assert!(other.hold(400_000).is_some());
     }
 
     /// Returns a stream of frames of the given sizes.
