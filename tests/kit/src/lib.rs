@@ -14,7 +14,7 @@
 //! * [`configuration`]: the configurations of applications, with stand-ins for services
 //! * [`damage`]: damage to files, as by a faulty disk
 //! * [`clock`]: a clock that advances only on request
-//! * [`rebound`]: a name whose addresses change between lookups
+//! * [`rebound`]: a name whose addresses change between lookups, and the test of its clients
 //! * [`link`]: a TCP proxy that a test delays and breaks
 //! * [`log`]: captured log lines of the code under test
 //! * [`layer`]: layers over a store that change some of its calls

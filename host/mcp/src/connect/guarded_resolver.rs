@@ -79,64 +79,40 @@ impl<L: Lookup> Resolve for GuardedResolver<L> {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error as _;
     use std::net::Ipv4Addr;
 
-    use wattle_kit::rebound::ReboundName;
-    use wattle_kit::standin::{Config, Handle, Server};
+    use wattle_kit::rebound::{self, ReboundName};
+    use wattle_kit::standin::{Config, Server};
 
     use super::*;
     use crate::connect::http::http_client;
 
-    /// Sends a request over a connection of its own. Returns why its address is blocked.
-    async fn get(client: &reqwest::Client, url: &Url) -> Option<BlockedAddress> {
-        let sent = client.get(url.clone()).header("connection", "close").send().await;
-        let error = sent.err()?;
-        let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
-        Some(causes.find_map(|cause| cause.downcast_ref::<BlockedAddress>()).unwrap().clone())
+    fn client(lookup: ReboundName, policy: AddressPolicy) -> reqwest::Client {
+        http_client(GuardedResolver { policy, allow_private: false, lookup }).unwrap()
     }
 
-    /// Starts a server. Returns its URL under a name as well.
-    async fn server() -> (Handle, Url) {
-        let server = Server::start(Config::default()).await.unwrap();
-        let mut url: Url = format!("{}/mcp", server.base_url).parse().unwrap();
-        url.set_host(Some("rebound.example")).unwrap();
-        (server, url)
+    /// Returns the error of a connection to the name at a private address.
+    fn blocked(address: &str) -> String {
+        BlockedAddress::Private(format!("`rebound.example` ({address})")).to_string()
     }
 
     #[tokio::test]
     async fn rebound_name_is_checked_for_every_connection() {
-        let (server, url) = server().await;
-        let lookup = ReboundName::new(&[
-            &["127.0.0.1"],
-            &["10.0.0.1"],
-            &["10.0.0.1", "127.0.0.1"],
-            &["::1", "169.254.169.254"],
-        ]);
         // The address of the server stands for a public one.
         let policy: AddressPolicy = |address, _| address == Ipv4Addr::LOCALHOST;
-        let guard = GuardedResolver { policy, allow_private: false, lookup: lookup.clone() };
-        let client = http_client(guard).unwrap();
-        let blocked =
-            |address| Some(BlockedAddress::Private(format!("`rebound.example` ({address})")));
-        assert_eq!(get(&client, &url).await, None);
-        assert_eq!(lookup.left(), 3, "the check and the connection use one lookup");
-        assert_eq!(get(&client, &url).await, blocked("10.0.0.1"));
-        // The client skips the blocked address of a name that also has an allowed address.
-        assert_eq!(get(&client, &url).await, None);
-        assert_eq!(get(&client, &url).await, blocked("::1"));
-        assert_eq!(server.requests().len(), 2);
+        let client = |lookup| client(lookup, policy);
+        let refusals = ["10.0.0.1", "::1"].map(blocked);
+        rebound::assert_checked_for_every_connection(client, refusals).await;
     }
 
     #[tokio::test]
     async fn name_that_gets_the_loopback_address_is_blocked() {
-        let (server, url) = server().await;
+        let server = Server::start(Config::default()).await.unwrap();
+        let url = format!("http://rebound.example:{}/mcp", server.addr.port());
         let policy: AddressPolicy = |address, private| private || !address.is_loopback();
         for address in ["127.0.0.1", "::1"] {
-            let (allow_private, lookup) = (false, ReboundName::new(&[&[address]]));
-            let client = http_client(GuardedResolver { policy, allow_private, lookup }).unwrap();
-            let blocked = format!("`rebound.example` ({address})");
-            assert_eq!(get(&client, &url).await, Some(BlockedAddress::Private(blocked)));
+            let client = client(ReboundName::new(&[&[address]]), policy);
+            assert_eq!(rebound::get(&client, &url).await, Err(blocked(address)));
         }
         assert!(server.requests().is_empty());
     }

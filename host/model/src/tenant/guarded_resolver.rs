@@ -50,73 +50,44 @@ pub(super) fn literal_address(url: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error as _;
     use std::future::pending;
     use std::io;
     use std::sync::Arc;
 
     use futures::future::join_all;
-    use wattle_kit::rebound::ReboundName;
+    use wattle_kit::rebound::{self, ReboundName};
     use wattle_run::caller_id::CallerId;
     use wattle_run::lookups::on_behalf_of;
-    use wiremock::matchers::any;
-    use wiremock::{Mock, MockServer, ResponseTemplate};
+    use wiremock::MockServer;
 
     use super::*;
     use crate::provider::http_client;
 
+    /// The error of a connection to the name without an allowed address.
+    const REFUSAL: &str = "`rebound.example` resolves to no allowed address";
+
     /// Returns the client of tenants' routes for a name.
-    fn client(lookup: &ReboundName, reachable: fn(IpAddr) -> bool) -> reqwest::Client {
-        let (lookups, lookup) = (Lookups::default(), lookup.clone());
+    fn client(lookup: ReboundName, reachable: fn(IpAddr) -> bool) -> reqwest::Client {
+        let lookups = Lookups::default();
         http_client(Some(Arc::new(GuardedResolver { reachable, lookups, lookup }))).unwrap()
-    }
-
-    /// Sends a request over a connection of its own. Returns the cause if there is no connection.
-    async fn get(client: &reqwest::Client, url: &str) -> Result<u16, String> {
-        let sent = client.get(url).header("connection", "close").send().await;
-        let cause = |error: reqwest::Error| {
-            let causes = std::iter::successors(error.source(), |cause| (**cause).source());
-            causes.last().map(ToString::to_string).unwrap_or_default()
-        };
-        sent.map(|response| response.status().as_u16()).map_err(cause)
-    }
-
-    async fn service() -> (MockServer, String) {
-        let service = MockServer::start().await;
-        Mock::given(any()).respond_with(ResponseTemplate::new(200)).mount(&service).await;
-        let url = format!("http://rebound.example:{}/v1", service.address().port());
-        (service, url)
     }
 
     #[tokio::test]
     async fn rebound_name_is_checked_for_every_connection() {
-        let (service, url) = service().await;
-        let lookup = ReboundName::new(&[
-            &["127.0.0.1"],
-            &["10.0.0.1"],
-            &["10.0.0.1", "127.0.0.1"],
-            &["::1", "169.254.169.254"],
-        ]);
         // The address of the service stands for a public one.
-        let client = client(&lookup, |address| address == Ipv4Addr::LOCALHOST);
-        let refused = Err("`rebound.example` resolves to no allowed address".to_owned());
-        assert_eq!(get(&client, &url).await, Ok(200));
-        assert_eq!(lookup.left(), 3, "the check and the connection use one lookup");
-        assert_eq!(get(&client, &url).await, refused);
-        // The client skips the blocked address of a name that also has an allowed address.
-        assert_eq!(get(&client, &url).await, Ok(200));
-        assert_eq!(get(&client, &url).await, refused);
-        assert_eq!(service.received_requests().await.unwrap().len(), 2);
+        let client = |lookup| client(lookup, |address| address == Ipv4Addr::LOCALHOST);
+        let refusals = [REFUSAL; 2].map(str::to_owned);
+        rebound::assert_checked_for_every_connection(client, refusals).await;
     }
 
     #[tokio::test]
     async fn name_that_gets_the_loopback_address_is_blocked() {
-        let (service, url) = service().await;
+        let service = MockServer::start().await;
+        let url = format!("http://rebound.example:{}/v1", service.address().port());
         let lookup = ReboundName::new(&[&["127.0.0.1"], &["::1", "127.0.0.1"]]);
-        let client = client(&lookup, |address| !address.is_loopback());
+        let client = client(lookup, |address| !address.is_loopback());
         for _ in 0..2 {
-            let refused = get(&client, &url).await.unwrap_err();
-            assert!(refused.contains("no allowed address"), "{refused}");
+            assert_eq!(rebound::get(&client, &url).await, Err(REFUSAL.to_owned()));
         }
         assert!(service.received_requests().await.unwrap().is_empty());
     }
