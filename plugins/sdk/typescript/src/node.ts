@@ -1,7 +1,7 @@
 // Graph nodes: the context of a node and its outcome.
 
 import type { input, output } from "zod/v4/core";
-import { code, Failure } from "./failure.ts";
+import { Failure } from "./failure.ts";
 import { type Extra, fromValue, type Json, optionally, read, type Type, toValue } from "./json.ts";
 import { checkName, checkSynchronous } from "./name.ts";
 import { emptyObjectSchema, inputSchema, outputSchema } from "./schema.ts";
@@ -442,11 +442,11 @@ export class Node<I extends Type, O extends Type, C extends Type> implements Nod
     try {
       return fromValue(what, updates, output);
     } catch (error) {
-      const failure = Failure.from(error);
-      const { details, message } = failure;
-      if (failure.code !== code.INVALID) throw Failure.internal(message, { details });
+      const { details, message } = Failure.from(error);
+      const { path } = (details ?? {}) as Extra;
+      // What a check of the type throws itself has no path.
+      if (path === undefined) throw Failure.internal(message, { details });
       // The issue of a misspelled field is about the missing one, which has the path.
-      const { path } = details as Extra;
       const unknown = unknownFields(this.outputSchema, updates).filter((name) => name !== path);
       const fields = unknown.map((name) => `; \`output\` of the node has no field \`${name}\``);
       throw Failure.internal(`${message}${fields.join("")}${TYPE_HINT}`, { details });

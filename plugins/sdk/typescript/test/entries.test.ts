@@ -124,6 +124,17 @@ describe("nodes", () => {
     expect(message).not.toContain("has no field");
   });
 
+  test("a failure that a check of the updates throws keeps its message", () => {
+    const refuse = (): boolean => {
+      throw Failure.invalid("the amount exceeds the budget");
+    };
+    const output = z.object({ amount: z.int().refine(refuse) });
+    const wrong = node("wrong", { output }, () => ({ amount: 1 }));
+    const failure = thrown(() => runNode(wrong, {}));
+    expect(failure.code).toBe("internal");
+    expect(failure.message).toBe("the amount exceeds the budget");
+  });
+
   test("an undefined field is not written", () => {
     const output = z.object({ a: z.int().optional(), b: z.int().optional() });
     const part = node("part", { output }, () => ({ a: undefined, b: 1 }));
