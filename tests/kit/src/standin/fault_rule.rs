@@ -142,9 +142,12 @@ fn has_rates(mode: &Imprecise) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, from_value, json};
 
     use super::*;
+    use crate::standin::imprecise::Imprecision;
 
     /// Returns the reason why a rule is refused.
     fn refusal(rule: Value) -> String {
@@ -237,9 +240,15 @@ mod tests {
             let refusal = refusal(rule);
             assert!(refusal.contains(expected), "{refusal}");
         }
-        let rates = json!({"prose": 0.1, "empty": 0.2, "fenced": 0.7});
-        let rule = of(json!({"kind": "imprecise", "seed": 1, "rates": rates}));
-        from_value::<FaultRule>(rule).unwrap();
+    }
+
+    #[test]
+    fn rates_whose_sum_is_rounded_above_one_are_accepted() {
+        let rate = 1.0 / Imprecision::ALL.len() as f64;
+        let rates: BTreeMap<_, _> = Imprecision::ALL.map(|kind| (kind, rate)).into();
+        assert!(rates.values().sum::<f64>() > 1.0);
+        let fault = json!({"kind": "imprecise", "seed": 1, "rates": rates});
+        from_value::<FaultRule>(json!({ "fault": fault })).unwrap();
     }
 
     #[test]
