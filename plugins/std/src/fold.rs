@@ -23,10 +23,8 @@ fn folded(schema: &Value) -> Option<Value> {
         schema[key].as_array()?.iter().map(Kind::read).collect::<Option<_>>()?;
     let mut object = schema.clone();
     object.remove(key);
-    let own = Kind::read(&Value::Object(object.clone())).map(|kind| {
-        (kind.fields.clone(), kind.required.iter().map(|it| (*it).to_owned()).collect())
-    });
-    let (mut fields, mut required): (Map<String, Value>, Vec<String>) = own.unwrap_or_default();
+    let own = schema.get("properties").and_then(Value::as_object);
+    let mut fields = own.cloned().unwrap_or_default();
     for (name, value) in kinds.iter().flat_map(|kind| kind.fields) {
         let merged = match fields.get(name) {
             Some(before) => both(before, value),
@@ -34,10 +32,14 @@ fn folded(schema: &Value) -> Option<Value> {
         };
         fields.insert(name.clone(), merged);
     }
-    let first = kinds.first()?;
-    let shared = first.required.iter().filter(|name| kinds.iter().all(|it| it.needs(name)));
-    required.extend(shared.map(|name| (*name).to_owned()));
-    required.dedup();
+    let shared = kinds.first()?.required.iter().copied();
+    let shared = shared.filter(|name| kinds.iter().all(|it| it.needs(name)));
+    let mut required: Vec<&str> = Vec::new();
+    for name in required_fields(schema).chain(shared) {
+        if !required.contains(&name) {
+            required.push(name);
+        }
+    }
     describe(&kinds, &mut fields);
     object.insert("type".to_owned(), json!("object"));
     object.insert("properties".to_owned(), Value::Object(fields));
@@ -54,15 +56,20 @@ struct Kind<'a> {
 impl<'a> Kind<'a> {
     /// Parses a variant. Returns `None` if the variant is not an object with named fields.
     fn read(schema: &'a Value) -> Option<Self> {
+        let schema = schema.as_object()?;
         let fields = schema.get("properties")?.as_object()?;
-        let required = schema.get("required").and_then(Value::as_array);
-        let required = required.into_iter().flatten().filter_map(Value::as_str).collect();
-        Some(Self { fields, required })
+        Some(Self { fields, required: required_fields(schema).collect() })
     }
 
     fn needs(&self, name: &str) -> bool {
         self.required.contains(&name)
     }
+}
+
+/// Returns the names of the fields that a schema requires.
+fn required_fields(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Merges the two schemas that a field has in two variants of a union. The result is an `enum` if
@@ -168,6 +175,21 @@ mod tests {
             union(&schema),
             json!({"type": "object", "properties": fields, "required": ["all"]})
         );
+    }
+
+    #[test]
+    fn fields_of_the_object_and_of_all_variants_are_required_once() {
+        let required = |mut schema: Value| {
+            let kind = |kind: &str| {
+                let fields = json!({"kind": {"const": kind}, "id": {"type": "integer"}});
+                json!({"properties": fields, "required": ["id"]})
+            };
+            schema["oneOf"] = json!([kind("one"), kind("two")]);
+            union(&schema)["required"].clone()
+        };
+        let own = json!({"properties": {"all": {"type": "boolean"}}, "required": ["id", "all"]});
+        assert_eq!(required(own), json!(["id", "all"]));
+        assert_eq!(required(json!({"required": ["kind"]})), json!(["kind", "id"]));
     }
 
     #[test]
