@@ -113,9 +113,9 @@ fn enumerated(field: &Value) -> Value {
 fn describe(kinds: &[Kind<'_>], fields: &mut Map<String, Value>) {
     let constant = |kind: &Kind<'_>, name: &str| kind.fields.get(name)?.get("const").cloned();
     let tells = |name: &&String| {
-        let mut values: Vec<Value> = kinds.iter().filter_map(|kind| constant(kind, name)).collect();
-        values.dedup();
-        values.len() == kinds.len() && kinds.len() > 1
+        let values: Vec<Value> = kinds.iter().filter_map(|kind| constant(kind, name)).collect();
+        let is_unique = |value: &Value| values.iter().filter(|it| *it == value).count() == 1;
+        values.len() == kinds.len() && kinds.len() > 1 && values.iter().all(is_unique)
     };
     let Some(name) = fields.keys().find(tells).cloned() else { return };
     let lines = kinds.iter().map(|kind| {
@@ -160,6 +160,21 @@ mod tests {
                 "unit": {"type": "string", "enum": ["day"]},
                 "day": {"type": "integer"},
             }})
+        );
+    }
+
+    #[test]
+    fn discriminator_has_another_value_in_each_variant() {
+        let kind = |group: &str, kind: &str| {
+            let fields = json!({"group": {"const": group}, "kind": {"const": kind}});
+            json!({"properties": fields, "required": ["kind", "group"]})
+        };
+        let kinds = json!({"oneOf": [kind("a", "one"), kind("b", "two"), kind("a", "three")]});
+        let folded = union(&kinds);
+        assert_eq!(folded["properties"]["group"], json!({"enum": ["a", "b"]}));
+        assert_eq!(
+            folded["properties"]["kind"]["description"],
+            "\"one\" requires group; \"two\" requires group; \"three\" requires group"
         );
     }
 
