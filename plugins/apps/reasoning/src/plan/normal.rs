@@ -129,9 +129,10 @@ fn group_by(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Result<Vec<St
     if mode == Mode::Query {
         return Ok(Vec::new());
     }
-    let (mut fields, mut unknown) = (Vec::new(), Vec::new());
+    let (mut fields, mut unknown) = (Vec::<String>::new(), Vec::new());
     for name in wanted.group_by.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
         match catalog.field(name) {
+            Some(field) if fields.iter().any(|known| known == field) => {}
             Some(field) => fields.push(field.to_owned()),
             None => unknown.push(name),
         }
@@ -139,7 +140,6 @@ fn group_by(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Result<Vec<St
     if !unknown.is_empty() {
         return Err(Unknown::new(Part::Groups, unknown.join("、")));
     }
-    fields.dedup();
     if fields.is_empty() {
         fields.extend(catalog.first_field().map(str::to_owned));
     }
@@ -354,6 +354,13 @@ mod tests {
                    {"agg": "count", "alias": "count"}, {"agg": "count", "alias": "n"}])
         );
         assert_eq!((&plan["sort_by"], &plan["sort_order"]), (&json!("region"), &json!("asc")));
+    }
+
+    #[test]
+    fn groups_are_by_each_field_once() {
+        let plan =
+            check(json!({"mode": "group-analysis", "group_by": ["region", "level", "客户区域"]}));
+        assert_eq!(plan["group_by"], json!(["region", "level"]));
     }
 
     #[test]
