@@ -1,5 +1,7 @@
 //! Model turns and tool calls, sequential and concurrent.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::id::ThreadId;
@@ -109,9 +111,8 @@ async fn s2_37_calls_of_one_turn_run_concurrently_and_results_keep_their_order()
     let path = format!("/api/v1/runs/{}/wait", run["run"].as_str().unwrap());
     let run = server.get(&path).await.expect(200);
     assert_eq!(contents(&run), ["slow", "quick", "slow too"], "{run}");
-    let mut ids: Vec<String> =
+    let ids: BTreeSet<String> =
         tool_messages(&run).iter().map(|it| it["tool_call_id"].to_string()).collect();
-    ids.dedup();
     assert_eq!(ids.len(), 3, "ids are unique");
 }
 
