@@ -7,7 +7,7 @@ from typing import Any
 
 from wattle.failure import Failure
 
-_PLURAL = ("the arguments", "the settings", "the updates")
+_PLURAL = ("the arguments", "the settings")
 """Beginnings of plurals that messages are about."""
 
 
