@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
+use wattle_run::blocking::{are_large_values, block_in_place};
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::reads::until_end;
@@ -31,8 +32,31 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) thread: &'a ThreadId,
 }
 
-/// Executes a command. Returns the reply; the reply to a command that fails contains the error.
-pub(crate) async fn execute(context: &CommandContext<'_>, command: &Command) -> Value {
+/// The commands that respond with what they have read, and change nothing.
+const READ_COMMANDS: [&str; 3] = ["state.get", "state.listCheckpoints", "agent.getTree"];
+
+/// Executes a command. Returns the reply as JSON; the reply to a command that fails contains the
+/// error.
+pub(crate) async fn execute(context: &CommandContext<'_>, command: &Command) -> String {
+    // Boxed: the futures of commands are large.
+    let reply = Box::pin(async { to_text(reply_to(context, command).await) });
+    if READ_COMMANDS.contains(&command.method.as_str()) {
+        until_end(reply).await
+    } else {
+        reply.await
+    }
+}
+
+/// Serializes a message. Takes the document, because its values take more memory than the text.
+pub(crate) fn to_text(document: Value) -> String {
+    if are_large_values([&document]) {
+        block_in_place(|| document.to_string())
+    } else {
+        document.to_string()
+    }
+}
+
+async fn reply_to(context: &CommandContext<'_>, command: &Command) -> Value {
     let reply = match last_event_number(context).await {
         Ok(number) => (dispatch(context, command).await)
             .map(|result| success_reply(command.id, &result, number)),
@@ -46,9 +70,9 @@ async fn dispatch(context: &CommandContext<'_>, command: &Command) -> Result<Val
         "run.start" => run::start(context, command.params()?).await,
         "input.respond" => run::respond(context, command.params()?).await,
         "state.fork" => run::fork(context, command.params()?).await,
-        "state.get" => until_end(state::get(context, command.params()?)).await,
-        "state.listCheckpoints" => until_end(state::list(context, command.params()?)).await,
-        "agent.getTree" => until_end(tree::get(context, command.params()?)).await,
+        "state.get" => state::get(context, command.params()?).await,
+        "state.listCheckpoints" => state::list(context, command.params()?).await,
+        "agent.getTree" => tree::get(context, command.params()?).await,
         method if method.starts_with(SUBSCRIPTION_PREFIX) => {
             let why = format!(
                 "`{method}` needs a WebSocket; an event stream over HTTP has one subscription"

@@ -23,14 +23,12 @@ use wattle_api::guard::{BodyBytes, BodyLimit, BodyReservation, UnreadBytes};
 use wattle_api::traffic::{CutReason, Traffic};
 use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::EventId;
-use wattle_run::blocking::{
-    are_large_values, block_in_place, block_in_place_in_turn, is_long_parse,
-};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
 use wattle_run::json::bounded::JsonBudget;
 use wattle_run::reads::CurrentReader;
 
-use crate::command::{CommandContext, execute, last_event_number, to_command_error};
+use crate::command::{CommandContext, execute, last_event_number, to_command_error, to_text};
 use crate::create_run::RunCreator;
 use crate::error::ApiError;
 use crate::extractors::Caller;
@@ -523,7 +521,7 @@ impl CommandWorker {
             let id = command.id;
             drop((command, bytes));
             // The receiver is dropped if the client has disconnected.
-            let _ = replies.send(self.count_reply(id, to_text(reply))).await;
+            let _ = replies.send(self.count_reply(id, reply)).await;
         }
     }
 
@@ -542,15 +540,6 @@ impl CommandWorker {
         );
         let error = CommandError::new(ErrorCode::UnknownError, why);
         Reply { text: error.reply(Some(id)).to_string(), unread: None }
-    }
-}
-
-/// Serializes a message. Takes the document, because its values take more memory than the text.
-fn to_text(document: Value) -> String {
-    if are_large_values([&document]) {
-        block_in_place(|| document.to_string())
-    } else {
-        document.to_string()
     }
 }
 

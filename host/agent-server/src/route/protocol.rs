@@ -8,7 +8,7 @@ use axum::body::Body as HttpBody;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{FutureExt as _, stream};
@@ -75,8 +75,8 @@ async fn commands(
         let context = parts.command_context(&caller, &thread);
         Ok(execute(&context, &command).await)
     };
-    Ok(Json(detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?)
-        .into_response())
+    let reply = detached::run(stopping, future.boxed()).await.unwrap_or_else(ApiError::panicked)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], reply).into_response())
 }
 
 /// Returns the id of the thread of a stream or a command. The thread need not exist yet.
