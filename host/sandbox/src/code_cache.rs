@@ -23,7 +23,7 @@ use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::load::prepare::Outline;
-use crate::load::{Rejection, encode, rejection, reserve_code};
+use crate::load::{Rejection, code_memory, encode, rejection};
 
 /// Version of the file format.
 const FORMAT_VERSION: &str = "wattle-code-3";
@@ -84,7 +84,7 @@ impl CodeCache {
                 return Ok(None);
             }
         };
-        let memory = reserve_code(memory, opened.bytes)?;
+        let memory = code_memory::reserve(memory, opened.bytes)?;
         let found = self.read(engines, &name, &path, opened);
         Ok(found.map(|(outline, component)| LoadedCode { outline, component, memory }))
     }

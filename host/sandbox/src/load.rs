@@ -5,6 +5,7 @@
 //! last its description of itself. All stages but the last run in the process and within the limits
 //! of [`crate::compile`].
 
+pub(crate) mod code_memory;
 pub(crate) mod contract;
 mod describe;
 pub(crate) mod description;
@@ -184,7 +185,7 @@ impl Loader {
                 }
             };
             // Code that does not fit now is not compiled again when it does.
-            let memory = reserve_code(&parts.code_memory, code.len() as u64);
+            let memory = code_memory::reserve(&parts.code_memory, code.len() as u64);
             let memory = memory.inspect_err(|_| write_to_cache())?;
             let component = code_cache::load_compiled(engine.engine(), &code)?;
             write_to_cache();
@@ -227,9 +228,4 @@ impl LoaderInner {
             _memory: memory,
         })
     }
-}
-
-/// Reserves memory for compiled code before it is read.
-pub(crate) fn reserve_code(memory: &MemoryPool, bytes: u64) -> Result<Occupied, Rejection> {
-    memory.reserve(bytes).map_err(|full| rejection::no_code_memory(bytes, full))
 }
