@@ -23,9 +23,13 @@ pub(crate) fn normalize(url: &str) -> Option<String> {
     let rest = ["https://", "http://"].iter().find_map(|scheme| lower.strip_prefix(scheme));
     let rest = rest.unwrap_or(&lower);
     let rest = SUBDOMAINS.iter().find_map(|name| rest.strip_prefix(name)).unwrap_or(rest);
-    let is_one =
-        HOSTS.iter().any(|host| rest.starts_with(host)) && !url.contains(char::is_whitespace);
-    if is_one { extract(url).into_iter().next() } else { None }
+    // Chinese words follow a URL without a space.
+    let is_url = HOSTS.iter().any(|host| rest.starts_with(host))
+        && url.bytes().all(|byte| byte.is_ascii_graphic());
+    match extract(url).as_slice() {
+        [only] if is_url => Some(only.clone()),
+        _ => None,
+    }
 }
 
 /// Returns all URLs in a text, normalized, in order and without duplicates.
@@ -176,8 +180,14 @@ mod tests {
         let wish = format!("Create a travel guide from this video: {ONE}");
         assert_eq!(to_guide_prompt("https://youtu.be/dQw4w9WgXcQ?t=3"), wish);
         assert_eq!(to_guide_prompt(&wish), wish);
-        let text = "  three days in Tokyo, as in https://youtu.be/dQw4w9WgXcQ ";
-        assert_eq!(to_guide_prompt(text), text);
+        for text in [
+            "  three days in Tokyo, as in https://youtu.be/dQw4w9WgXcQ ",
+            "https://youtu.be/dQw4w9WgXcQ做一份三天的攻略",
+            "https://youtu.be/dQw4w9WgXcQ，https://youtu.be/abc_DEF-123",
+            "https://youtu.be/dQw4w9WgXcQ,https://youtu.be/abc_DEF-123",
+        ] {
+            assert_eq!(to_guide_prompt(text), text);
+        }
     }
 
     /// For any text, the found URLs are normalized, and are found again in their own text.
