@@ -153,7 +153,7 @@ fn metrics(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Result<Vec<Met
     let (mut metrics, mut unknown) = (Vec::new(), Vec::new());
     for wanted in &wanted.metrics {
         match metric(wanted, catalog) {
-            Ok(metric) => metrics.push(metric),
+            Ok(metric) => add(&mut metrics, metric),
             Err(words) => unknown.push(words),
         }
     }
@@ -164,6 +164,18 @@ fn metrics(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Result<Vec<Met
         metrics.push(Metric { agg: COUNT, field: None, alias: COUNT.to_owned() });
     }
     Ok(metrics)
+}
+
+/// Adds a metric unless the plan has it. A result has one value per alias, so a metric with the
+/// alias of another one gets its default alias.
+fn add(metrics: &mut Vec<Metric>, mut metric: Metric) {
+    let is_other = |known: &Metric| known.agg != metric.agg || known.field != metric.field;
+    if metrics.iter().any(|known| known.alias == metric.alias && is_other(known)) {
+        metric.alias = default_alias(metric.agg, metric.field.as_deref());
+    }
+    if !metrics.contains(&metric) {
+        metrics.push(metric);
+    }
 }
 
 /// Returns a metric. Every aggregation except `count` requires a field.
@@ -182,11 +194,13 @@ fn metric(wanted: &WantedMetric, catalog: &Catalog<'_>) -> Result<Metric, String
     };
     let field = field.filter(|_| agg != COUNT);
     let alias = wanted.alias.as_deref().map(str::trim).filter(|alias| !alias.is_empty());
-    let alias = alias.map_or_else(
-        || field.map_or_else(|| agg.to_owned(), |field| format!("{agg}_{field}")),
-        str::to_owned,
-    );
+    let alias = alias.map_or_else(|| default_alias(agg, field), str::to_owned);
     Ok(Metric { agg, field: field.map(str::to_owned), alias })
+}
+
+/// Returns the alias of a metric for which the plan has none.
+fn default_alias(agg: &str, field: Option<&str>) -> String {
+    field.map_or_else(|| agg.to_owned(), |field| format!("{agg}_{field}"))
 }
 
 /// Returns the aggregation that a word names, or `None` if it names none. An empty word is `count`.
@@ -354,6 +368,19 @@ mod tests {
                    {"agg": "count", "alias": "count"}, {"agg": "count", "alias": "n"}])
         );
         assert_eq!((&plan["sort_by"], &plan["sort_order"]), (&json!("region"), &json!("asc")));
+    }
+
+    #[test]
+    fn each_metric_has_an_alias_of_its_own() {
+        let plan = check(json!({"mode": "group-analysis", "group_by": ["region"],
+                   "metrics": [{"agg": "sum", "field": "amount", "alias": "x"},
+                               {"agg": "avg", "field": "累计金额", "alias": "x"},
+                               {"agg": "total", "field": "customer_amount", "alias": "x"}]}));
+        assert_eq!(
+            plan["metrics"],
+            json!([{"agg": "sum", "field": "amount", "alias": "x"},
+                   {"agg": "avg", "field": "amount", "alias": "avg_amount"}])
+        );
     }
 
     #[test]
