@@ -14,8 +14,8 @@ const INSERT: &str = "INSERT INTO workflow_log (run_id, session_id, tenant, admi
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (run_id) DO NOTHING";
 
-const LAST_FAILURE: &str = "SELECT error_step, error_message FROM workflow_log
-    WHERE session_id = $1 AND final_status = 'error' ORDER BY created_at DESC LIMIT 1";
+const FAILURE: &str = "SELECT error_step, error_message FROM workflow_log
+    WHERE run_id = $1 AND final_status = 'error'";
 
 /// Records an answered question, inside of a transaction.
 pub(crate) fn add(
@@ -65,9 +65,10 @@ pub(crate) fn write_failure(step: &Step<'_>, failure: &Failure) -> Result<(), Fa
     database().execute(INSERT, parameters).map(|_| ())
 }
 
-/// Returns the step and the message of the last failure in a session.
-pub(crate) fn last_failure(session_id: &str) -> Result<Option<(String, String)>, Failure> {
-    let rows = database().query(LAST_FAILURE, params![session_id])?;
+/// Returns the step that ended a run and the message of its failure. A step that the host cut off
+/// has recorded none.
+pub(crate) fn failure(run_id: &str) -> Result<Option<(String, String)>, Failure> {
+    let rows = database().query(FAILURE, params![run_id])?;
     let read = |row: Row<'_>| Ok((row.get("error_step")?, row.get("error_message")?));
     rows.first().map(read).transpose()
 }

@@ -3,6 +3,7 @@
 use wattle_plugin::prelude::{
     Failure, JsonSchema, Request, Response, Serialize, Value, blob, code, handler, runs,
 };
+use wattle_plugin::runs::Thread;
 use wattle_plugin::web::{refuse, respond, status};
 
 use crate::state::Row;
@@ -85,13 +86,15 @@ pub(crate) fn rows(request: &Request) -> Result<Response, Failure> {
 /// page that was loaded in the middle of a question learns from it whether to wait.
 fn pending(session_id: &str) -> Result<Option<Pending>, Failure> {
     let thread = runs::thread(session_id)?;
-    if thread.is_some_and(|thread| thread.is_running()) {
+    if thread.as_ref().is_some_and(Thread::is_running) {
         return Ok(Some(Pending::Running));
     }
     if !history::is_unanswered(session_id)? {
         return Ok(None);
     }
-    let (step, message) = workflow_log::last_failure(session_id)?.unwrap_or_default();
+    let run_id = thread.and_then(|thread| thread.run_id);
+    let failure = run_id.map(|run_id| workflow_log::failure(&run_id)).transpose()?.flatten();
+    let (step, message) = failure.unwrap_or_default();
     Ok(Some(Pending::Failed { step, message }))
 }
 
@@ -106,4 +109,50 @@ pub(crate) fn remove(request: &Request) -> Result<Response, Failure> {
         downloads::delete(&session_id)?;
         ok(&Deleted { session_id, deleted: true })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, Value, json, params, sql};
+    use wattle_plugin::runs::Thread;
+
+    use super::list;
+    use crate::GRAPH;
+    use crate::testing::business;
+
+    /// Returns `pending` of a session whose last question has no answer. Its run `first` failed
+    /// with a record, and the host cut off its run `second`.
+    fn pending(newest: &str) -> Value {
+        let host = business(|statement| {
+            let text = &statement.text;
+            let rows = if text.contains("FROM chat_session") {
+                sql::Rows::new(["tenant", "admin_id"], vec![params!["", 7]])
+            } else if text.contains("SELECT role") {
+                sql::Rows::new(["role"], vec![params!["user"]])
+            } else if text.contains("COUNT(*)") {
+                sql::Rows::new(["total"], vec![params![2]])
+            } else if text.contains("FROM workflow_log") {
+                let is_known = statement.parameters[0] != "second".into();
+                let failure = params!["intent_recognition", "model down"];
+                let rows = if is_known { vec![failure] } else { Vec::new() };
+                sql::Rows::new(["error_step", "error_message"], rows)
+            } else {
+                sql::Rows::default()
+            };
+            Ok(rows.into())
+        });
+        let thread = Thread::new("s", GRAPH, "error", json!({}));
+        let host = host.thread(Thread { run_id: Some(newest.to_owned()), ..thread });
+        let request = Request::new("GET", "/").with_param("id", "s").with_header("x-admin-id", "7");
+        let (status, body) = host.respond(list, &request);
+        assert_eq!(status, 200, "{body}");
+        body["data"]["pending"].clone()
+    }
+
+    #[test]
+    fn a_failed_question_has_the_failure_of_its_own_run() {
+        let failed = |step: &str, message: &str| json!({"status": "failed", "step": step, "message": message});
+        assert_eq!(pending("first"), failed("intent_recognition", "model down"));
+        assert_eq!(pending("second"), failed("", ""));
+    }
 }
