@@ -87,6 +87,7 @@ impl Gate {
     }
 
     /// Returns the result of a call that does not wait, from the journal if it was recorded before.
+    /// The bytes of its request and of its result count, because the journal stores both whole.
     pub(super) fn call_immediate(
         &self,
         request: CallRequest,
@@ -94,21 +95,30 @@ impl Gate {
     ) -> Result<CallResult<Value>, Unwind> {
         let function = request.function;
         let answer = || answer().inspect_err(|failure| self.count_denial(function, failure));
+        self.count_bytes(request.bytes)?;
         let Some(task) = &self.task else {
             self.count_call()?;
             let entry = self.list_call(request.function, || request.summary.clone());
             let answer = answer();
             entry.end(answer.as_ref().err());
+            self.count_output(&answer)?;
             return Ok(answer);
         };
-        match self.enter(task, request)? {
-            (_, CallLookup::Recorded(result)) => Ok(result),
+        let result = match self.enter(task, request)? {
+            (_, CallLookup::Recorded(result)) => result,
             (_, CallLookup::Unrecorded(entry)) => {
                 let result = answer();
                 entry.record(result.clone());
-                Ok(result)
+                result
             }
-        }
+        };
+        self.count_output(&result)?;
+        Ok(result)
+    }
+
+    /// Counts the bytes of the output of a call, if it did not fail.
+    fn count_output(&self, result: &CallResult<Value>) -> Result<(), Unwind> {
+        result.as_ref().map_or(Ok(()), |output| self.count_bytes(approx_bytes(output)))
     }
 
     /// Takes the next call number of the task and looks up the call in the journal. The caller may

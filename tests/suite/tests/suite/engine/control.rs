@@ -195,6 +195,40 @@ async fn a_node_with_endless_host_calls_ends_at_its_limit() {
     assert_eq!(failure(&ended).details.unwrap()["limit"], "host_calls");
 }
 
+/// The gate itself makes these calls, and refuses the first two of them.
+#[tokio::test]
+async fn bytes_of_calls_that_do_not_wait_count_towards_the_limit_of_host_calls() {
+    for function in ["route", "zone", "random"] {
+        let made = Arc::new(AtomicU32::new(0));
+        let counted = made.clone();
+        let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+            let made = counted.clone();
+            async move {
+                for _ in 0..100 {
+                    let name = "x".repeat(1_000);
+                    let ended = match function {
+                        "route" => gate.route(&name).map(drop),
+                        "zone" => gate.to_zone(0, Some(&name)).map(drop),
+                        _ => gate.random(1_000).map(drop).map_err(CallError::Unwind),
+                    };
+                    if let Err(CallError::Unwind(unwind)) = ended {
+                        return Err(CallError::Unwind(unwind));
+                    }
+                    made.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(json!({}))
+            }
+        });
+        let limits = Limits { host_call_bytes: 20_000, ..Limits::default() };
+        let grants = Grants { limits, ..Grants::default() };
+        let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
+        let details = failure(&world.run(json!({})).await).details.unwrap();
+        assert_eq!(details["limit"], "host_call_bytes", "{function}");
+        let made = made.load(Ordering::Relaxed);
+        assert!((1..20).contains(&made), "{function}: {made}");
+    }
+}
+
 #[tokio::test]
 async fn a_node_with_endless_refused_events_ends_at_its_limit() {
     let refused = Arc::new(AtomicU32::new(0));

@@ -105,7 +105,7 @@ async fn a_web_handler_that_loops_over_calls_is_limited_by_name() {
             Ok(json!({}))
         })
     };
-    let limits = Limits { host_call_bytes: 100_000, ..Limits::default() };
+    let limits = Limits { host_call_bytes: 200_000, ..Limits::default() };
     let grants = Grants { llm: ["chat".to_owned()].into(), limits, ..Grants::default() };
     let world = World::new(ONE, plugin());
     let app = app(vec![(handler(), grants)]);
