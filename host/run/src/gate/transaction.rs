@@ -52,23 +52,35 @@ pub struct Transaction {
     database: DatabaseHandle,
     /// Journal entry of the transaction, until it ends.
     entry: Option<Box<CallEntry>>,
-    budget: ByteBudget,
+    budget: StatementBudget,
 }
 
-/// Byte budget of the guest. Results of the database and results of the journal are both charged to
-/// this budget.
-struct ByteBudget {
+/// Budget of the guest for its statements. Results of the database and results of the journal are
+/// both charged to this budget.
+struct StatementBudget {
     budget: Arc<CallBudget>,
-    allowed: u64,
+    allowed_calls: u32,
+    allowed_bytes: u64,
 }
 
-impl ByteBudget {
+impl StatementBudget {
     fn of(gate: &Gate) -> Self {
-        Self { budget: gate.budget.clone(), allowed: gate.limits().host_call_bytes }
+        let limits = gate.limits();
+        Self {
+            budget: gate.budget.clone(),
+            allowed_calls: limits.host_calls,
+            allowed_bytes: limits.host_call_bytes,
+        }
     }
 
-    fn charge(&self, bytes: u64) -> Result<(), Unwind> {
-        self.budget.charge_bytes(bytes, self.allowed)
+    /// Charges a statement as a call: a transaction keeps every statement with its result, also
+    /// those that fail, until it ends.
+    fn charge_call(&self) -> Result<(), Unwind> {
+        self.budget.charge_calls(1, self.allowed_calls)
+    }
+
+    fn charge_bytes(&self, bytes: u64) -> Result<(), Unwind> {
+        self.budget.charge_bytes(bytes, self.allowed_bytes)
     }
 }
 
@@ -133,7 +145,7 @@ impl Gate {
         parameters: Vec<SqlValue>,
     ) -> Result<Executed, CallError> {
         let mut transaction = self.begin(database).await?;
-        let executed = transaction.execute(text, parameters).await?;
+        let executed = transaction.execute_counted(text, parameters).await?;
         transaction.commit().await?;
         Ok(executed)
     }
@@ -141,7 +153,9 @@ impl Gate {
 
 async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, CallError> {
     let env = &gate.env;
-    let meter = || ByteBudget::of(gate);
+    let meter = || StatementBudget::of(gate);
+    let request = CallRequest::small(TRANSACTION, json!({ "database": database }));
+    gate.count_bytes(request.bytes)?;
     let Some(task) = &gate.task else {
         gate.count_call()?;
         let entry = gate.list_call(TRANSACTION, || database.to_owned());
@@ -149,7 +163,6 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
         entry.end(opened.as_ref().err());
         return Ok(opened?);
     };
-    let request = CallRequest::small(TRANSACTION, json!({ "database": database }));
     let (call, lookup) = gate.enter(task, request.with_summary(database.to_owned()))?;
     let entry = match lookup {
         CallLookup::Recorded(kept) => return open_replayed(env, database, call, kept?, meter()),
@@ -191,7 +204,7 @@ async fn open_live(gate: &Gate, database: &str) -> Result<Transaction, Failure> 
         next_statement: 0,
         database,
         entry: None,
-        budget: ByteBudget::of(gate),
+        budget: StatementBudget::of(gate),
     })
 }
 
@@ -200,7 +213,7 @@ fn open_replayed(
     database: &str,
     call: u32,
     kept: Value,
-    budget: ByteBudget,
+    budget: StatementBudget,
 ) -> Result<Transaction, CallError> {
     let TransactionRecord { statements, end } = decode_output(TRANSACTION, kept)?;
     Ok(Transaction {
@@ -308,6 +321,7 @@ impl Transaction {
         text: &str,
         parameters: Vec<SqlValue>,
     ) -> Result<Rows, CallError> {
+        self.budget.charge_call()?;
         let digest = self.charge_statement(text, &parameters)?;
         if let Some(answer) = self.replayed(text, digest)? {
             return decode(answer);
@@ -323,6 +337,16 @@ impl Transaction {
     ///
     /// See [`Transaction::query`].
     pub async fn execute(
+        &mut self,
+        text: &str,
+        parameters: Vec<SqlValue>,
+    ) -> Result<Executed, CallError> {
+        self.budget.charge_call()?;
+        self.execute_counted(text, parameters).await
+    }
+
+    /// Executes one statement that writes and whose call is charged already.
+    async fn execute_counted(
         &mut self,
         text: &str,
         parameters: Vec<SqlValue>,
@@ -451,19 +475,15 @@ impl Transaction {
         Ok(counted?)
     }
 
-    /// Charges a statement and returns the digest that identifies it.
+    /// Charges the bytes of a statement and returns the digest that identifies it.
     fn charge_statement(&self, text: &str, parameters: &[SqlValue]) -> Result<Digest, Unwind> {
         let request = json!([text, parameters]).to_string();
-        self.charge(request.len() as u64)?;
+        self.budget.charge_bytes(request.len() as u64)?;
         Ok(Digest::of(request.as_bytes()))
     }
 
     fn charge_result(&self, answer: &Result<Value, Failure>) -> Result<(), Unwind> {
-        answer.as_ref().map_or(Ok(()), |answer| self.charge(approx_bytes(answer)))
-    }
-
-    fn charge(&self, bytes: u64) -> Result<(), Unwind> {
-        self.budget.charge(bytes)
+        answer.as_ref().map_or(Ok(()), |answer| self.budget.charge_bytes(approx_bytes(answer)))
     }
 
     fn to_record(&self, end: &str) -> Value {

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::threads::NewThread;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{Grants, SqlAccess};
 use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService};
 use wattle_run::hostcall::sql::SqlValue;
@@ -456,6 +457,44 @@ async fn bytes_of_statements_count_towards_the_limit_of_host_calls() {
         (&details["limit"], &details["allowed"]),
         (&json!("host_call_bytes"), &json!(10_000))
     );
+}
+
+/// A transaction refuses all statements after one that failed.
+#[tokio::test]
+async fn statements_of_a_transaction_count_towards_the_limit_of_host_calls() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    for statement in ["SELECT 1", "SELECT missing"] {
+        let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| async move {
+            let mut transaction = gate.begin("db").await?;
+            for _ in 0..100 {
+                let ended = transaction.query(statement, Vec::new()).await;
+                if let Err(CallError::Unwind(unwind)) = ended {
+                    return Err(CallError::Unwind(unwind));
+                }
+            }
+            Ok(json!({ "out": "done" }))
+        });
+        let limits = Limits { host_calls: 50, ..Limits::default() };
+        let world = World::with_sql(ONE, plugin, sql.clone(), Grants { limits, ..may_write() });
+        let details = failure(&world.run(json!({})).await).details.unwrap();
+        assert_eq!(details["limit"], "host_calls", "{statement}");
+    }
+}
+
+#[tokio::test]
+async fn a_statement_in_a_transaction_of_its_own_counts_as_one_call() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        for _ in 0..10 {
+            gate.execute("db", "DELETE FROM item", Vec::new()).await?;
+        }
+        Ok(json!({ "out": "done" }))
+    });
+    let limits = Limits { host_calls: 10, ..Limits::default() };
+    let world = World::with_sql(ONE, plugin, sql, Grants { limits, ..may_write() });
+    assert_eq!(world.run(json!({})).await.outcome, RunOutcome::Completed);
 }
 
 #[tokio::test]
