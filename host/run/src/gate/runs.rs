@@ -171,6 +171,7 @@ impl Gate {
             "graph": graph, "input": request.input, "context": request.context,
         });
         let shown = CallRequest::small(START, shown).with_summary(graph.to_string());
+        self.count_bytes(shown.bytes)?;
         let (call, lookup) = self.enter(task, shown)?;
         let place = task.call_path(call);
         let namespace = task.log.namespace().for_call(&task.node, &task.task, &place);

@@ -8,9 +8,11 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName, Namespace, ThreadId};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunService, StartRun};
+use wattle_run::limit::Limits;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{get, prompt, said, unavailable};
+use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
 
 use super::question;
@@ -208,4 +210,22 @@ async fn unsupported_requests_of_a_node_fail_with_a_reason() {
     let codes: Vec<&str> = refused.iter().map(|failure| failure.code.as_str()).collect();
     assert_eq!(codes, [code::UNSUPPORTED, code::UNSUPPORTED, code::NOT_FOUND]);
     assert!(refused[2].message.contains("`helper`"), "{}", refused[2]);
+}
+
+#[tokio::test]
+async fn inputs_of_subgraphs_count_towards_the_bytes_of_host_calls() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("call", |_, gate| async move {
+            for _ in 0..100 {
+                gate.start_run(start("helper", json!({ "log": "x".repeat(1_000) }))).await?;
+            }
+            Ok(json!({ "out": "done" }))
+        })
+        .node("one", |_, _| async move { Ok(json!({})) })
+        .node("two", |_, _| async move { Ok(json!({})) });
+    let limits = Limits { host_call_bytes: 20_000, ..Limits::default() };
+    let grants = Grants { limits, ..Grants::default() };
+    let world = World::with_sql(GRAPHS, plugin, Arc::new(NoSql), grants);
+    let details = failure(&world.run(json!({})).await).details.unwrap();
+    assert_eq!(details["limit"], "host_call_bytes");
 }
