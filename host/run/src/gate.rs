@@ -296,8 +296,8 @@ impl Gate {
         offset: u64,
         length: Option<u64>,
     ) -> Result<Bytes, CallError> {
-        let blob = self.blob_ref(blob)?;
         self.count_call()?;
+        let blob = self.blob_ref(blob)?;
         let info = self.env.ports.blobs.stat(blob).await?;
         let bytes = blob::bytes_of_read(&info, offset, length)?;
         self.count_bytes(bytes)?;
@@ -321,7 +321,7 @@ impl Gate {
     ///
     /// `invalid` if `blob` is not a blob reference; errors of the blob store.
     pub async fn blob_stat(&self, blob: &str) -> Result<crate::ports::blob::BlobInfo, CallError> {
-        let blob = self.blob_ref(blob)?;
+        let blob = self.blob_ref(blob).map_err(|failure| self.refuse(failure))?;
         self.call(blob::StatBlob { blob }).await
     }
 

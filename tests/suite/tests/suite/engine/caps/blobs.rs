@@ -210,6 +210,30 @@ async fn a_read_of_a_blob_counts_as_a_call_with_its_bytes() {
 }
 
 #[tokio::test]
+async fn a_call_with_an_invalid_blob_reference_counts() {
+    for is_link in [true, false] {
+        let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| async move {
+            for _ in 0..100 {
+                let ended = if is_link {
+                    gate.blob_link("blob:x").await.map(drop)
+                } else {
+                    gate.blob_get("blob:x", 0, None).await.map(drop)
+                };
+                if let Err(CallError::Unwind(unwind)) = ended {
+                    return Err(CallError::Unwind(unwind));
+                }
+            }
+            Ok(json!({}))
+        });
+        let limits = Limits { host_calls: 50, ..Limits::default() };
+        let grants = Grants { limits, ..Grants::default() };
+        let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
+        let details = failure(&world.run(json!({})).await).details.unwrap();
+        assert_eq!(details["limit"], "host_calls");
+    }
+}
+
+#[tokio::test]
 async fn a_large_blob_is_read_in_ranges() {
     let world = World::new(ONE, putting());
     let quotas = Arc::new(Quotas::new(Caps::default()));
