@@ -186,22 +186,28 @@ const char *wattle_ask(const char *payload, const char *schema) {
     return host_failed(&failure);
 }
 
-/* Returns the texts of an output one after the other. */
+/* Returns the texts of an output, with a line break between them. */
 static const char *joined(const wattle_plugin_tools_tool_output_t *output) {
     size_t length = 0;
     for (size_t index = 0; index < output->content.len; index += 1) {
         if (output->content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
-            length += output->content.ptr[index].val.text.len;
+            length += output->content.ptr[index].val.text.len + 1;
         }
     }
     char *text = wattle_allocate(length + 1, 1);
     char *to = text;
+    bool is_first = true;
     for (size_t index = 0; index < output->content.len; index += 1) {
         if (output->content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
             plugin_string_t part = output->content.ptr[index].val.text;
             size_t until_zero = strnlen((const char *)part.ptr, part.len);
+            if (!is_first) {
+                *to = '\n';
+                to += 1;
+            }
             memcpy(to, part.ptr, until_zero);
             to += until_zero;
+            is_first = false;
         }
     }
     return text;

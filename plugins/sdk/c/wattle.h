@@ -208,7 +208,8 @@ const char *wattle_ask(const char *payload, const char *schema);
 
 /*
  * Calls a tool by its name or its reference, such as `calculator/add`. The arguments are JSON. The
- * output has no text if the call failed, and an error of the tool as `is_error`.
+ * text of the output is that of all text parts, with a line break between them. The output has no
+ * text if the call failed, and an error of the tool as `is_error`.
  */
 wattle_output wattle_call(const char *tool, const char *arguments);
 
