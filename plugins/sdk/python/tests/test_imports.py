@@ -496,6 +496,10 @@ class Others(unittest.TestCase):
             with self.assertRaisesRegex(Failure, why):
                 prompt.fill(template, a="1")
 
+    def test_a_placeholder_has_any_name(self) -> None:
+        self.assertEqual(prompt.fill("Use {{template}}.", template="B5"), "Use B5.")
+        self.assertEqual(prompt.fill("Use {{paper size}}.", **{"paper size": "B5"}), "Use B5.")
+
     def test_calls_without_a_host_or_script_name_the_missing_method(self) -> None:
         with self.assertRaisesRegex(Failure, "`FakeHost.run`"):
             emit.custom("a", 1)

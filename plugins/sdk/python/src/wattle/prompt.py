@@ -15,7 +15,7 @@ PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 """A placeholder with its name."""
 
 
-def fill(template: str, **values: str) -> str:
+def fill(template: str, /, **values: str) -> str:
     """Replaces each placeholder of a template with its value.
 
     Whitespace around the name of a placeholder and at the end of the template is ignored. A
