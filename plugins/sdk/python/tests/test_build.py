@@ -131,7 +131,8 @@ class Output(unittest.TestCase):
             contextlib.redirect_stderr(io.StringIO()) as errors,
         ):
             self.assertEqual(main(["build", "app"]), 1)
-        self.assertIn("pip install 'wattle-plugin[build]'", errors.getvalue())
+        # The package is in no registry.
+        self.assertIn("pip install '../wattle/plugins/sdk/python[build]'", errors.getvalue())
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ def build_component(module: str, path: Path, output: Path) -> None:
     """Builds a component from a module in a folder."""
     if find_spec("componentize_py") is None:
         raise BuildError(
-            "componentize-py is not installed; run `pip install 'wattle-plugin[build]'`"
+            "componentize-py is not installed; install the SDK with the extra `build` from the "
+            "repository of Wattle, such as `pip install '../wattle/plugins/sdk/python[build]'`"
         )
     folder = path.resolve()
     parts = inspect(module, folder)
