@@ -48,6 +48,11 @@ export function optionally(what: string, value: Json, type?: Type): unknown {
   return type === undefined ? value : fromValue(what, value, type);
 }
 
+/** Returns true if a value of a type may be missing. */
+export function isOptional(type: Type | undefined): boolean {
+  return type?._zod.optin === "optional";
+}
+
 /** Serializes a value as JSON text. A failure contains `what`. */
 export function write(what: string, value: unknown): string {
   const unfit = (key: string, why: string) => {

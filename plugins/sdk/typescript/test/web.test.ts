@@ -168,6 +168,21 @@ describe("requests", () => {
     const basket = { items: [{ name: "lamp", tags: [] }] };
     expect(replace.handle(new Request().withBody(body)).jsonBody()).toEqual(basket);
   });
+
+  test("a body may be missing if its type is optional", () => {
+    const Named = z.object({ name: z.string() });
+    const greet = handler("POST", "/", { body: Named.optional() }, (request) =>
+      Response.json(200, { name: request.json()?.name ?? "nobody" }),
+    );
+    const print = handler("POST", "/", { body: Named.default({ name: "lamp" }) }, (request) =>
+      Response.json(200, request.json()),
+    );
+    const empty = new Request();
+    expect(greet.handle(empty).jsonBody()).toEqual({ name: "nobody" });
+    expect(print.handle(empty).jsonBody()).toEqual({ name: "lamp" });
+    expect(thrown(() => replace.handle(empty)).status()).toBe(400);
+    expect(thrown(() => empty.json()).status()).toBe(400);
+  });
 });
 
 describe("responses", () => {

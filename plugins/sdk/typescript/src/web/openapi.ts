@@ -7,7 +7,7 @@
 
 import { globalRegistry } from "zod/v4/core";
 import { Failure } from "../failure.ts";
-import type { Extra, Json, Type } from "../json.ts";
+import { type Extra, isOptional, type Json, type Type } from "../json.ts";
 import { type Direction, schemaOf } from "../schema.ts";
 import type { EndpointTypes, HandlerEntry } from "./handler.ts";
 
@@ -126,10 +126,6 @@ function returned({ returns }: EndpointTypes<Type>): Array<[string, Type | undef
 
 function isType(value: object): value is Type {
   return "_zod" in value;
-}
-
-function isOptional(type: Type | undefined): boolean {
-  return type?._zod.optin === "optional";
 }
 
 /** Moves the named parts of a schema to the named schemas, and returns the rest. */

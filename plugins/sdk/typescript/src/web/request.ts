@@ -2,7 +2,7 @@
 
 import type { output } from "zod/v4/core";
 import { Failure } from "../failure.ts";
-import { type Extra, fromValue, type Json, parse, type Type } from "../json.ts";
+import { type Extra, fromValue, isOptional, type Json, parse, type Type } from "../json.ts";
 import { decodeUtf8, encodeUtf8 } from "../utf8.ts";
 
 /** Status of the response to an invalid request. */
@@ -85,7 +85,10 @@ export class Request<B = Json> implements RequestFields {
     return new Request<D>(this, type);
   }
 
-  /** Parses the JSON body as the type that the handler declares. */
+  /**
+   * Parses the JSON body as the type that the handler declares. The type gets `undefined` if it is
+   * optional and the body is missing.
+   */
   json(): B;
   /**
    * Parses the JSON body as a type.
@@ -97,7 +100,10 @@ export class Request<B = Json> implements RequestFields {
   json(type: Type | undefined = this.#type): unknown {
     const what = "the request body";
     return badRequest(() => {
-      const value = parse(what, this.text());
+      const text = this.text();
+      // An empty body is a missing one.
+      const isMissing = text === "" && isOptional(type);
+      const value = isMissing ? undefined : parse(what, text);
       return type === undefined ? value : fromValue(what, value, type);
     });
   }
