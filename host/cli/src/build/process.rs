@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::env::environment;
 use crate::error::Error;
+use crate::load::manifest::FILE;
 use crate::load::manifest::build::BuildCommand;
 use crate::output::Output;
 
@@ -60,12 +61,9 @@ pub(super) async fn run(
     command: &BuildCommand,
 ) -> Result<(), CommandFailure> {
     let not_started = |error: io::Error| CommandFailure {
-        message: format!(
-            "cannot start `{command}`: {error}\n  hint: install `{}`",
-            command.program
-        ),
+        message: format!("cannot start `{command}`: {error}\n  hint: {}", hint(&command.program)),
         // A path names a program in the folder, which a package may have to install.
-        lacks_package: command.program.contains('/'),
+        lacks_package: is_path(&command.program),
     };
     let (reader, writer) = io::pipe().map_err(not_started)?;
     let mut process = Command::new(program(folder, &command.program));
@@ -133,10 +131,27 @@ impl Write for OutputEnd {
     }
 }
 
-/// Returns the program. A path is relative to the folder. A name without a path is looked up in
-/// `PATH`.
+/// Returns true if a program is a path, which is relative to the folder. A name without a path is
+/// looked up in `PATH`.
+fn is_path(program: &str) -> bool {
+    program.contains('/')
+}
+
+/// Returns the program to start.
 fn program(folder: &Path, program: &str) -> PathBuf {
-    if program.contains('/') { folder.join(program) } else { program.into() }
+    if is_path(program) { folder.join(program) } else { program.into() }
+}
+
+/// Returns what to do about a program that cannot be started.
+fn hint(program: &str) -> String {
+    if is_path(program) {
+        format!(
+            "`{program}` is a path in the folder of the app; correct it in {FILE}, or make the \
+             program with a command under `prepare`"
+        )
+    } else {
+        format!("install `{program}`")
+    }
 }
 
 /// The process group of a command. On drop, the command and all processes that it started are
@@ -194,10 +209,17 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_is_missing_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let command = BuildCommand { program: "bin/no".to_owned(), arguments: Vec::new() };
-        let failure = run(folder.path(), &BTreeMap::new(), &command).await.unwrap_err();
-        assert!(failure.message.starts_with("cannot start `bin/no`"), "{failure:?}");
-        assert!(failure.lacks_package);
+        for (program, hint, lacks_package) in [
+            ("bin/no", "correct it in app.toml", true),
+            ("wattle-no-such-program", "install `wattle-no-such-program`", false),
+        ] {
+            let command = BuildCommand { program: program.to_owned(), arguments: Vec::new() };
+            let failure = run(folder.path(), &BTreeMap::new(), &command).await.unwrap_err();
+            let begin = format!("cannot start `{program}`");
+            assert!(failure.message.starts_with(&begin), "{failure:?}");
+            assert!(failure.message.contains(hint), "{failure:?}");
+            assert_eq!(failure.lacks_package, lacks_package, "{program}");
+        }
     }
 
     #[tokio::test]
