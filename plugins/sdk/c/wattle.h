@@ -124,7 +124,8 @@ extern const wattle_plugin wattle_exports;
 
 /*
  * The manifest of the plugin: TOML text that requests the permissions that it needs, as a string
- * literal. Only a component has it.
+ * literal. Only a component has it. That of a component of an app has no effect: `[needs]` in
+ * `app.toml` requests the permissions of the components.
  */
 #ifdef __wasm__
 #define WATTLE_MANIFEST(text)                                                                      \

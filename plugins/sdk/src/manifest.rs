@@ -4,6 +4,9 @@
 /// requests the permissions that the plugin needs. The host intersects them with the operator's
 /// grants.
 ///
+/// The manifest of a component of an app has no effect: `[needs]` in `app.toml` requests the
+/// permissions of the components.
+///
 /// The argument is a literal, or a file next to the source:
 /// `manifest!(include_str!("manifest.toml"))`.
 ///

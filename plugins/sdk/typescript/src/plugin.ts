@@ -82,7 +82,8 @@ export function plugin(...entries: Entry[]): Plugin {
 
 /**
  * Embeds the manifest in the component. The manifest requests the permissions that the plugin needs.
- * The host intersects them with the operator's grants.
+ * The host intersects them with the operator's grants. The manifest of a component of an app has no
+ * effect: `[needs]` in `app.toml` requests the permissions of the components.
  *
  * ```ts
  * import { manifest, plugin } from "wattle-plugin";

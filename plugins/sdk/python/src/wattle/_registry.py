@@ -308,7 +308,8 @@ def manifest(text: str) -> None:
     """Sets the manifest of the plugin, TOML text that requests the permissions that it needs.
 
     The host intersects them with the operator's grants. The build checks the text, and embeds it in
-    the component.
+    the component. The manifest of a component of an app has no effect: `[needs]` in `app.toml`
+    requests the permissions of the components.
     """
     if plugin().manifest is not None:
         raise _signature.DefinitionError("the plugin has two manifests; call `manifest` once")
