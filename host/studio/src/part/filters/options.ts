@@ -7,7 +7,7 @@ import { TEXTS } from "./texts.ts";
 const ALL: Option = { value: "", name: TEXTS.all };
 
 /** How many items of each status match the other conditions. */
-interface Counts {
+export interface Counts {
   total: number;
   by_status: Readonly<Record<string, number>>;
   is_complete: boolean;
