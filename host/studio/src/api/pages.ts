@@ -74,8 +74,18 @@ function timeOf<T>(row: T | undefined, order: Order<T>): number | undefined {
   return row === undefined ? undefined : order.time(row);
 }
 
-/** Returns the list with a further page. A row that moved between two requests is in it once. */
-export function appended<T>(known: Known<T>, page: Page<T>, order: Order<T>): Known<T> {
+/**
+ * Returns the list with the page at a cursor. A row that moved between two requests is in it once.
+ * The list may have begun anew while the page was read; its rows then end at another cursor, and
+ * rows between them and the page would be missing.
+ */
+export function appended<T>(
+  known: Known<T>,
+  cursor: string,
+  page: Page<T>,
+  order: Order<T>,
+): Known<T> {
+  if (known.next !== cursor) return known;
   const ids = new Set(known.rows.map(order.id));
   const fresh = page.items.filter((row) => !ids.has(order.id(row)));
   return { ...known, rows: [...known.rows, ...fresh], next: page.next };
@@ -146,8 +156,10 @@ async function readFurther<T>(
     if (pages > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     const before = known();
     if (before?.next === undefined) return false;
-    const page = await read(before.next);
-    const after = client.setQueryData<Known<T>>(key, (now) => now && appended(now, page, order));
+    const { next } = before;
+    const page = await read(next);
+    const add = (now: Known<T> | undefined) => now && appended(now, next, page, order);
+    const after = client.setQueryData<Known<T>>(key, add);
     if (after !== undefined && after.rows.length > before.rows.length) return false;
   }
   return true;

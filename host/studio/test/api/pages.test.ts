@@ -81,6 +81,12 @@ test("a search that stops early and lacks a row that it had begins anew", () => 
 });
 
 test("a further page repeats no row", () => {
-  const after = appended(known(2, "2", "a9", "b8"), page("4", "b8", "c7"), ORDER);
+  const after = appended(known(2, "2", "a9", "b8"), "2", page("4", "b8", "c7"), ORDER);
   expect(after).toEqual(known(2, "4", "a9", "b8", "c7"));
+});
+
+test("a further page is dropped if the list began anew while it was read", () => {
+  const before = known(2, "4", "a9", "b8", "c7", "d6");
+  const anew = renewed(before, page("2", "f12", "e11"), ORDER);
+  expect(appended(anew, "4", page("6", "g5", "h4"), ORDER)).toEqual(anew);
 });
