@@ -1,7 +1,7 @@
 // The inbox: the pending interrupts of all threads, and the answer to the selected one.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Announce, Button } from "@wattle/page";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useAccess } from "../access/access.tsx";
 import { type List, usePagedList } from "../api/pages.ts";
 import { None } from "../part/filters/none.tsx";
@@ -109,6 +109,14 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
   const { thread, interrupt } = filter;
   const selected =
     thread === undefined || interrupt === undefined ? undefined : keyIn(thread, interrupt);
+  // What is selected when the host has taken an answer; nothing after a user has left the inbox.
+  const latest = useRef<string>(undefined);
+  useEffect(() => {
+    latest.current = selected;
+    return () => {
+      latest.current = undefined;
+    };
+  }, [selected]);
   const select = (item: InboxItem | undefined) => {
     go(inboxRoute(withItem(filter, item)), { replace: selected !== undefined });
     setFocus((before) => before + 1);
@@ -129,6 +137,8 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
     remove(item);
     const left = rows?.filter((row) => keyOf(row) !== keyOf(item)) ?? [];
     setSaid(TEXTS.sent(left.length));
+    // A user who has gone on to another question or view stays there.
+    if (latest.current !== keyOf(item)) return;
     select(left[Math.min(Math.max(at, 0), left.length - 1)]);
   };
   const hasOther = rows?.some((row) => keyOf(row) !== selected) ?? false;

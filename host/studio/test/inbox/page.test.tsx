@@ -20,6 +20,8 @@ let sent: Sent[];
 let asked: URLSearchParams[];
 /** What the host responds to an answer, in place of taking it. */
 let refusal: (() => Response) | undefined;
+/** What the host waits for before it takes an answer. */
+let held: Promise<void> | undefined;
 /** The event of an answer that somebody else gave. */
 let event: object | undefined;
 
@@ -28,6 +30,7 @@ beforeEach(() => {
   sent = [];
   asked = [];
   refusal = undefined;
+  held = undefined;
   event = undefined;
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
   vi.spyOn(HTMLElement.prototype, "offsetHeight", "get").mockReturnValue(HEIGHT_PX);
@@ -64,6 +67,7 @@ async function respond(request: Request): Promise<Response> {
 async function take(thread: string, request: Request): Promise<Response> {
   const tenant = request.headers.get("x-tenant");
   sent.push({ path: thread, tenant, body: await request.json() });
+  await held;
   const refused = refusal?.();
   if (refused !== undefined) return refused;
   open = open.filter((it) => it.thread_id !== thread);
@@ -110,6 +114,28 @@ test("questions are worked off by keys, each with one answer", async () => {
     ["one", { answers: { "one-i": false } }],
     ["three", { answers: { "three-i": true } }],
   ]);
+});
+
+test("a user who goes on before an answer is taken stays where they are", async () => {
+  open = ["one", "two", "three"].map((name) => itemOf(name, { question: `${name}?` }, BOOLEAN));
+  let release: () => void = () => undefined;
+  held = new Promise((resolve) => {
+    release = resolve;
+  });
+  const { history } = show("/inbox");
+  await row(/one\?/);
+  press("j");
+  await heading("one?");
+  press("a");
+  await waitFor(() => expect(sent).toHaveLength(1));
+  press("j");
+  await heading("two?");
+  press("j");
+  await heading("three?");
+  release();
+  await waitFor(() => expect(screen.queryByRole("link", { name: /one\?/ })).toBeNull());
+  await heading("three?");
+  expect(history.location.search).toContain("thread=three");
 });
 
 test("an answer that needs more gets the focus, and is sent from the field", async () => {
