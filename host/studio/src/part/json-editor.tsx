@@ -1,6 +1,6 @@
 // An editor of JSON: a text field that says where the text is not JSON.
 import { Button, TextField } from "@wattle/page";
-import { toError } from "../api/error.ts";
+import { parsed } from "./parse-json.ts";
 import styles from "./part.module.css";
 
 interface JsonEditorProps {
@@ -17,15 +17,6 @@ const LEAST_ROWS = 3;
 const MOST_ROWS = 16;
 
 const TEXTS = { format: "Format the JSON" };
-
-/** Returns the document in a text, or the reason why there is none. */
-export function parsed(text: string): { value: unknown } | { problem: string } {
-  try {
-    return { value: JSON.parse(text) };
-  } catch (error) {
-    return { problem: toError(error).message };
-  }
-}
 
 /** Edits a JSON document as text. */
 export function JsonEditor({ label, text, onText, error, mark }: JsonEditorProps) {

@@ -9,7 +9,8 @@ import { Checkbox } from "../part/checkbox.tsx";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { useFocusAfter } from "../part/focus-after.ts";
-import { JsonEditor, parsed } from "../part/json-editor.tsx";
+import { JsonEditor } from "../part/json-editor.tsx";
+import { parsed } from "../part/parse-json.ts";
 import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { Refusal, useAction } from "./action.tsx";
@@ -121,7 +122,7 @@ function useReport({ thread, tenant }: ThreadPlace, options: MigrationOptions) {
   return { ...query, keep: (report: Migration) => client.setQueryData(queryKey, report) };
 }
 
-/** Returns the values of the texts that are JSON. The editor says which ones are not. */
+/** Returns the values of the texts that have one. The editor says which ones have none. */
 function valuesOf(texts: Texts): Record<string, unknown> {
   const entries = [...texts].flatMap(([channel, text]) => {
     const found = parsed(text);
@@ -204,7 +205,7 @@ function Options({ report, drop, onDrop, texts, onTexts, onCheck }: OptionsProps
   const channels = [...new Set([...texts.keys(), ...invalid])].sort();
   const isGone = report.obstacles.some(({ kind }) => kind === "channel_gone");
   const entered = [...texts.values()].filter((text) => text.trim() !== "");
-  const isNoJson = entered.some((text) => "problem" in parsed(text));
+  const isNoValue = entered.some((text) => "problem" in parsed(text));
   return (
     <>
       {(isGone || drop) && (
@@ -220,8 +221,8 @@ function Options({ report, drop, onDrop, texts, onTexts, onCheck }: OptionsProps
           onText={(text) => onTexts(new Map(texts).set(channel, text))}
         />
       ))}
-      {isNoJson && <Alert kind="warning">{MIGRATE.noJson}</Alert>}
-      <Button disabled={isNoJson} onClick={onCheck}>
+      {isNoValue && <Alert kind="warning">{MIGRATE.noValue}</Alert>}
+      <Button disabled={isNoValue} onClick={onCheck}>
         {MIGRATE.check}
       </Button>
     </>

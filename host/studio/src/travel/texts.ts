@@ -149,7 +149,7 @@ export const MIGRATE = {
     `Barrier ${barrier} was reached in part, and the current graph does not have it.`,
   drop: "Drop the values of channels that the current graph does not have",
   value: (name: string) => `New value of channel ${name}`,
-  noJson: "A value is not JSON.",
+  noValue: "A value cannot be sent.",
 };
 
 export const EDIT = {

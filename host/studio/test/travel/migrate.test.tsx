@@ -76,7 +76,7 @@ describe("a migration", () => {
     fireEvent.click(screen.getByLabelText(/^Drop the values/));
     const editor = await screen.findByLabelText("New value of channel count");
     fireEvent.change(editor, { target: { value: "x" } });
-    await screen.findByText("A value is not JSON.");
+    await screen.findByText("A value cannot be sent.");
     fireEvent.change(editor, { target: { value: "7" } });
     expect(migrate().disabled).toBe(true);
     await click("Check again");

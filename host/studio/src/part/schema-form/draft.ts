@@ -1,5 +1,5 @@
 // What a user has entered into a form so far. It need not be a valid value yet.
-import { toError } from "../../api/error.ts";
+import { parsed } from "../parse-json.ts";
 import { hidden } from "../text.tsx";
 import type { Field } from "./field.ts";
 import { LIST_ITEMS } from "./limits.ts";
@@ -193,10 +193,8 @@ function numberIn(text: string, report: (problem: string) => void): unknown {
 
 function jsonIn(text: string, report: (problem: string) => void): unknown {
   if (text.trim() === "") return undefined;
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    report(TEXTS.noJson(toError(error).message));
-    return null;
-  }
+  const found = parsed(text);
+  if ("value" in found) return found.value;
+  report(found.problem);
+  return null;
 }

@@ -7,7 +7,6 @@ export const TEXTS = {
   notListed: "This is not one of the allowed values.",
   noNumber: "Enter a number such as 12 or 3.5.",
   tooPrecise: "The number has too many digits to be sent exactly.",
-  noJson: (reason: string) => `This is not JSON: ${reason}`,
   yes: "Yes",
   no: "No",
   leaveOut: "Leave out",
