@@ -3,6 +3,7 @@ import { Segments, SelectField } from "@wattle/page";
 import { useState } from "react";
 import { Guarded } from "../access/access.tsx";
 import { useApps } from "../api/apps.ts";
+import { isMissing } from "../api/missing.ts";
 import type { GraphDocument } from "../graph/definition.ts";
 import { useGraph } from "../graph/read.ts";
 import { Panels } from "../part/panels.tsx";
@@ -66,11 +67,17 @@ function Subjects({ app, search }: PartProps) {
   const tools = useTools(app);
   const graphs = apps.data?.find((it) => it.name === app)?.graphs;
   const error = apps.error ?? tools.error;
-  if (error !== null || graphs === undefined || tools.data === undefined) {
-    const refetch = () => Promise.all([apps.refetch(), tools.refetch()]);
+  const refetch = () => Promise.all([apps.refetch(), tools.refetch()]);
+  if (graphs === undefined || tools.data === undefined || isMissing(error)) {
     return <Reading of={{ error, refetch }} notFound={TEXTS.notFound} />;
   }
-  return <Chosen app={app} search={search} graphs={graphs} tools={tools.data} />;
+  // What was entered and a conversation stay if a later reading fails.
+  return (
+    <>
+      <Reading of={{ error, data: graphs, refetch }} />
+      <Chosen app={app} search={search} graphs={graphs} tools={tools.data} />
+    </>
+  );
 }
 
 interface ChosenProps extends PartProps {
@@ -127,13 +134,16 @@ function GraphPart({ of, node }: { of: GraphOf; node: string | undefined }) {
   const read = useGraph({ app: of.app, graph: of.graph, version: undefined });
   const { data, error } = read;
   const go = useGo();
-  if (error !== null || data === undefined) return <Reading of={read} notFound={TEXTS.noGraph} />;
+  if (data === undefined || isMissing(error)) {
+    return <Reading of={read} notFound={TEXTS.noGraph} />;
+  }
   const names = Object.keys(data.nodes);
   const isKnown = node !== undefined && names.includes(node);
   const choose = (value: string) =>
     go(playRoute(of.app, { graph: of.graph, node: value, tenant: of.tenant }));
   return (
     <>
+      <Reading of={read} />
       <div className={styles.choice}>
         <SelectField
           label={TEXTS.part}

@@ -1,5 +1,5 @@
 // The playground, as a user sees it.
-import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { noteTenantHeader } from "../../src/access/key.ts";
 import type { EventOutline } from "../../src/api/log.ts";
@@ -164,6 +164,15 @@ test("a tool is called alone, and a denied call names the line to add", async ()
   expect(within(shown).getByRole("group", { name: "Data" }).textContent).toContain("3");
   expect(shown.textContent).toContain("<img src=x onerror=alert(1)> [U+202E]gnp");
   expect(document.querySelector("img")).toBeNull();
+});
+
+test("what was entered stays while the host cannot be read", async () => {
+  const { readAgain } = show("/apps/notes/play?tool=tools%2Fnested");
+  await enter("count", "4");
+  vi.stubGlobal("fetch", async () => problem(500, "no store"));
+  await act(readAgain);
+  await screen.findByText("no store");
+  expect((screen.getByLabelText("count") as HTMLInputElement).value).toBe("4");
 });
 
 test("a tool that fails shows its failure, and one that is stopped shows that", async () => {
