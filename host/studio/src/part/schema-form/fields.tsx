@@ -1,11 +1,12 @@
 // The fields of a form, one part for each kind.
 import { Button, SelectField, TextField } from "@wattle/page";
-import { type ReactNode, useId } from "react";
+import { type MouseEvent, type ReactNode, useId } from "react";
 import { JsonEditor } from "../json-editor.tsx";
 import { visible } from "../text.tsx";
 import type { Checked } from "./check.ts";
 import { type Draft, draftOf, isSame, NONE, NOT_CHOSEN, pathOf } from "./draft.ts";
 import type { ChoiceField, EnumField, Field, ListField, ObjectField } from "./field.ts";
+import { focusAfter } from "./focus.ts";
 import { labelOf, optionName, shown, valueName } from "./label.ts";
 import { DESCRIPTION_CHARS, LIST_ITEMS, LISTED_VALUES, RADIO_BUTTONS } from "./limits.ts";
 import styles from "./schema-form.module.css";
@@ -158,10 +159,14 @@ function ObjectPart(props: FieldProps<ObjectField>) {
 /** A button that begins a value that may be left out. */
 function AddPart(props: FieldProps) {
   const { field, onDraft, label, path } = props;
+  const add = ({ currentTarget }: MouseEvent<HTMLButtonElement>) => {
+    onDraft(draftOf(field));
+    focusAfter(currentTarget, path);
+  };
   return (
     <Described field={field}>
       <div>
-        <Button {...markOf(path)} onClick={() => onDraft(draftOf(field))}>
+        <Button {...markOf(path)} onClick={add}>
           {TEXTS.add(labelOf(field, label))}
         </Button>
       </div>
@@ -170,11 +175,15 @@ function AddPart(props: FieldProps) {
 }
 
 /** A button that leaves out a value that is not required. */
-function RemoveButton({ field, label, isRequired, onDraft }: FieldProps) {
+function RemoveButton({ field, label, path, isRequired, onDraft }: FieldProps) {
   if (isRequired) return null;
+  const remove = ({ currentTarget }: MouseEvent<HTMLButtonElement>) => {
+    onDraft(NONE);
+    focusAfter(currentTarget, path);
+  };
   return (
     <div>
-      <Button onClick={() => onDraft(NONE)}>{TEXTS.remove(labelOf(field, label))}</Button>
+      <Button onClick={remove}>{TEXTS.remove(labelOf(field, label))}</Button>
     </div>
   );
 }
@@ -183,17 +192,23 @@ function ListPart(props: FieldProps<ListField>) {
   const { field, draft, onDraft, errors, path } = props;
   if (draft.kind !== "list") return <AddPart {...props} />;
   const { items } = draft;
-  const add = () => {
+  const add = ({ currentTarget }: MouseEvent<HTMLButtonElement>) => {
     const id = 1 + Math.max(-1, ...items.map((item) => item.id));
     onDraft({ kind: "list", items: [...items, { id, draft: draftOf(field.item) }] });
+    focusAfter(currentTarget, pathOf(path, items.length));
   };
   const set = (id: number, next: Draft) =>
     onDraft({
       kind: "list",
       items: items.map((item) => (item.id === id ? { id, draft: next } : item)),
     });
-  const remove = (id: number) =>
-    onDraft({ kind: "list", items: items.filter((item) => item.id !== id) });
+  const remove = (button: HTMLElement, id: number, index: number) => {
+    const left = items.filter((item) => item.id !== id);
+    onDraft({ kind: "list", items: left });
+    // The next item, the last one, or the button that adds one.
+    const next = Math.min(index, left.length - 1);
+    focusAfter(button, next < 0 ? path : pathOf(path, next));
+  };
   return (
     <Group props={props}>
       {items.map(({ id, draft: of }, index) => (
@@ -207,7 +222,9 @@ function ListPart(props: FieldProps<ListField>) {
             label={TEXTS.item(index + 1)}
             isRequired
           />
-          <Button onClick={() => remove(id)}>{TEXTS.remove(TEXTS.item(index + 1))}</Button>
+          <Button onClick={({ currentTarget }) => remove(currentTarget, id, index)}>
+            {TEXTS.remove(TEXTS.item(index + 1))}
+          </Button>
         </div>
       ))}
       {items.length < LIST_ITEMS && (

@@ -12,7 +12,8 @@ export function rendered(act: () => void): void {
  * chosen already, it is the first field of this alternative.
  */
 export function focusAt(form: HTMLElement | null, path: string): void {
-  const place = form?.querySelector(`[data-path="${CSS.escape(path)}"]`) ?? form;
+  const places = form?.querySelectorAll<HTMLElement>("[data-path]") ?? [];
+  const place = [...places].find(({ dataset }) => dataset.path === path) ?? form;
   const within = [...(place?.querySelectorAll<HTMLElement>(CONTROLS) ?? [])];
   const isChoice = (element: Element) =>
     element instanceof HTMLInputElement && element.type === "radio";
@@ -20,4 +21,13 @@ export function focusAt(form: HTMLElement | null, path: string): void {
   const found = within.find((element) => !(isChosen && isChoice(element))) ?? within[0];
   const target = place?.matches(CONTROLS) ? place : found;
   if (target instanceof HTMLElement) target.focus();
+}
+
+/**
+ * Gives the focus to the field at a path of the form around a button, when React has rendered what
+ * the button changed. The button may be gone, and keys without a focus are shortcuts of the view.
+ */
+export function focusAfter(button: HTMLElement, path: string): void {
+  const form = button.closest<HTMLElement>("[data-form]");
+  rendered(() => focusAt(form, path));
 }

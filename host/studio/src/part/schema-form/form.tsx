@@ -24,7 +24,7 @@ interface SchemaFormProps {
 export function SchemaForm(props: SchemaFormProps) {
   const { field, draft, onDraft, errors, label = TEXTS.answer } = props;
   return (
-    <div className={styles.form}>
+    <div className={styles.form} data-form>
       <FieldView
         field={field}
         draft={draft}

@@ -1,5 +1,5 @@
 // Forms as a user fills them, one test for each kind of schema.
-import { cleanup, fireEvent, render, screen, within } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
 import { useState } from "react";
 import { afterEach, expect, test } from "vitest";
 import { type Checked, checked } from "../../../src/part/schema-form/check.ts";
@@ -225,4 +225,24 @@ test("a given value is shown in full, also what the schema does not name", () =>
   const text = (screen.getByLabelText("Answer (JSON)") as HTMLTextAreaElement).value;
   expect(text).toContain('"more": "\\u202e"');
   expect(entered.value).toEqual({ name: "x", more: "\u202e" });
+});
+
+test("the focus goes to what was added, and stays in the form after a removal", async () => {
+  const tags = { type: "array", items: { type: "string" } };
+  show({ type: "object", properties: { tags } });
+  const hasFocus = (element: () => Element) =>
+    waitFor(() => expect(document.activeElement).toBe(element()));
+  const named = (name: string) => () => screen.getByRole("button", { name });
+  press("Add tags");
+  await hasFocus(named("Add an item"));
+  press("Add an item");
+  await hasFocus(() => screen.getByLabelText("Item 1"));
+  press("Add an item");
+  await hasFocus(() => screen.getByLabelText("Item 2"));
+  press("Remove Item 2");
+  await hasFocus(() => screen.getByLabelText("Item 1"));
+  press("Remove Item 1");
+  await hasFocus(named("Add an item"));
+  press("Remove tags");
+  await hasFocus(named("Add tags"));
 });
