@@ -13,8 +13,11 @@ const MAX_OPEN_ITEMS: usize = 128;
 /// earlier chunks, unless they [repeat](is_repetition) them.
 const REPEATED_FIELDS: [&str; 4] = ["type", "id", "format", "name"];
 
-/// String fields of `reasoning_details` that arrive in fragments.
-const FRAGMENTED_FIELDS: [&str; 4] = ["text", "summary", "data", "signature"];
+/// String fields of `reasoning_details` and `thinking_blocks` that arrive in fragments.
+const FRAGMENTED_FIELDS: [&str; 5] = ["text", "summary", "data", "thinking", "signature"];
+
+/// The type of a block of reasoning in `thinking_blocks`.
+const THINKING_TYPE: &str = "thinking";
 
 /// The number of characters of a word that a chunk can repeat in any field. Shorter fragments of a
 /// text may be equal by chance, and longer strings are no names.
@@ -44,7 +47,8 @@ pub(super) fn merge_chunk(
 
 /// Merges a field of a chunk with the field of the same name from earlier chunks: strings are
 /// appended, objects are merged, items of arrays with an `index` are merged with the item of the
-/// same index. Returns the number of bytes added.
+/// same index, and a fragment of a [thinking block](is_next_thinking) with the block. Returns the
+/// number of bytes added.
 fn merge_field(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
     match (fields.get_mut(name), value) {
         (Some(Value::String(text)), Value::String(more)) if !is_repetition(name, text, more) => {
@@ -94,8 +98,13 @@ pub(super) fn merge_objects(known: &mut Fields, more: &Fields) -> Result<usize, 
 
 fn merge_item(items: &mut Vec<Value>, item: &Value) -> Result<usize, String> {
     let index = item.get("index").filter(|index| !index.is_null());
-    let mut open = items.iter_mut().rev().take(MAX_OPEN_ITEMS);
-    let known = index.and_then(|index| open.find(|known| known.get("index") == Some(index)));
+    let known = match index {
+        Some(_) => {
+            let mut open = items.iter_mut().rev().take(MAX_OPEN_ITEMS);
+            open.find(|known| known.get("index") == index)
+        }
+        None => items.last_mut().filter(|last| is_next_thinking(last, item)),
+    };
     match (known, item) {
         (Some(Value::Object(known)), Value::Object(more)) => merge_objects(known, more),
         _ => {
@@ -103,6 +112,14 @@ fn merge_item(items: &mut Vec<Value>, item: &Value) -> Result<usize, String> {
             approx_bytes(item)
         }
     }
+}
+
+/// Returns whether an item without an index is a fragment of the thinking block before it. LiteLLM
+/// sends such a block in fragments, of which the last one has the signature (BerriAI/litellm issue
+/// 29428). Anthropic rejects blocks without a signature.
+fn is_next_thinking(last: &Value, item: &Value) -> bool {
+    let is_thinking = |block: &Value| block.get("type").is_some_and(|kind| kind == THINKING_TYPE);
+    is_thinking(last) && is_thinking(item) && !last.get("signature").is_some_and(has_content)
 }
 
 #[cfg(test)]
@@ -173,6 +190,31 @@ mod tests {
         let piece = json!({ "list": [{ "type": "a" }] });
         let expected = json!({ "list": [{ "type": "a" }, { "type": "a" }] });
         assert_eq!(joined(&[piece.clone(), piece]), expected);
+    }
+
+    #[test]
+    fn fragments_of_a_thinking_block_are_joined() {
+        fn block(text: &str, signature: Value) -> Value {
+            json!({ "type": "thinking", "thinking": text, "signature": signature })
+        }
+        let redacted = json!({ "type": "redacted_thinking", "data": "ZW5j" });
+        let pieces = [
+            block("haha", json!("")),
+            block("haha", Value::Null),
+            block("", json!("s1")),
+            redacted.clone(),
+            block("so", Value::Null),
+            block("", json!("s2")),
+            block("whole", json!("s3")),
+        ];
+        let pieces = pieces.map(|block| json!({ "thinking_blocks": [block] }));
+        let expected = json!({ "thinking_blocks": [
+            block("hahahaha", json!("s1")),
+            redacted,
+            block("so", json!("s2")),
+            block("whole", json!("s3")),
+        ] });
+        assert_eq!(joined(&pieces), expected);
     }
 
     #[test]
