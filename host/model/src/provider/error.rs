@@ -1,5 +1,7 @@
 //! Converts errors of providers to failures with a retry policy.
 
+mod message;
+
 use std::error::Error as _;
 use std::time::Duration;
 
@@ -11,16 +13,14 @@ use wattle_run::credentials::mask_abbreviated_keys;
 use wattle_run::json::lenient;
 
 use crate::provider::attempt::AttemptSpec;
+pub(super) use crate::provider::error::message::error_message;
+use crate::provider::error::message::{first_error, full_message};
 use crate::provider::service::Service;
 use crate::retry::{Retry, retry_after, should_retry};
 use crate::sink::CallSink;
 
 /// Maximum characters of a provider's message in a failure: enough for a sentence or two.
 const MAX_EXCERPT_CHARS: usize = 500;
-
-/// JSON pointers to the message of an error, one for each dialect.
-const MESSAGE_POINTERS: [&str; 6] =
-    ["/error/message", "/message", "/error", "/detail", "/msg", "/base_resp/status_msg"];
 
 /// JSON pointers to the HTTP status of an error, one for each dialect.
 const STATUS_POINTERS: [&str; 8] = [
@@ -253,11 +253,7 @@ fn from_error_body(
     body: Value,
     text: &str,
 ) -> ProviderError {
-    let body = match body {
-        // Google's endpoint for OpenAI's format wraps the error in an array.
-        Value::Array(errors) => errors.into_iter().next().unwrap_or_default(),
-        body => body,
-    };
+    let body = first_error(body);
     let class = ErrorClass::of(status, &body);
     let mut details = json!({ "status": status.as_u16() });
     let mut retry = if class.is_transient() { Retry::BackOff } else { Retry::Never };
@@ -400,7 +396,10 @@ fn subject(service: &Service, spec: AttemptSpec<'_>) -> String {
 
 /// Returns the message in an error body of any dialect, or else the start of the body.
 fn provider_message(service: &Service, body: &Value, text: &str) -> String {
-    excerpt(service, error_message(body).unwrap_or(text))
+    match full_message(body) {
+        Some(message) => excerpt(service, &message),
+        None => excerpt(service, text),
+    }
 }
 
 /// Returns the provider's part of the message, in lower case, if the provider rejects the request
@@ -413,12 +412,6 @@ pub(crate) fn rejection_words(failure: &Failure) -> Option<String> {
     let places = [format!("(status {status}): "), "(in its response): ".to_owned()];
     let words = places.iter().find_map(|place| failure.message.split_once(place.as_str()));
     words.map(|(_, words)| words.to_lowercase())
-}
-
-/// Returns the error message in a document, if the document has one.
-pub(super) fn error_message(body: &Value) -> Option<&str> {
-    let mut texts = MESSAGE_POINTERS.iter().filter_map(|field| body.pointer(field)?.as_str());
-    texts.find(|text| !text.is_empty())
 }
 
 fn excerpt(service: &Service, text: &str) -> String {
