@@ -37,6 +37,11 @@ const STATUS_POINTERS: [&str; 8] = [
 /// JSON pointers to the kind of an error. A code is more specific than a type.
 const KIND_POINTERS: [&str; 3] = ["/error/code", "/error/type", "/code"];
 
+/// Kinds of the error for an account without credit: those of OpenAI, Moonshot, Alibaba Cloud and
+/// Zhipu, with the status of a rate limit or of an invalid request.
+const NO_CREDIT_KINDS: [&str; 4] =
+    ["insufficient_quota", "exceeded_current_quota_error", "Arrearage", "1113"];
+
 /// Code of a failure whose output the provider withheld.
 pub(crate) const WITHHELD: &str = "withheld";
 
@@ -159,9 +164,10 @@ fn status_of_kind(word: &str) -> Option<u16> {
         // `InvalidApiKey` and `Throttling...` are codes of Alibaba Cloud.
         "authentication_error" | "invalid_api_key" | "InvalidApiKey" => 401,
         "billing_error" => 402,
+        word if NO_CREDIT_KINDS.contains(&word) => 402,
         "permission_error" => 403,
         "not_found_error" | "model_not_found" => 404,
-        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => 429,
+        "rate_limit_error" | "rate_limit_exceeded" => 429,
         word if word.starts_with("Throttling") => 429,
         "overloaded_error" => 529,
         _ => return None,
@@ -291,7 +297,7 @@ enum ErrorClass {
 impl ErrorClass {
     fn of(status: StatusCode, body: &Value) -> Self {
         let says = |word: &str| {
-            ["/error/code", "/error/type"]
+            KIND_POINTERS
                 .iter()
                 .any(|field| body.pointer(field).and_then(Value::as_str) == Some(word))
         };
@@ -304,15 +310,15 @@ impl ErrorClass {
         let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
         let message = message.to_lowercase();
         let unknown_model = says("model_not_found") || message.contains("model not exist");
-        // Anthropic returns status 400 for an account without credit.
-        let no_credit = message.contains("credit balance is too low");
+        // Anthropic returns status 400 for an account without credit, without a kind of its own.
+        let no_credit =
+            NO_CREDIT_KINDS.into_iter().any(says) || message.contains("credit balance is too low");
         match status.as_u16() {
             401 | 403 => Self::Auth,
             400 if unknown_model => Self::NotFound,
             400 if wrong_key => Self::Auth,
-            400 if no_credit => Self::Quota,
+            400 | 429 if no_credit => Self::Quota,
             402 => Self::Quota,
-            429 if says("insufficient_quota") => Self::Quota,
             429 => Self::RateLimit,
             404 | 405 => Self::NotFound,
             408 => Self::Timeout,
@@ -516,6 +522,8 @@ mod tests {
             (json!({ "code": 0, "msg": "success" }), None),
             (json!({ "code": 200, "status": "failed" }), None),
             (json!({ "type": "error", "error": { "type": "billing_error" } }), Some(402)),
+            (json!({ "error": { "code": "1113", "message": "?" } }), Some(402)),
+            (json!({ "code": "Arrearage", "message": "?" }), Some(402)),
             (
                 json!({ "error": { "type": "invalid_request_error", "code": "invalid_api_key" } }),
                 Some(401),
@@ -528,6 +536,9 @@ mod tests {
     #[test]
     fn status_and_body_determine_the_class_and_the_failure_code() {
         let quota = json!({ "error": { "code": "insufficient_quota" } });
+        let moonshot = json!({ "error": { "type": "exceeded_current_quota_error" } });
+        let zhipu = json!({ "error": { "code": "1113", "message": "?" } });
+        let alibaba = json!({ "error": { "code": "Arrearage", "type": "Arrearage" } });
         let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
         let model = json!({ "error": { "message": "Model Not Exist" } });
         let credit = json!({ "error": { "message": "Your credit balance is too low to access" } });
@@ -542,6 +553,9 @@ mod tests {
             (413, &Value::Null, ErrorClass::BadRequest, code::INVALID),
             (402, &Value::Null, ErrorClass::Quota, code::RATE_LIMITED),
             (429, &quota, ErrorClass::Quota, code::RATE_LIMITED),
+            (429, &moonshot, ErrorClass::Quota, code::RATE_LIMITED),
+            (429, &zhipu, ErrorClass::Quota, code::RATE_LIMITED),
+            (400, &alibaba, ErrorClass::Quota, code::RATE_LIMITED),
             (429, &Value::Null, ErrorClass::RateLimit, code::RATE_LIMITED),
             (404, &Value::Null, ErrorClass::NotFound, code::UNAVAILABLE),
             (405, &Value::Null, ErrorClass::NotFound, code::UNAVAILABLE),
