@@ -1,7 +1,8 @@
 //! Which errors are retried, and the backoff before a retry.
 //!
 //! The rules are those of the official clients. A request is retried after status 408, 409, 429 or
-//! 5xx and after a broken connection; the header `x-should-retry` overrides this rule. The header
+//! 5xx and after a broken connection, and after the errors of Groq for an unreadable tool call and
+//! for missing capacity; the header `x-should-retry` overrides this rule. The header
 //! `retry-after-ms` or `retry-after` sets the delay. Without these headers the delay doubles from
 //! [`INITIAL_BACKOFF`] to [`MAX_BACKOFF`], less a jitter of up to a quarter.
 

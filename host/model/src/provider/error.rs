@@ -290,6 +290,8 @@ enum ErrorClass {
     NotFound,
     Timeout,
     ServerError,
+    /// The service cannot read what the model wrote.
+    UnusableOutput,
     Redirect,
     BadRequest,
 }
@@ -318,6 +320,10 @@ impl ErrorClass {
             400 if unknown_model => Self::NotFound,
             400 if wrong_key => Self::Auth,
             400 | 429 if no_credit => Self::Quota,
+            // Groq returns status 400 for a tool call of the model that it cannot read, and 498 if
+            // its flex tier is at capacity ("Flex processing" of Groq's documentation).
+            400 if says("tool_use_failed") => Self::UnusableOutput,
+            498 if says("capacity_exceeded") || message.contains("capacity") => Self::RateLimit,
             402 => Self::Quota,
             429 => Self::RateLimit,
             404 | 405 => Self::NotFound,
@@ -330,12 +336,16 @@ impl ErrorClass {
 
     /// Returns whether the same request may succeed later.
     fn is_transient(self) -> bool {
-        matches!(self, Self::RateLimit | Self::Timeout | Self::ServerError)
+        matches!(self, Self::RateLimit | Self::Timeout | Self::ServerError | Self::UnusableOutput)
     }
 
     fn code(self) -> &'static str {
         match self {
-            Self::Auth | Self::NotFound | Self::ServerError | Self::Redirect => code::UNAVAILABLE,
+            Self::Auth
+            | Self::NotFound
+            | Self::ServerError
+            | Self::UnusableOutput
+            | Self::Redirect => code::UNAVAILABLE,
             Self::Quota | Self::RateLimit => code::RATE_LIMITED,
             Self::Timeout => code::TIMEOUT,
             Self::BadRequest => code::INVALID,
@@ -376,6 +386,9 @@ impl ErrorClass {
             ),
             Self::Timeout => format!("{subject} timed out ({place}): {words}"),
             Self::ServerError => format!("{subject} returned a server error ({place}): {words}"),
+            Self::UnusableOutput => {
+                format!("{subject} sent an unusable response ({place}): {words}")
+            }
             Self::BadRequest => {
                 format!("{subject} refuses the request ({place}): {words}")
             }
@@ -539,6 +552,8 @@ mod tests {
         let moonshot = json!({ "error": { "type": "exceeded_current_quota_error" } });
         let zhipu = json!({ "error": { "code": "1113", "message": "?" } });
         let alibaba = json!({ "error": { "code": "Arrearage", "type": "Arrearage" } });
+        let groq = json!({ "error": { "code": "tool_use_failed", "failed_generation": "" } });
+        let flex = json!({ "error": { "code": "capacity_exceeded" } });
         let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
         let model = json!({ "error": { "message": "Model Not Exist" } });
         let credit = json!({ "error": { "message": "Your credit balance is too low to access" } });
@@ -549,6 +564,7 @@ mod tests {
             (400, &key, ErrorClass::Auth, code::UNAVAILABLE),
             (400, &credit, ErrorClass::Quota, code::RATE_LIMITED),
             (400, &Value::Null, ErrorClass::BadRequest, code::INVALID),
+            (400, &groq, ErrorClass::UnusableOutput, code::UNAVAILABLE),
             (422, &Value::Null, ErrorClass::BadRequest, code::INVALID),
             (413, &Value::Null, ErrorClass::BadRequest, code::INVALID),
             (402, &Value::Null, ErrorClass::Quota, code::RATE_LIMITED),
@@ -557,6 +573,7 @@ mod tests {
             (429, &zhipu, ErrorClass::Quota, code::RATE_LIMITED),
             (400, &alibaba, ErrorClass::Quota, code::RATE_LIMITED),
             (429, &Value::Null, ErrorClass::RateLimit, code::RATE_LIMITED),
+            (498, &flex, ErrorClass::RateLimit, code::RATE_LIMITED),
             (404, &Value::Null, ErrorClass::NotFound, code::UNAVAILABLE),
             (405, &Value::Null, ErrorClass::NotFound, code::UNAVAILABLE),
             (408, &Value::Null, ErrorClass::Timeout, code::TIMEOUT),

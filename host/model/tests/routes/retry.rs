@@ -79,6 +79,19 @@ async fn exhausted_quota_is_not_retried() {
     assert_eq!(count(&server).await, 1);
 }
 
+#[tokio::test]
+async fn tool_call_that_the_service_cannot_read_is_retried() {
+    let error = json!({ "message": "Failed to call a function.", "type": "invalid_request_error",
+        "code": "tool_use_failed", "failed_generation": "<function=clock{}>" });
+    let refused = ResponseTemplate::new(400)
+        .set_body_json(json!({ "error": error }))
+        .insert_header("retry-after-ms", "1");
+    let server = server(vec![refused, json_response(&chat("hi"))]).await;
+    let completion = complete(&retrying(&server, 2), &ask("hi")).await.unwrap();
+    assert_eq!(completion.parts, [Part::Text("hi".into())]);
+    assert_eq!(count(&server).await, 2);
+}
+
 /// Returns a route with a fallback to a second provider.
 fn with_fallback(first: &MockServer, second: &MockServer) -> Routes {
     routes(fallback_table(first, second))
