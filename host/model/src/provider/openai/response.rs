@@ -298,6 +298,8 @@ impl ResponseBuilder for OpenAiResponse<'_> {
     /// Adds a chunk of a stream, or a whole response.
     fn push(&mut self, chunk: &Value) -> Result<(), ResponseError> {
         ResponseError::check_reported(chunk)?;
+        // Groq writes there why it stopped a stream early.
+        ResponseError::check_reported(&chunk["x_groq"])?;
         if let Some(id) = chunk.get("id").and_then(Value::as_str) {
             id.clone_into(&mut self.id);
         }
