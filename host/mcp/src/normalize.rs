@@ -7,6 +7,7 @@
 
 mod field;
 mod form;
+mod names;
 mod unparsable;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,6 +99,7 @@ impl Normalizer {
     }
 
     fn normalize_result(&self, result: &mut Map<String, Value>) {
+        names::rename_in_result(result);
         field::drop_unreadable_fields(result);
         if let Some(tools) = result.get_mut("tools") {
             let listed = std::mem::take(as_array(tools));
@@ -182,6 +184,7 @@ impl Normalizer {
             return None;
         };
         let name = one_line(name);
+        names::rename_in_tool(&mut tool);
         if !tool.get("inputSchema").is_some_and(Value::is_object) {
             // A tool whose arguments are unknown can be called without arguments.
             self.note(&format!("the tool `{name}` has no `inputSchema`"));
