@@ -138,23 +138,36 @@ fn parameters(request: &CompletionRequest, attributes: &mut Attributes) {
 }
 
 fn usage(usage: &Usage, attributes: &mut Attributes) {
-    let counts = [
-        (usage.input_tokens, "gen_ai.usage.input_tokens", "input"),
-        (usage.output_tokens, "gen_ai.usage.output_tokens", "output"),
-        (usage.cached_input_tokens, "gen_ai.usage.cache_read.input_tokens", "input_cached_tokens"),
-        (usage.reasoning_tokens, "gen_ai.usage.reasoning.output_tokens", "output_reasoning_tokens"),
-    ];
-    let mut details = Map::new();
-    for (tokens, semantic, langfuse) in counts {
+    for (key, tokens) in [
+        ("gen_ai.usage.input_tokens", usage.input_tokens),
+        ("gen_ai.usage.output_tokens", usage.output_tokens),
+        ("gen_ai.usage.cache_read.input_tokens", usage.cached_input_tokens),
+        ("gen_ai.usage.reasoning.output_tokens", usage.reasoning_tokens),
+    ] {
         if let Some(tokens) = tokens {
-            attributes.number(semantic, tokens);
-            details.insert(langfuse.to_owned(), json!(tokens));
+            attributes.number(key, tokens);
         }
     }
+    // The counts of OpenTelemetry include their parts. Langfuse adds up its usage types and their
+    // prices, so each token belongs to only one of them.
+    let details = [
+        ("input", without(usage.input_tokens, usage.cached_input_tokens)),
+        ("output", without(usage.output_tokens, usage.reasoning_tokens)),
+        ("input_cached_tokens", usage.cached_input_tokens),
+        ("output_reasoning_tokens", usage.reasoning_tokens),
+    ];
+    let details = details.into_iter();
+    let details: Map<String, Value> =
+        details.filter_map(|(name, tokens)| Some((name.to_owned(), json!(tokens?)))).collect();
     if !details.is_empty() {
         let details = Value::Object(details).to_string();
         attributes.text("langfuse.observation.usage_details", details);
     }
+}
+
+/// Returns a count without one of its parts. A provider may report a part that exceeds the count.
+fn without(whole: Option<u64>, part: Option<u64>) -> Option<u64> {
+    whole.map(|tokens| tokens.saturating_sub(part.unwrap_or(0)))
 }
 
 /// Adds the attributes of a tool call and returns the name of its span.
@@ -205,7 +218,34 @@ fn add_sql_call(called: &Called, view: &View<'_>, attributes: &mut Attributes) -
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::spans::attribute::Attribute;
+
+    #[test]
+    fn usage_types_of_langfuse_have_no_tokens_in_common() {
+        for (cached, uncached) in [(30, 70), (101, 0)] {
+            let reported = Usage {
+                input_tokens: Some(100),
+                output_tokens: Some(50),
+                cached_input_tokens: Some(cached),
+                reasoning_tokens: Some(20),
+            };
+            let mut attributes = Attributes::default();
+            usage(&reported, &mut attributes);
+            let attributes: BTreeMap<String, Attribute> = attributes.into_iter().collect();
+            assert_eq!(attributes["gen_ai.usage.input_tokens"], Attribute::Number(100));
+            assert_eq!(attributes["gen_ai.usage.output_tokens"], Attribute::Number(50));
+            let Attribute::Text(details) = &attributes["langfuse.observation.usage_details"] else {
+                panic!("the usage types are a JSON text")
+            };
+            let details: Value = serde_json::from_str(details).unwrap();
+            let expected = json!({ "input": uncached, "input_cached_tokens": cached,
+                                   "output": 30, "output_reasoning_tokens": 20 });
+            assert_eq!(details, expected);
+        }
+    }
 
     #[test]
     fn only_model_calls_are_generations() {
