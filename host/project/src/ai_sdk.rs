@@ -294,6 +294,14 @@ fn interrupt_part(raised: &InterruptRaised) -> Chunk {
     Chunk::Data(DataPart { kind, id: Some(id), data, transient: false })
 }
 
+/// Returns the last chunk of a run that ended before it started: a pending run that could not start,
+/// or that was cancelled. The stream has no other chunk, because a client would show the start of a
+/// message as an empty message.
+pub fn unstarted(failure: Option<Failure>) -> Chunk {
+    let status = if failure.is_some() { RunStatus::Failed } else { RunStatus::Cancelled };
+    finish_chunk(status, failure, CompletionEnd::default())
+}
+
 fn finish_chunk(status: RunStatus, failure: Option<Failure>, reason: CompletionEnd) -> Chunk {
     match status {
         RunStatus::Cancelled => Chunk::Abort,

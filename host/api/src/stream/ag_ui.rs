@@ -16,7 +16,7 @@ use crate::projection::StateAtEvent;
 use crate::response::sse_response;
 use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::parts::StreamParts;
-use crate::stream::run_encoder::{RunEncoder, encode_stream};
+use crate::stream::run_encoder::{RunEncoder, encode_stream, find_unstarted};
 
 /// Responds with the stream of one run from its first event.
 pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) -> Response {
@@ -66,13 +66,14 @@ impl RunEncoder for AgUiEncoder {
 
     async fn log_ended(&mut self) -> Vec<Bytes> {
         let Some(run) = self.run.clone() else { return Vec::new() };
-        let record = match self.store.run(&run).await {
-            Ok(record) => record.filter(|it| !it.has_started() && it.ended_ms.is_some()),
-            Err(error) => return failed(&Failure::from(error)),
-        };
-        let Some(record) = record else { return Vec::new() };
-        let events = ag_ui::unstarted(self.thread.clone(), run, record.failure);
-        events.iter().map(super::json_message).collect()
+        match find_unstarted(&*self.store, &run).await {
+            Ok(Some(record)) => {
+                let events = ag_ui::unstarted(self.thread.clone(), run, record.failure);
+                events.iter().map(super::json_message).collect()
+            }
+            Ok(None) => Vec::new(),
+            Err(failure) => failed(&failure),
+        }
     }
 
     fn read_failed(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {

@@ -1,20 +1,22 @@
 //! Encodes a run as the UI message stream of the AI SDK.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::NodeName;
-use wattle_project::ai_sdk::{AiSdkProjection, Chunk};
+use wattle_graph::id::{NodeName, RunId};
+use wattle_project::ai_sdk::{self, AiSdkProjection, Chunk};
 use wattle_project::projection::{EventState, Projection as _};
+use wattle_run::ports::Store;
 
 use crate::response::sse_response;
 use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::parts::StreamParts;
-use crate::stream::run_encoder::{RunEncoder, encode_stream};
+use crate::stream::run_encoder::{RunEncoder, encode_stream, find_unstarted};
 
 /// Header with the protocol version of the AI SDK.
 const VERSION_HEADER: &str = "x-vercel-ai-ui-message-stream";
@@ -27,8 +29,12 @@ const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
 /// Responds with the stream of one run from its first event.
 pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) -> Response {
+    let encoder = AiSdkEncoder {
+        chunks: AiSdkProjection::new(nodes),
+        store: parts.engine.ports().store.clone(),
+        run: request.run.clone(),
+    };
     let tail = ClientTail::new(parts, request, HEARTBEAT_INTERVAL);
-    let encoder = AiSdkEncoder(AiSdkProjection::new(nodes));
     let mut response = sse_response(encode_stream(tail, encoder, VecDeque::new()));
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static(VERSION_HEADER), HeaderValue::from_static(VERSION));
@@ -36,24 +42,46 @@ pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) 
     response
 }
 
-struct AiSdkEncoder(AiSdkProjection);
+struct AiSdkEncoder {
+    chunks: AiSdkProjection,
+    store: Arc<dyn Store>,
+    run: Option<RunId>,
+}
 
 impl RunEncoder for AiSdkEncoder {
     async fn encode(&mut self, event: &Event) -> Vec<Bytes> {
-        let chunks = self.0.apply(event, &EventState::default());
+        let chunks = self.chunks.apply(event, &EventState::default());
         let mut messages: Vec<Bytes> = chunks.iter().map(super::json_message).collect();
-        if self.0.is_over() {
+        if self.chunks.is_over() {
             messages.push(DONE);
         }
         messages
     }
 
     fn is_over(&self) -> bool {
-        self.0.is_over()
+        self.chunks.is_over()
+    }
+
+    async fn log_ended(&mut self) -> Vec<Bytes> {
+        let Some(run) = &self.run else { return Vec::new() };
+        match find_unstarted(&*self.store, run).await {
+            Ok(Some(record)) => ended(&ai_sdk::unstarted(record.failure)),
+            Ok(None) => Vec::new(),
+            Err(failure) => failed(&failure),
+        }
     }
 
     fn read_failed(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
-        let error = Chunk::Error { error_text: failure.message.clone() };
-        Some(vec![super::json_message(&error), DONE])
+        Some(failed(failure))
     }
+}
+
+/// Messages that end a stream whose log cannot be read.
+fn failed(failure: &Failure) -> Vec<Bytes> {
+    ended(&Chunk::Error { error_text: failure.message.clone() })
+}
+
+/// Messages that end a stream with a chunk.
+fn ended(chunk: &Chunk) -> Vec<Bytes> {
+    vec![super::json_message(chunk), DONE]
 }

@@ -8,6 +8,9 @@ use bytes::Bytes;
 use futures::stream;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
+use wattle_graph::id::RunId;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::RunRecord;
 
 use crate::response::join_large;
 use crate::stream::client_tail::{ClientTail, ClientTailItem};
@@ -35,6 +38,19 @@ pub(super) trait RunEncoder: Send + 'static {
     fn heartbeat(&self) -> Bytes {
         HEARTBEAT_COMMENT
     }
+}
+
+/// Returns the record of a run that ended before it started. Returns `None` for any other run.
+///
+/// # Errors
+///
+/// Errors of the store.
+pub(super) async fn find_unstarted(
+    store: &dyn Store,
+    run: &RunId,
+) -> Result<Option<RunRecord>, Failure> {
+    let record = store.run(run).await?;
+    Ok(record.filter(|record| !record.has_started() && record.ended_ms.is_some()))
 }
 
 /// A comment, which clients of server-sent events ignore.

@@ -241,5 +241,8 @@ async fn the_stream_of_a_run_that_is_cancelled_in_the_queue_ends() {
     assert_eq!(types(&told), ["RUN_STARTED", "RUN_FINISHED"]);
     assert_eq!(told[1]["runId"], "r2");
     assert_eq!(told[1]["outcome"], json!({ "type": "cancelled" }));
+    let ai_sdk = fixture.url("/api/v1/threads/front%20desk/events?format=ai-sdk&run=r2");
+    let ai_sdk = fixture.client.get(ai_sdk).send().await.unwrap().text().await.unwrap();
+    assert_eq!(ai_sdk, "data: {\"type\":\"abort\"}\n\ndata: [DONE]\n\n");
     fixture.server.engine.cancel(&reference("r1")).await.unwrap();
 }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::{prop_assert_eq, proptest};
 use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind};
+use wattle_graph::failure::Failure;
 
-use super::{AiSdkProjection, Chunk, custom_part, part_name};
+use super::{AiSdkProjection, Chunk, custom_part, part_name, unstarted};
 use crate::projection::{EventState, Projection as _};
 use crate::sample::{cut_and_recovered, interrupt_raised, log, two_turns};
 
@@ -157,6 +158,13 @@ fn part_names_are_sanitized_and_avoid_reserved_names() {
     }
     let Chunk::Data(part) = custom_part("step", json!({ "id": "s1" })) else { panic!() };
     assert_eq!(part.id.as_deref(), Some("s1"), "a later part replaces it");
+}
+
+#[test]
+fn run_that_never_started_ends_with_its_failure() {
+    let failure = Failure::new("conflict", "too late");
+    assert_eq!(unstarted(Some(failure)), Chunk::Error { error_text: "too late".to_owned() });
+    assert_eq!(unstarted(None), Chunk::Abort);
 }
 
 #[test]
