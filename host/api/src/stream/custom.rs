@@ -137,7 +137,8 @@ fn format_message(message: &StreamMessage, seq: Option<u64>) -> Bytes {
     if let Some(event) = &message.event {
         text.push_str(&format!("event: {event}\n"));
     }
-    for line in message.data.split(['\r', '\n']) {
+    // A line break may have two characters, which together end one line.
+    for line in message.data.replace("\r\n", "\n").split(['\r', '\n']) {
         text.push_str(&format!("data: {line}\n"));
     }
     text.push('\n');
@@ -164,5 +165,14 @@ mod tests {
             "data: \n\n"
         );
         assert_eq!(comment("a\nb"), ": a b\n\n");
+    }
+
+    #[test]
+    fn each_line_break_ends_one_line() {
+        let message = StreamMessage { event: None, data: "a\r\nb\rc\nd\r\n".to_owned() };
+        assert_eq!(
+            format_message(&message, None),
+            "data: a\ndata: b\ndata: c\ndata: d\ndata: \n\n"
+        );
     }
 }
