@@ -54,32 +54,25 @@ pub struct StateAtEvent {
     states: StateCache,
     thread: ThreadId,
     zone: String,
-    /// Current checkpoint of the root graph after the last applied event.
-    checkpoint: Option<CheckpointId>,
-    /// Checkpoint that was loaded last, with its state.
-    loaded: Option<(CheckpointId, Value)>,
+    position: Position,
 }
 
-impl StateAtEvent {
-    /// Creates the state of a thread before its first event. Times are in `zone`.
-    pub fn new(states: StateCache, zone: &str, thread: &ThreadId) -> Self {
-        Self {
-            states,
-            thread: thread.clone(),
-            zone: zone.to_owned(),
-            checkpoint: None,
-            loaded: None,
-        }
-    }
+/// The current checkpoint of the root graph after the last applied event.
+#[derive(Default)]
+struct Position {
+    checkpoint: Option<CheckpointId>,
+    /// Copy of the state of the checkpoint; `None` until an event needs the state.
+    copy: Option<Value>,
+}
 
-    /// Applies an event.
-    pub fn apply(&mut self, event: &Event) {
+impl Position {
+    fn apply(&mut self, event: &Event) {
         if event.namespace != Namespace::root() {
             return;
         }
         match &event.kind {
             EventKind::Checkpointed(checkpointed) => {
-                self.checkpoint = Some(checkpointed.checkpoint);
+                *self = Self { checkpoint: Some(checkpointed.checkpoint), copy: None };
             }
             // A run that resumes after an interrupt starts without a checkpoint event. Its tasks
             // name the checkpoint on which they are based.
@@ -89,31 +82,47 @@ impl StateAtEvent {
             _ => {}
         }
     }
+}
+
+impl StateAtEvent {
+    /// Creates the state of a thread before its first event. Times are in `zone`.
+    pub fn new(states: StateCache, zone: &str, thread: &ThreadId) -> Self {
+        Self {
+            states,
+            thread: thread.clone(),
+            zone: zone.to_owned(),
+            position: Position::default(),
+        }
+    }
+
+    /// Applies an event. The copy of an earlier state is freed.
+    pub fn apply(&mut self, event: &Event) {
+        self.position.apply(event);
+    }
+
+    /// Frees the copy of the state. The next call of [`state`](Self::state) copies it again.
+    pub fn release(&mut self) {
+        self.position.copy = None;
+    }
 
     /// Returns the channel values at the current checkpoint as an object. Returns `null` before the
     /// first checkpoint and if the state cannot be read. A large state is copied in a turn of the
     /// owner.
     pub async fn state(&mut self, owner: CallerId) -> &Value {
-        let current = self.checkpoint;
-        if self.loaded.as_ref().map(|(id, _)| *id) != current {
-            self.loaded = match current {
-                Some(id) => {
-                    let checkpoint = self.load(id).await;
-                    let values = checkpoint.iter().flat_map(|it| it.values.values());
-                    let is_long = are_large_values(values.flat_map(ChannelValue::items));
-                    let copy = || checkpoint.as_ref().map(Checkpoint::state).unwrap_or_default();
-                    Some((id, block_in_place_in_turn(owner, is_long, copy).await))
-                }
-                None => None,
-            };
+        if let Position { checkpoint: Some(id), copy: None } = self.position {
+            let checkpoint = self.load(id).await;
+            let values = checkpoint.iter().flat_map(|it| it.values.values());
+            let is_long = are_large_values(values.flat_map(ChannelValue::items));
+            let copy = || checkpoint.as_ref().map(Checkpoint::state).unwrap_or_default();
+            self.position.copy = Some(block_in_place_in_turn(owner, is_long, copy).await);
         }
-        self.loaded.as_ref().map_or(&Value::Null, |(_, state)| state)
+        self.position.copy.as_ref().unwrap_or(&Value::Null)
     }
 
     /// Returns the current checkpoint. Returns `None` before the first checkpoint and if the
     /// checkpoint cannot be read.
     pub async fn current(&self) -> Option<Checkpoint> {
-        self.load(self.checkpoint?).await
+        self.load(self.position.checkpoint?).await
     }
 
     async fn load(&self, id: CheckpointId) -> Option<Checkpoint> {
@@ -244,6 +253,28 @@ mod tests {
             }
         }
         assert_eq!(exceeded.map(|it| it.limit), Some("projection_steps"));
+    }
+
+    #[test]
+    fn copy_of_a_state_is_freed_at_the_next_checkpoint() {
+        let event = |fields: Value| {
+            let mut event = json!({ "seq": 1, "at_ms": 0, "run": "r" });
+            event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            serde_json::from_value::<Event>(event).unwrap()
+        };
+        let checkpointed = json!({ "type": "checkpointed", "checkpoint": 2, "step": 1,
+                                   "source": "loop", "changed": [], "next": [] });
+        let mut nested = checkpointed.clone();
+        nested["namespace"] = "agent:task-0".into();
+        let note = json!({ "type": "custom", "task": "t", "node": "n", "name": "x", "data": 1 });
+        let mut position = Position { checkpoint: Some(CheckpointId(1)), copy: Some(json!({})) };
+        for other in [nested, note] {
+            position.apply(&event(other));
+            assert_eq!(position.checkpoint, Some(CheckpointId(1)));
+            assert_eq!(position.copy, Some(json!({})), "later events may need it");
+        }
+        position.apply(&event(checkpointed));
+        assert_eq!((position.checkpoint, position.copy), (Some(CheckpointId(2)), None));
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl RunEncoder for CustomEncoder {
         None
     }
 
+    /// Frees the copy of the state: many streams may wait for a long time, such as for a person.
+    fn release(&mut self) {
+        self.state_at_event.release();
+    }
+
     fn heartbeat(&self) -> Bytes {
         self.heartbeat.clone()
     }

@@ -34,6 +34,9 @@ pub(super) trait RunEncoder: Send + 'static {
     /// run.
     fn read_failed(&mut self, failure: &Failure) -> Option<Vec<Bytes>>;
 
+    /// Frees what the encoder can compute again. Called after an interval without an event.
+    fn release(&mut self) {}
+
     /// Returns the heartbeat, which is sent after an interval without an event.
     fn heartbeat(&self) -> Bytes {
         HEARTBEAT_COMMENT
@@ -92,7 +95,10 @@ impl<E: RunEncoder> EncodedStream<E> {
                 Some(ClientTailItem::Event(event)) => {
                     self.pending.extend(join_large(self.encoder.encode(&event).await));
                 }
-                Some(ClientTailItem::Heartbeat) => return Some(Ok(self.encoder.heartbeat())),
+                Some(ClientTailItem::Heartbeat) => {
+                    self.encoder.release();
+                    return Some(Ok(self.encoder.heartbeat()));
+                }
                 None => {
                     self.has_ended = true;
                     self.pending.extend(self.encoder.log_ended().await);
