@@ -15,6 +15,9 @@ mod ids;
 mod span;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -33,6 +36,9 @@ use crate::projection::{EventState, Projection};
 
 /// Maximum number of events of one span. A span only counts further events, which the log contains.
 const MAX_SPAN_EVENTS: usize = 128;
+
+/// Outcome of a task whose last attempt has no end in the run: the run or the host stopped first.
+const CUT: &str = "cut";
 
 /// Returns the spans of a run, the root first.
 pub fn spans(run: &Run<'_>, events: &[Event], view: &View<'_>) -> Vec<Span> {
@@ -103,7 +109,7 @@ impl<'a> SpanBuilder<'a> {
             attempts: 0,
             begun_ms: at_ms,
             ended_ms: None,
-            outcome: "cut",
+            outcome: CUT,
             failure: None,
             output: None,
             events: Vec::new(),
@@ -111,6 +117,9 @@ impl<'a> SpanBuilder<'a> {
         });
         task.attempts += 1;
         task.ended_ms = None;
+        // The failure of an earlier attempt remains as an event of the span.
+        task.outcome = CUT;
+        task.failure = None;
     }
 
     /// Returns the task that runs the graph of a namespace.
