@@ -8,11 +8,11 @@
 mod forget;
 mod logged_calls;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Called, Decision, InterruptRaised, TaskFinished};
+use wattle_graph::event::{Called, Decision, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
@@ -40,6 +40,8 @@ struct JournalState {
     newest_seq: u64,
     /// Calls with a start and no result in the log, with the sequence number of the last start.
     pending: BTreeMap<u32, u64>,
+    /// Calls that stay open over failed attempts; see [`keeps_pending`].
+    pending_interrupts: BTreeSet<u32>,
     /// Last start of each call, with or without a result.
     starts: BTreeMap<u32, CallStart>,
     /// Decisions about in-doubt calls.
@@ -98,6 +100,7 @@ impl Journal {
             starts: pending,
             start_numbers,
             decisions,
+            pending_interrupts,
             newest_seq,
             ..
         } = logged_calls.remove([].as_slice()).unwrap_or_default();
@@ -115,6 +118,7 @@ impl Journal {
             entries,
             newest_seq,
             pending,
+            pending_interrupts: pending_interrupts.into_keys().collect(),
             starts: starts.collect(),
             decisions,
             reexecuted,
@@ -169,14 +173,13 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends an attempt that failed. Calls without a result are executed again, except calls with a
-    /// pending interrupt, which stay in doubt.
+    /// Ends an attempt that failed. Calls without a result are executed again, except calls with an
+    /// interrupt since their last start, which stay in doubt.
     pub(crate) fn fail_attempt(&self) {
         let mut inner = self.lock();
-        let JournalState { pending, interrupts, logged_tool_calls, tool_journals, .. } =
+        let JournalState { pending, pending_interrupts, logged_tool_calls, tool_journals, .. } =
             &mut *inner;
-        let is_about = |it: &InterruptRaised, call: u32| it.call == call && keeps_pending(it);
-        pending.retain(|call, _| interrupts.values().any(|it| is_about(&it.raised, *call)));
+        pending.retain(|call, _| pending_interrupts.contains(call));
         for calls in logged_tool_calls.values_mut() {
             calls.fail_attempt(false);
         }
@@ -294,7 +297,11 @@ impl Journal {
 
     /// Records the start of a call.
     pub(crate) fn record_start(&self, call: u32, start_number: u64, seq: u64) {
-        self.lock().starts.insert(call, CallStart { start_number, restart_count: 0 });
+        {
+            let mut inner = self.lock();
+            inner.starts.insert(call, CallStart { start_number, restart_count: 0 });
+            inner.pending_interrupts.remove(&call);
+        }
         self.observe_seq(seq);
     }
 
@@ -313,7 +320,11 @@ impl Journal {
     /// Records an interrupt.
     pub(crate) fn record_interrupt(&self, question: Interrupt) {
         self.observe_seq(question.raised_seq);
-        self.lock().interrupts.insert(question.raised.interrupt.clone(), question);
+        let mut inner = self.lock();
+        if keeps_pending(&question.raised) {
+            inner.pending_interrupts.insert(question.raised.call);
+        }
+        inner.interrupts.insert(question.raised.interrupt.clone(), question);
     }
 
     /// Returns an interrupt that was raised since the journal was created.
@@ -374,6 +385,7 @@ pub(crate) fn divergence(call: u32, journaled: Value, now: Value) -> Unwind {
 
 #[cfg(test)]
 mod tests {
+    use wattle_graph::event::InterruptRaised;
     use wattle_graph::id::{Digest, NodeName, TaskId};
 
     use super::*;
@@ -434,6 +446,31 @@ mod tests {
         past.record_interrupt(&serde_json::from_value(raised).unwrap(), 3);
         past.fail_attempt(false);
         assert_eq!((past.last_start_seq(0), past.last_start_seq(1)), (None, Some(2)));
+    }
+
+    #[test]
+    fn call_with_an_interrupt_in_the_log_stays_in_doubt_when_a_later_attempt_fails() {
+        let mut past = LoggedCalls::default();
+        past.record_start(0, 0, 1);
+        past.record_start(1, 0, 2);
+        let raised =
+            json!({ "interrupt": "i", "task": "t", "node": "n", "call": 1, "payload": "?" });
+        past.record_interrupt(&serde_json::from_value(raised).unwrap(), 3);
+        let journal = Journal::new(CallsByScope::from([(Vec::new(), past)]), true);
+        let request = CallRequest::small("http.send", json!({}));
+        let started = |call| match journal.look_up(call, &request) {
+            Ok(JournalLookup::Started(seq)) => Some(seq),
+            _ => None,
+        };
+        let fail = || {
+            journal.fail_attempt();
+            journal.begin_attempt();
+        };
+        fail();
+        assert_eq!((started(0), started(1)), (None, Some(2)));
+        journal.record_start(1, 1, 4);
+        fail();
+        assert_eq!(started(1), None, "the call was executing");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) struct LoggedCalls {
     pub decisions: BTreeMap<u32, (u64, Decision)>,
     /// In-doubt calls and calls that an MCP server holds open, with the sequence number of the
     /// interrupt that is pending for them.
-    pending_interrupts: BTreeMap<u32, u64>,
+    pub(super) pending_interrupts: BTreeMap<u32, u64>,
     /// In-doubt calls that made the task fail permanently. A later run of the thread executes them
     /// again.
     failed_in_doubt: Vec<u32>,
