@@ -161,7 +161,8 @@ impl SubgraphLog {
         });
     }
 
-    /// Returns the interrupts of the current superstep, answered or not.
+    /// Returns the interrupts of the tasks that have not ended in the current superstep, answered or
+    /// not.
     fn interrupts(&self) -> Vec<Interrupt> {
         let mut raised: BTreeMap<&InterruptId, Interrupt> = BTreeMap::new();
         for event in &self.events {
@@ -169,6 +170,9 @@ impl SubgraphLog {
                 EventKind::Checkpointed(_) => raised.clear(),
                 EventKind::TaskFinished(done) => {
                     raised.retain(|_, question| question.raised.task != done.task);
+                }
+                EventKind::TaskFailed(failed) if failed.handler.is_some() => {
+                    raised.retain(|_, question| question.raised.task != failed.task);
                 }
                 EventKind::InterruptRaised(it) => {
                     raised.entry(&it.interrupt).or_insert_with(|| Interrupt {
@@ -241,5 +245,48 @@ impl ReopenedWork {
             self.graphs.contains(&around)
                 || around.task().is_some_and(|task| self.interrupted_tasks.contains(&task))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(seq: u64, fields: &Value) -> Event {
+        let mut event = json!({ "seq": seq, "at_ms": 0, "run": "r", "namespace": "sub" });
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            event[name] = value.clone();
+        }
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn interrupts_of_a_task_end_when_its_error_handler_replaces_it() {
+        let raised = |seq, task: &str| {
+            let fields = json!({
+                "type": "asked", "interrupt": format!("of {task}"), "task": task, "node": "n",
+                "call": 0, "payload": "?",
+            });
+            event(seq, &fields)
+        };
+        let failed = |seq, handler: Value| {
+            let failure = json!({ "code": "timeout", "message": "late", "retryable": false });
+            let fields = json!({
+                "type": "task_failed", "task": "a", "node": "n", "attempt": 1,
+                "fault": "timeout", "failure": failure, "handler": handler,
+            });
+            event(seq, &fields)
+        };
+        let pending = |events: &[Event]| -> Vec<TaskId> {
+            let subgraphs = Subgraphs::new(events);
+            subgraphs.active_interrupts().map(|(_, question)| question.raised.task).collect()
+        };
+        let [a, b] = ["a", "b"].map(|task| TaskId::new(task).unwrap());
+        let unhandled = [raised(1, "a"), failed(2, Value::Null), raised(3, "b")];
+        assert_eq!(pending(&unhandled), [a, b.clone()]);
+        let handled = [raised(1, "a"), failed(2, json!("b")), raised(3, "b")];
+        assert_eq!(pending(&handled), [b]);
     }
 }
