@@ -13,7 +13,7 @@ use wattle_graph::step::CheckpointStamp;
 use super::owner::check_owner;
 use super::{Engine, ThreadClaim, new_run_id, thread_not_found};
 use crate::log::Commit;
-use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead, ThreadStatus};
 use crate::unpersisted_events;
 use crate::view;
 
@@ -120,6 +120,7 @@ impl Engine {
         let mut record = head.record.clone();
         let to = checkpoint.meta.version.unwrap_or(record.version);
         let log = self.thread_log(&head, slot, principal.as_ref());
+        // The orphaned run cannot continue, because its tasks belong to the former version.
         let run = self.orphaned_run(&record).await?.map(|run| self.cancelled_record(run));
         if let Some(run) = &run {
             log.push_for_run(&run.id, EventKind::RunEnded(cancelled_event(principal.clone())));
@@ -145,14 +146,6 @@ impl Engine {
         })
         .await;
         Ok(log.wait_durable().await?)
-    }
-
-    /// Returns the orphaned run of a thread, if there is one. The run cannot continue, because its
-    /// tasks belong to the former version.
-    async fn orphaned_run(&self, record: &ThreadRecord) -> Result<Option<RunRecord>, Failure> {
-        let Some(run) = &record.run else { return Ok(None) };
-        let run = self.0.ports.store.run(run).await?;
-        Ok(run.filter(|run| run.status == RunStatus::Running))
     }
 
     fn cancelled_record(&self, run: RunRecord) -> RunRecord {

@@ -25,7 +25,9 @@ use crate::caller_id::CallerId;
 use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
-use crate::ports::store::{LEASE_MS, OrphanedThread, StoreError, ThreadHead, ThreadStatus};
+use crate::ports::store::{
+    LEASE_MS, OrphanedThread, RunRecord, StoreError, ThreadHead, ThreadRecord, ThreadStatus,
+};
 use crate::reads::{self, TurnSpan};
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
@@ -395,16 +397,22 @@ impl Engine {
     /// `unavailable` until the run is recovered; `busy`, with the reason, if the thread is set
     /// aside.
     pub(super) async fn reject_orphaned_run(&self, head: &ThreadHead) -> Result<(), Failure> {
-        let (ThreadStatus::Running, Some(run)) = (head.record.status, &head.record.run) else {
-            return Ok(());
-        };
-        let known = self.0.ports.store.run(run).await?;
-        match known {
-            Some(known) if known.status == RunStatus::Running => {
-                Err(self.not_recovered(&head.record.id, run))
-            }
-            _ => Ok(()),
+        match self.orphaned_run(&head.record).await? {
+            Some(run) => Err(self.not_recovered(&head.record.id, &run.id)),
+            None => Ok(()),
         }
+    }
+
+    /// Returns the orphaned run of a thread that the caller has claimed, if there is one.
+    pub(super) async fn orphaned_run(
+        &self,
+        record: &ThreadRecord,
+    ) -> Result<Option<RunRecord>, Failure> {
+        let (ThreadStatus::Running, Some(run)) = (record.status, &record.run) else {
+            return Ok(None);
+        };
+        let run = self.0.ports.store.run(run).await?;
+        Ok(run.filter(|run| run.status == RunStatus::Running))
     }
 
     /// Returns the failure of an operation on an orphaned run that has not been recovered.

@@ -10,8 +10,8 @@ use wattle_graph::id::{RunId, ThreadId};
 
 use super::{Engine, new_run_id, thread_not_found};
 use crate::ports::store::{
-    Batch, CompactionReport, PruneStrategy, SealReport, ThreadHead, ThreadQuery, ThreadRecord,
-    ThreadStatus, ThreadSummary,
+    Batch, CompactionReport, PruneStrategy, SealReport, ThreadQuery, ThreadRecord, ThreadStatus,
+    ThreadSummary,
 };
 use crate::thread_walk::ThreadWalk;
 
@@ -68,15 +68,17 @@ impl Engine {
     }
 
     /// Applies the time to live of a thread. Checks it again under the lease, because the thread
-    /// may have changed meanwhile.
+    /// may have changed meanwhile. Returns false if the thread has an orphaned run that is to be
+    /// recovered: the time to live counts again from the end of the run.
     async fn apply_ttl(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
-        let Some(ThreadHead { record, .. }) = store.thread(thread).await? else {
+        let Some(head) = store.thread(thread).await? else { return Ok(false) };
+        let Some(ttl) = head.record.ttl else { return Ok(false) };
+        if head.record.ttl_ends_ms().is_none_or(|end| end > self.now_ms()) {
             return Ok(false);
-        };
-        let Some(ttl) = record.ttl else { return Ok(false) };
-        if record.ttl_ends_ms().is_none_or(|end| end > self.now_ms()) {
+        }
+        if self.set_aside(thread).is_none() && self.orphaned_run(&head.record).await?.is_some() {
             return Ok(false);
         }
         tracing::info!(%thread, strategy = ?ttl.strategy, "the time to live of a thread is over");

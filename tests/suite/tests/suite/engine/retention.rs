@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use wattle_graph::failure::code;
-use wattle_run::hostcall::runs::{OnFailure, RunService, StartRun};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService, StartRun};
 use wattle_run::ports::store::{CheckpointQuery, Durability, PruneStrategy, RunOptions, ThreadTtl};
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{prompt, said};
+use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::World;
 
 const LINE: &str = r#"
@@ -17,6 +17,14 @@ reducer = "append"
 [graphs.line.nodes.a]
 plugin = "p"
 [graphs.line.nodes.b]
+plugin = "p"
+"#;
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+[graphs.one.nodes.work]
 plugin = "p"
 "#;
 
@@ -55,6 +63,29 @@ async fn a_thread_is_deleted_exactly_after_its_time_to_live() {
     world.clock.advance_ms(999);
     assert_eq!(world.engine.sweep().await, 0);
     world.clock.advance_ms(1);
+    assert_eq!(world.engine.sweep().await, 1);
+    assert!(world.engine.thread(&run.thread).await.unwrap().is_none());
+}
+
+/// The time to live counts from the last change of the thread, which is the start of the run.
+#[tokio::test]
+async fn a_thread_whose_run_is_to_be_recovered_outlives_its_time_to_live() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": "done" }))
+    });
+    let mut world = World::new(ONE, plugin);
+    world.net.hang_next(1);
+    let ttl = ThreadTtl { after_ms: 1_000, strategy: PruneStrategy::Delete };
+    let run = world.engine.start(request(ttl)).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    world.clock.advance_ms(1_000);
+    assert_eq!(world.engine.sweep().await, 0);
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!((ended.outcome, &ended.state["out"]), (RunOutcome::Completed, &json!("done")));
+    world.clock.advance_ms(1_000);
     assert_eq!(world.engine.sweep().await, 1);
     assert!(world.engine.thread(&run.thread).await.unwrap().is_none());
 }
