@@ -76,8 +76,9 @@ pub(crate) async fn scan(
 
 /// Returns the sequence number at which the cancelled runs start that directly precede a run;
 /// `None` if no cancelled run precedes it. `newest` is ordered from the newest to the oldest run.
+/// Runs that have not started have no events, and do not separate the runs around them.
 fn first_seq(newest: &[RunSummary], run: &RunId) -> Option<u64> {
-    let before = newest.iter().filter(|known| known.id != *run);
+    let before = newest.iter().filter(|known| known.id != *run && known.started_ms.is_some());
     let cancelled = before.take_while(|known| known.status == RunStatus::Cancelled);
     cancelled.take(limit::REUSE_SCAN_RUNS).last().map(|first| first.first_seq)
 }

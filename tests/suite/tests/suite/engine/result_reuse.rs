@@ -335,6 +335,20 @@ async fn a_stale_answer_after_a_cancel_does_not_affect_the_reuse() {
     assert_eq!((reused(&world, &run.thread).await.len(), world.model.calls()), (1, 1));
 }
 
+/// A pending run is neither cancelled nor a run whose caller has new results.
+#[tokio::test]
+async fn a_run_that_is_not_due_does_not_affect_the_reuse() {
+    let world = drawing();
+    let run = cut(&world, None).await;
+    let mut later = stale_answer(&world, &run.thread);
+    later.spec.kind = RunKind::Start { input: json!({}) };
+    later.spec.due_ms = START_MS + 1_000_000;
+    let later = world.engine.create_run(later).await.unwrap();
+    assert_eq!(later.status, RunStatus::Pending);
+    assert_eq!(again(&world, &run.thread).await.outcome, RunOutcome::Completed);
+    assert_eq!((reused(&world, &run.thread).await.len(), paid(&world)), (2, (1, 1)));
+}
+
 /// Creates a world whose node calls two tools in sequence. The second tool makes a slow call.
 fn with_tools() -> World {
     let caller = NativePlugin::new("p", "1").node("work", |_, gate| async move {
