@@ -104,6 +104,7 @@ impl Engine {
         report.obstacles.clone_from(&migration.obstacles);
         if report.obstacles.is_empty() && !request.dry_run {
             self.write_migration(&slot, head, migration, request.principal.clone()).await?;
+            self.clear_set_aside(thread);
             report.applied = true;
         }
         Ok(report)

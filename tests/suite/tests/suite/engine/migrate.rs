@@ -1,12 +1,16 @@
 //! Migration of threads to the loaded version.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use wattle_graph::event::{EventKind, RunStatus};
 use wattle_graph::failure::code;
 use wattle_graph::migrate::{MigrateOptions, Obstacle};
 use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
+use wattle_run::ports::Store;
 use wattle_run::ports::store::ThreadStatus;
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::World;
@@ -28,6 +32,18 @@ plugin = "p"
 
 fn version(text: &'static str) -> NativePlugin {
     NativePlugin::new("p", text).node("work", move |_, _| async move { Ok(json!({ "out": text })) })
+}
+
+fn without_breakpoint() -> String {
+    graph("").replace("interrupt_before = \"work\"\n", "")
+}
+
+/// Returns the old version, whose node makes a slow call.
+fn slow_version() -> NativePlugin {
+    NativePlugin::new("p", "old").node("work", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": "old" }))
+    })
 }
 
 async fn migrate(
@@ -88,12 +104,8 @@ async fn obstacles_are_reported_and_nothing_changes() {
 
 #[tokio::test]
 async fn an_orphaned_run_is_cancelled_by_a_migration() {
-    let plugin = NativePlugin::new("p", "old").node("work", |_, gate| async move {
-        gate.call(get("https://example.com/slow")).await?;
-        Ok(json!({ "out": "old" }))
-    });
-    let graph = graph("").replace("interrupt_before = \"work\"\n", "");
-    let mut world = World::new(&graph, plugin);
+    let graph = without_breakpoint();
+    let mut world = World::new(&graph, slow_version());
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
@@ -106,6 +118,25 @@ async fn an_orphaned_run_is_cancelled_by_a_migration() {
     let ends = events.iter().filter(|event| matches!(event.kind, EventKind::RunEnded(_)));
     assert_eq!(ends.map(|event| &event.run).collect::<Vec<_>>(), [&run.run]);
     assert_eq!(world.engine.recover().await, 0);
+    let ended = world.resume(&run.thread, &[], Default::default()).await.unwrap();
+    assert_eq!(ended.state["out"], json!(["new"]));
+}
+
+/// The old version is missing, so the run cannot be recovered.
+#[tokio::test]
+async fn a_migrated_thread_is_no_longer_set_aside() {
+    let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
+    let graph = without_breakpoint();
+    let old = World::with_store(&graph, slow_version(), store.clone());
+    old.net.hang_next(1);
+    let run = old.begin(json!({})).await.unwrap();
+    old.net.hung().await;
+    drop(old);
+    let world = World::with_store(&graph, version("new"), store);
+    world.engine.start_recovery();
+    assert_eq!(world.engine.wait_recovered().await.set_aside, 1);
+    assert!(migrate(&world, &run.thread, MigrateOptions::default(), false).await.applied);
+    assert_eq!(world.engine.set_aside(&run.thread), None);
     let ended = world.resume(&run.thread, &[], Default::default()).await.unwrap();
     assert_eq!(ended.state["out"], json!(["new"]));
 }
