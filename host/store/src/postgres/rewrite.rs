@@ -57,6 +57,10 @@ const UPDATE_NUMBER: &str = "
     UPDATE threads SET number = $2, last_place = 0, pruned_seq = $3, pruned_seal = $4
     WHERE id = $1";
 
+/// Moves runs to another thread number. Their rows keep their positions, which order pending runs
+/// and searches of runs.
+const MOVE_RUNS: &str = "UPDATE runs SET thread = $2 WHERE thread = $1 AND id = ANY($3)";
+
 /// A thread with its record, runs and batches.
 pub(super) struct ThreadContents {
     pub(super) row: ThreadRow,
@@ -171,6 +175,9 @@ async fn rewrite_thread(
         rewriter.add(batch, plan)?;
         rewriter.flush_if_full(transaction).await?;
     }
+    let kept: Vec<&[u8]> = runs.iter().map(|run| run.id.as_str().as_bytes()).collect();
+    let move_runs = sqlx::query(MOVE_RUNS).bind(row.number).bind(rewriter.row.number).bind(kept);
+    move_runs.execute(&mut **transaction).await?;
     delete::delete_rows(transaction, row.number, row.last_position).await?;
     rewriter.finish(transaction, &record, &runs).await?;
     Ok(())

@@ -183,6 +183,7 @@ conformance! {
         dequeued_run_never_begins
         due_run_begins_before_new_runs
         pending_runs_survive_pruning_and_are_not_copied
+        pending_runs_keep_their_order_when_a_thread_is_rewritten
         blobs_of_pending_runs_are_mentioned;
     retention:
         deleting_a_run_deletes_its_events_and_checkpoints

@@ -228,6 +228,28 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
     assert_eq!(store.run(&run_id("last")).await.unwrap(), None);
 }
 
+pub(crate) async fn pending_runs_keep_their_order_when_a_thread_is_rewritten(store: &dyn Store) {
+    let (one, other) = (create(store, "one").await, create(store, "other").await);
+    for (number, name) in [(1, "a"), (2, "b")] {
+        let parent = (number > 1).then(|| number - 1);
+        let mut made = checkpoint(number, parent, &[("a", json!(name))], &[]);
+        made.meta.run = run_id(name);
+        let made = Batch { run: Some(run(&one, name)), ..batch(made) };
+        append(store, &one, made).await.unwrap();
+    }
+    for (thread, name) in [(&one, "r1"), (&other, "r2"), (&one, "r3")] {
+        assert!(store.enqueue(&pending_run(thread, name, 1)).await.unwrap());
+    }
+    let before = store.pending(&all()).await.unwrap();
+    store.prune(&one, PruneStrategy::KeepLatest).await.unwrap();
+    assert_eq!(store.pending(&all()).await.unwrap(), before);
+    store.delete_runs(&[run_id("a")]).await.unwrap();
+    assert_eq!(store.pending(&all()).await.unwrap(), before);
+    let runs = all_runs(store, &one).await;
+    let names: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+    assert_eq!(names, ["b", "r1", "r3"]);
+}
+
 pub(crate) async fn blobs_of_pending_runs_are_mentioned(store: &dyn Store) {
     let thread = create(store, "t").await;
     let picture = BlobRef(Digest::of(b"picture"));
