@@ -57,7 +57,7 @@ impl Lookups {
     }
 
     /// Returns true if only the owners of runs are missing. The fast path does not need the owners,
-    /// because the table rejects a run of another thread.
+    /// because the table rejects a run of another thread, and the statement a new run that exists.
     pub(super) fn needs_only_run_owners(&self) -> bool {
         self.checkpoints.is_empty() && self.lists.is_empty() && self.pending.is_empty()
     }

@@ -139,7 +139,11 @@ impl CommitGroup {
         let (number, expected) = (cached.row.number, cached.row.expected());
         self.write_set.mentions.extend(encoded.mentions.iter().map(|digest| (number, *digest)));
         if let (Some(run), Some(packed)) = (&batch.run, encoded.run) {
-            cached.history.runs.insert(run.id.clone());
+            let is_new = cached.history.runs.insert(run.id.clone());
+            // The fast path has not read whether the run exists.
+            if is_new && batch.queue_condition == QueueCondition::Free {
+                self.write_set.new_runs.insert(run.id.clone());
+            }
             let pending = cached.history.pending.as_mut();
             if pending.is_some_and(|pending| pending.remove(&run.id).is_some()) {
                 cached.row.pending -= 1;

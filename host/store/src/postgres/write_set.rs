@@ -8,10 +8,10 @@ use sqlx::query::Query;
 use wattle_graph::id::{CheckpointId, Digest, RunId};
 use wattle_run::caller_id::CallerId;
 
-/// Inserts all rows if every thread is in its expected state; otherwise changes nothing and returns
-/// no row. The statement locks the rows of the threads first, in the order of their ids, so that
-/// two writers never deadlock, and compares a row again if it had to wait for the lock. So the
-/// statement needs neither a read before it nor a transaction around it.
+/// Inserts all rows if every thread is in its expected state and no new run exists; otherwise
+/// changes nothing and returns no row. The statement locks the rows of the threads first, in the
+/// order of their ids, so that two writers never deadlock, and compares a row again if it had to
+/// wait for the lock. So the statement needs neither a read before it nor a transaction around it.
 ///
 /// The statement returns the id of the transaction, by which the outcome of the transaction can be
 /// checked.
@@ -31,7 +31,8 @@ const WRITE: &str = "
             AND threads.ledger = new.ledger_before
         ORDER BY threads.id FOR UPDATE OF threads),
     expected AS MATERIALIZED (
-        SELECT 1 WHERE (SELECT count(*) FROM held) = (SELECT count(*) FROM new)),
+        SELECT 1 WHERE (SELECT count(*) FROM held) = (SELECT count(*) FROM new)
+            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = ANY($50::bytea[]))),
     batch AS (
         INSERT INTO batches (thread, place, after_seq, last_seq, base, checkpoint, namespace,
             events, meta, seal)
@@ -84,6 +85,8 @@ pub(super) struct WriteSet {
     pub(super) values: Vec<ValueRow>,
     /// Run records in the order of their first batches, without duplicates.
     pub(super) runs: Vec<RunRow>,
+    /// Runs that must not exist. If one of them exists, nothing is written.
+    pub(super) new_runs: BTreeSet<RunId>,
     pub(super) mentions: BTreeSet<(i64, Digest)>,
 }
 
@@ -290,5 +293,6 @@ impl WriteSet {
             .bind(column(self.threads.values(), |row| row.expected.ledger))
             .bind(column(self.threads.values(), |row| row.pending))
             .bind(column(&self.runs, |run| run.caller.as_ref().map(CallerId::as_bytes)))
+            .bind(column(&self.new_runs, |run| run.as_str().as_bytes()))
     }
 }

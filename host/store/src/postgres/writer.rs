@@ -426,7 +426,9 @@ impl Writer {
         if group.write_set.threads.is_empty() {
             return Ok((group, results));
         }
-        let written = group.write_set.statement().fetch_one(&mut *transaction).await?;
+        let written = group.write_set.statement().fetch_optional(&mut *transaction).await?;
+        // Another thread took one of the new runs after the read. The next attempt reads its owner.
+        let written = written.ok_or(AppendError::Transient(sqlx::Error::RowNotFound))?;
         let id: String = written.try_get(0)?;
         if let Err(error) = transaction.commit().await {
             // The reply was lost, but the commit may have succeeded.

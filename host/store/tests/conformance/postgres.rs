@@ -16,7 +16,9 @@ use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, HostReport, LeaseHolder, Notification, StoreError};
+use wattle_run::ports::store::{
+    Batch, HostReport, LeaseHolder, Notification, QueueCondition, StoreError,
+};
 use wattle_store::{PostgresConfig, PostgresStore};
 
 use crate::fixtures::{
@@ -79,6 +81,7 @@ async fn hosts_share_threads_without_forks() {
         notifications_reach_every_host(&server),
         host_continues_after_another_hosts_append(&server),
         stale_thread_cache_is_detected(&server),
+        run_that_another_host_began_does_not_begin_again(&server),
         many_hosts_can_start_concurrently(&server),
         newer_format_is_refused(&server),
         verify_detects_changed_rows(&server),
@@ -338,6 +341,26 @@ async fn host_continues_after_another_hosts_append(server: &Server) {
         }
         assert!(host.verify(&thread).await.unwrap().unwrap().seal.is_some());
     }
+}
+
+/// A host that has just acquired the lease has not read the runs of the thread.
+async fn run_that_another_host_began_does_not_begin_again(server: &Server) {
+    let (a, b) = pair(server, "again").await;
+    let thread = create(&a, "t").await;
+    let begins = |epoch, seq, name: &str| Batch {
+        epoch: Some(epoch),
+        run: Some(crate::fixtures::run(&thread, name)),
+        queue_condition: QueueCondition::Free,
+        ..events(seq, seq)
+    };
+    let epoch = a.acquire_lease(&thread, &holder("a")).await.unwrap();
+    append(&a, &thread, begins(epoch, 1, "r")).await.unwrap();
+    a.release_lease(&thread, epoch).await.unwrap();
+    let epoch = b.acquire_lease(&thread, &holder("b")).await.unwrap();
+    let error = append(&b, &thread, begins(epoch, 2, "r")).await.unwrap_err();
+    assert!(matches!(error, StoreError::OutOfTurn { .. }), "{error}");
+    append(&b, &thread, begins(epoch, 2, "other")).await.unwrap();
+    assert_eq!(seqs(&a.events(&thread, 0, 9).await.unwrap()), [1, 2]);
 }
 
 /// A writer appends with its cached state of a thread. The server detects a stale state.
