@@ -48,7 +48,7 @@ pub(super) struct RowLease {
 }
 
 /// The cached part of a thread's history. It stays valid while the thread has the same number,
-/// because rows under a number never change.
+/// because rows of batches under a number never change. The runs also need the same ledger number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HistoryCache {
     /// Versions that channels may have: checkpoints that exist or existed.

@@ -1,7 +1,7 @@
 //! The thread states that one writer caches for the fast path.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::Batch;
@@ -36,14 +36,18 @@ impl ThreadCache {
 
     /// Removes a thread from the cache. Returns its cached history without the pending runs; an
     /// empty history if the thread is not cached, or if its number or newest position differs from
-    /// that of `row`.
+    /// that of `row`. The history is without runs if the ledger number differs.
     pub(super) fn take_history(&mut self, thread: &ThreadId, row: &ThreadRow) -> HistoryCache {
-        let known = self.0.remove(thread);
         let position = |row: &ThreadRow| (row.number, row.last_position);
-        known
-            .filter(|cached| position(&cached.row) == position(row))
-            // Pending runs may have changed since the history was cached.
-            .map_or_else(HistoryCache::default, |it| HistoryCache { pending: None, ..it.history })
+        let known = self.0.remove(thread);
+        let Some(known) = known.filter(|known| position(&known.row) == position(row)) else {
+            return HistoryCache::default();
+        };
+        // A pending run that is dequeued may be deleted, and its id be used again.
+        let has_same_runs = known.row.ledger == row.ledger;
+        let runs = if has_same_runs { known.history.runs } else { BTreeSet::new() };
+        // Pending runs may have changed since the history was cached.
+        HistoryCache { runs, pending: None, ..known.history }
     }
 
     /// Removes and returns the threads of a group, if all threads are cached with the lease epochs

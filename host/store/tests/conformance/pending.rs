@@ -165,6 +165,11 @@ pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
     assert_eq!(names(store, all()).await, [""; 0]);
     // The id of the run can be used again.
     assert!(store.enqueue(&second).await.unwrap());
+    let begins_now = || append(store, &thread, begins(&begun(&second, 7), QueueCondition::Free));
+    let known = begins_now().await;
+    assert!(matches!(known, Err(StoreError::OutOfTurn { .. })), "{known:?}");
+    assert!(store.dequeue(&second.id, None).await.unwrap());
+    begins_now().await.unwrap();
 }
 
 pub(crate) async fn due_run_begins_before_new_runs(store: &dyn Store) {
