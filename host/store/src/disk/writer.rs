@@ -179,6 +179,9 @@ impl Writer {
     /// another kind and returns that command.
     fn commit_group(&mut self, first: QueuedWrite) -> Option<Command> {
         if let Err(error) = self.reopen_if_failed() {
+            if matches!(first.op, WriteOp::Batch(_)) {
+                self.note_unwritten(first.thread.thread(), &error);
+            }
             // The ticket may have been dropped.
             let _ = first.reply.send(Err(error));
             return None;
@@ -293,17 +296,21 @@ impl Writer {
         self.complete_tickets(grouped, &Ok(()));
     }
 
-    /// Fails the tickets of batches that were not written. Later batches that continue these
-    /// batches fail with the same reason.
-    pub(crate) fn fail_group(&mut self, grouped: Vec<GroupedWrite>, error: &StoreError) {
-        tracing::error!(%error, batches = grouped.len(), "checkpoint store: commit failed");
+    /// Records that the newest batch of a thread was not written. Later batches that continue this
+    /// batch fail with the same reason.
+    fn note_unwritten(&mut self, thread: &ThreadId, error: &StoreError) {
         if self.failed_threads.len() >= MAX_CACHED_THREADS {
             self.failed_threads.clear();
         }
         let message = format!("an earlier batch of the thread was not written: {error}");
+        self.failed_threads.insert(thread.clone(), backend(OP_COMMIT, message));
+    }
+
+    /// Fails the tickets of batches that were not written.
+    pub(crate) fn fail_group(&mut self, grouped: Vec<GroupedWrite>, error: &StoreError) {
+        tracing::error!(%error, batches = grouped.len(), "checkpoint store: commit failed");
         for grouped in grouped.iter().filter(|grouped| grouped.result.is_ok()) {
-            let thread = grouped.queued_write.thread.thread().clone();
-            self.failed_threads.insert(thread, backend(OP_COMMIT, &message));
+            self.note_unwritten(grouped.queued_write.thread.thread(), error);
         }
         self.complete_tickets(grouped, &Err(error.clone()));
     }

@@ -92,6 +92,7 @@ async fn on_a_full_disk() {
     assert_backend_error(
         &append(&store, &thread, events(newest + 1, newest + 1)).await.unwrap_err(),
     );
+    assert_backend_error(&append(&store, &other, events(1, 1)).await.unwrap_err());
     assert_backend_error(&store.check_writable().await.unwrap_err());
     let holder = LeaseHolder("host".into());
     assert_backend_error(&store.acquire_lease(&other, &holder).await.unwrap_err());
@@ -106,6 +107,9 @@ async fn on_a_full_disk() {
     let seq = store.thread(&thread).await.unwrap().unwrap().last_seq;
     assert_eq!(seq, newest);
     append(&store, &thread, events(seq + 1, seq + 2)).await.unwrap();
+    // A batch that continues one that was refused fails with the reason, and not with a conflict.
+    assert_backend_error(&append(&store, &other, events(2, 2)).await.unwrap_err());
+    append(&store, &other, events(1, 1)).await.unwrap();
 
     // A refused batch must not count as a successful write.
     limit(Some(0));
