@@ -225,7 +225,7 @@ impl Store for InMemoryStore {
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
-        Ok(lock(&self.state).dequeue(run, ended))
+        lock(&self.state).dequeue(run, ended)
     }
 
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {

@@ -126,20 +126,31 @@ impl State {
         Ok(true)
     }
 
-    pub(super) fn dequeue(&mut self, run: &RunId, ended: Option<&RunRecord>) -> bool {
-        if !self.pending.remove(run) {
-            return false;
-        }
+    pub(super) fn dequeue(
+        &mut self,
+        run: &RunId,
+        ended: Option<&RunRecord>,
+    ) -> Result<bool, StoreError> {
+        let Some(thread) = self.pending.thread_of(run) else { return Ok(false) };
+        let thread = self.threads.get_mut(thread);
         match ended {
-            Some(ended) => drop(self.runs.insert(run.clone(), ended.clone())),
+            Some(ended) => {
+                let mut packer = Packer::default();
+                packer.measure(ended).map_err(|message| invalid(&ended.thread, message))?;
+                if let Some(thread) = thread {
+                    thread.mentions.extend(packer.mentions);
+                }
+                self.runs.insert(run.clone(), ended.clone());
+            }
             None => {
-                let Some(record) = self.runs.remove(run) else { return true };
-                if let Some(thread) = self.threads.get_mut(&record.thread) {
+                if let Some(thread) = thread {
                     thread.runs.retain(|known| known != run);
                 }
+                self.runs.remove(run);
             }
         }
-        true
+        self.pending.remove(run);
+        Ok(true)
     }
 
     pub(super) fn delete(&mut self, id: &ThreadId) {

@@ -87,10 +87,7 @@ async fn enqueue_once(
     if added.rows_affected() == 0 {
         return Ok(false);
     }
-    if !mentions.is_empty() {
-        let blobs: Vec<&[u8]> = mentions.iter().map(|blob| blob.as_bytes().as_slice()).collect();
-        sqlx::query(MENTION).bind(number).bind(blobs).execute(&mut *transaction).await?;
-    }
+    add_mentions(&mut transaction, number, mentions).await?;
     count(&mut transaction, number, 1).await?;
     commit(database, transaction).await?;
     Ok(true)
@@ -102,14 +99,17 @@ pub(super) async fn dequeue(
     run: &RunId,
     ended: Option<&RunRecord>,
 ) -> Result<bool, StoreError> {
-    let refused = |message| backend(DEQUEUE, message);
-    let packed = ended.map(|ended| Packer::default().pack(ended)).transpose().map_err(refused)?;
+    let mut packer = Packer::default();
+    let pack =
+        |ended: &RunRecord| packer.pack(ended).map_err(|message| invalid(&ended.thread, message));
+    let packed = ended.map(pack).transpose()?;
+    let mentions: Vec<Digest> = packer.mentions.into_iter().collect();
     if ended.is_some_and(|ended| ended.status == RunStatus::Pending) {
         return Err(backend(DEQUEUE, "the run's new record still has the status `pending`"));
     }
     let mut retry = RetryState::default();
     loop {
-        match dequeue_once(database, run, packed.as_deref()).await {
+        match dequeue_once(database, run, packed.as_deref(), &mentions).await {
             Ok(was_pending) => return Ok(was_pending),
             Err(TxError::Database(error)) => retry.wait_or_fail(DEQUEUE, error).await?,
             Err(TxError::Store(error)) => return Err(error),
@@ -121,6 +121,7 @@ async fn dequeue_once(
     database: &Database,
     run: &RunId,
     packed: Option<&[u8]>,
+    mentions: &[Digest],
 ) -> Result<bool, TxError> {
     let key = run.as_str().as_bytes();
     let mut transaction = database.transaction(DEQUEUE).await?;
@@ -135,6 +136,7 @@ async fn dequeue_once(
     if change.execute(&mut *transaction).await?.rows_affected() == 0 {
         return Ok(false);
     }
+    add_mentions(&mut transaction, number, mentions).await?;
     count(&mut transaction, number, -1).await?;
     commit(database, transaction).await?;
     Ok(true)
@@ -147,6 +149,19 @@ async fn lock(
     let lock = sqlx::query(LOCK).bind(thread.as_str().as_bytes());
     let row = lock.fetch_optional(&mut **transaction).await?;
     row.map(|row| row.try_get("number")).transpose()
+}
+
+async fn add_mentions(
+    transaction: &mut PgTransaction,
+    number: i64,
+    mentions: &[Digest],
+) -> Result<(), sqlx::Error> {
+    if mentions.is_empty() {
+        return Ok(());
+    }
+    let blobs: Vec<&[u8]> = mentions.iter().map(|blob| blob.as_bytes().as_slice()).collect();
+    let add = sqlx::query(MENTION).bind(number).bind(blobs);
+    add.execute(&mut **transaction).await.map(drop)
 }
 
 async fn count(

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use wattle_graph::event::RunStatus;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::caller_id::CallerId;
@@ -263,4 +264,11 @@ pub(crate) async fn blobs_of_pending_runs_are_mentioned(store: &dyn Store) {
     assert!(!store.mentions(&thread, picture).await.unwrap());
     store.enqueue(&run).await.unwrap();
     assert!(store.mentions(&thread, picture).await.unwrap());
+    // The record that replaces a pending run can mention further blobs.
+    let report = BlobRef(Digest::of(b"report"));
+    let failure = Some(Failure::new("rude", format!("see {report}")));
+    let failed = RunRecord { failure, status: RunStatus::Failed, ..ended(&run) };
+    assert!(!store.mentions(&thread, report).await.unwrap());
+    assert!(store.dequeue(&run.id, Some(&failed)).await.unwrap());
+    assert!(store.mentions(&thread, report).await.unwrap());
 }
