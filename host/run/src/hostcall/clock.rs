@@ -7,6 +7,12 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use wattle_graph::failure::{Failure, code};
 
+/// Largest millisecond of a civil time.
+const MAX_MILLISECOND: u16 = 999;
+
+/// Nanoseconds of a millisecond.
+const NANOS_PER_MILLI: i32 = 1_000_000;
+
 /// Function that returns the current time.
 pub const NOW: &str = "clock.now";
 
@@ -108,6 +114,10 @@ pub fn from_zone(civil: Civil, zone: &str) -> Result<i64, Failure> {
         )
     };
     let small = |value: u8, what: &str| i8::try_from(value).map_err(|_| invalid(what));
+    // A larger number of nanoseconds could overflow.
+    if civil.millisecond > MAX_MILLISECOND {
+        return Err(invalid("millisecond"));
+    }
     let date_time = DateTime::new(
         i16::try_from(civil.year).map_err(|_| invalid("year"))?,
         small(civil.month, "month")?,
@@ -115,7 +125,7 @@ pub fn from_zone(civil: Civil, zone: &str) -> Result<i64, Failure> {
         small(civil.hour, "hour")?,
         small(civil.minute, "minute")?,
         small(civil.second, "second")?,
-        i32::from(civil.millisecond) * 1_000_000,
+        i32::from(civil.millisecond) * NANOS_PER_MILLI,
     )
     .map_err(|error| Failure::new(code::INVALID, format!("there is no such date: {error}")))?;
     let zoned = date_time
@@ -133,6 +143,25 @@ mod tests {
         let zoned = to_zone(1_736_908_245_123, "Asia/Shanghai").unwrap();
         assert_eq!((zoned.civil.hour, zoned.offset_seconds, zoned.weekday), (10, 28_800, 3));
         assert_eq!(from_zone(zoned.civil, "Asia/Shanghai").unwrap(), 1_736_908_245_123);
+    }
+
+    #[test]
+    fn civil_times_out_of_range_are_rejected() {
+        let start =
+            Civil { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0, millisecond: 0 };
+        assert_eq!(from_zone(Civil { millisecond: 999, ..start }, "UTC"), Ok(999));
+        for civil in [
+            Civil { millisecond: 1_000, ..start },
+            // As nanoseconds in 32 bits, this number would wrap to 705 milliseconds.
+            Civil { millisecond: 5_000, ..start },
+            Civil { millisecond: u16::MAX, ..start },
+            Civil { second: 60, ..start },
+            Civil { day: u8::MAX, ..start },
+            Civil { year: i32::MAX, ..start },
+        ] {
+            let refused = from_zone(civil, "UTC").unwrap_err();
+            assert_eq!(refused.code, code::INVALID, "{civil:?}");
+        }
     }
 
     #[test]
