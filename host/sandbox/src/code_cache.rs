@@ -31,6 +31,12 @@ const FORMAT_VERSION: &str = "wattle-code-3";
 /// Length of the digest at the beginning of a file, in bytes.
 const DIGEST_BYTES: usize = 32;
 
+/// Length of the length of the outline, which follows the digest, in bytes.
+const LENGTH_BYTES: usize = size_of::<u32>();
+
+/// Length of what precedes the outline in a file, in bytes.
+const HEAD_BYTES: usize = DIGEST_BYTES + LENGTH_BYTES;
+
 /// Maximum size of a file, in bytes. Code is some four times as large as its component.
 const MAX_FILE_BYTES: u64 = 512 << 20;
 
@@ -67,7 +73,7 @@ impl CodeCache {
     ///
     /// # Errors
     ///
-    /// The rejection of code that does not fit in `memory`. Its file is not read.
+    /// The rejection of code that does not fit in `memory`. The code is not read from its file.
     pub(crate) fn get(
         &self,
         engines: &Engines,
@@ -84,7 +90,7 @@ impl CodeCache {
                 return Ok(None);
             }
         };
-        let memory = code_memory::reserve(memory, opened.bytes)?;
+        let memory = code_memory::reserve(memory, opened.code_bytes())?;
         let found = self.read(engines, &name, &path, opened);
         Ok(found.map(|(outline, component)| LoadedCode { outline, component, memory }))
     }
@@ -189,29 +195,45 @@ impl CodeCache {
     }
 }
 
-/// A file of the directory.
+/// A file of the directory whose head was read.
 struct OpenedFile {
     file: File,
     bytes: u64,
+    digest: [u8; DIGEST_BYTES],
+    outline_length: [u8; LENGTH_BYTES],
 }
 
 impl OpenedFile {
-    /// Reads the file. A file that has grown since it was opened is cut, and its digest differs.
+    /// Returns the size of the code in the file, in bytes. Code takes the same memory from the
+    /// cache as after its compilation. The size of a file that was changed can be wrong, but the
+    /// code of this file is not loaded.
+    fn code_bytes(&self) -> u64 {
+        let outline_bytes = u64::from(u32::from_le_bytes(self.outline_length));
+        self.bytes.saturating_sub(HEAD_BYTES as u64).saturating_sub(outline_bytes)
+    }
+
+    /// Reads the whole file. A file that has grown since it was opened is cut, and its digest
+    /// differs.
     fn read(self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.bytes).unwrap_or_default());
-        self.file.take(self.bytes).read_to_end(&mut bytes)?;
+        bytes.extend_from_slice(&self.digest);
+        bytes.extend_from_slice(&self.outline_length);
+        self.file.take(self.bytes.saturating_sub(HEAD_BYTES as u64)).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }
 
-/// Opens a file of the directory, if it is a regular file.
+/// Opens a file of the directory, if it is a regular file, and reads its head.
 fn open(path: &Path) -> io::Result<OpenedFile> {
-    let file = open_without_blocking(path)?;
+    let mut file = open_without_blocking(path)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.len() > MAX_FILE_BYTES {
         return Err(io::Error::other("the file is not a regular file, or is too large"));
     }
-    Ok(OpenedFile { file, bytes: facts.len() })
+    let (mut digest, mut outline_length) = ([0; DIGEST_BYTES], [0; LENGTH_BYTES]);
+    file.read_exact(&mut digest)?;
+    file.read_exact(&mut outline_length)?;
+    Ok(OpenedFile { file, bytes: facts.len(), digest, outline_length })
 }
 
 /// Opens a file without blocking on a pipe or device, and without following a link.
@@ -231,7 +253,7 @@ fn open_without_blocking(path: &Path) -> io::Result<File> {
 /// Splits the verified content of a file into the outline of the component (contract, manifest and
 /// size) and its native code.
 fn split_content(content: &[u8]) -> Option<(Outline, &[u8])> {
-    let (length, rest) = content.split_first_chunk::<4>()?;
+    let (length, rest) = content.split_first_chunk::<LENGTH_BYTES>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (head, code) = rest.split_at_checked(length)?;
     Some((serde_json::from_slice(head).ok()?, code))

@@ -25,10 +25,12 @@ fn sandbox(directory: &Path, code_bytes: u64) -> Arc<WasmSandbox> {
     WasmSandbox::new(&config).unwrap()
 }
 
-/// Returns the size of the code in a directory, in bytes.
-fn cached_bytes(directory: &Path) -> u64 {
-    let files = fs::read_dir(directory).unwrap();
-    files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+/// Returns the size of the code of a component in bytes, which the error about code that never fits
+/// names. Afterwards, the code is in the cache.
+async fn code_bytes(directory: &Path, bytes: Bytes) -> u64 {
+    let loaded = load_into(&sandbox(directory, 1), bytes).await;
+    let Err(error) = loaded else { panic!("the component was loaded") };
+    error.message.split_whitespace().find_map(|word| word.parse().ok()).unwrap()
 }
 
 #[track_caller]
@@ -41,11 +43,9 @@ fn refused(loaded: Result<Arc<dyn Plugin>, LoadError>, code: &str) {
 #[tokio::test]
 async fn component_is_refused_until_other_code_is_dropped() {
     let directory = tempfile::tempdir().unwrap();
-    let large = sandbox(directory.path(), u64::MAX);
-    for bytes in [one(), other()] {
-        load_into(&large, bytes).await.unwrap();
-    }
-    let small = sandbox(directory.path(), cached_bytes(directory.path()) - 1);
+    let first_bytes = code_bytes(directory.path(), one()).await;
+    let other_bytes = code_bytes(directory.path(), other()).await;
+    let small = sandbox(directory.path(), first_bytes + other_bytes - 1);
     let first = load_into(&small, one()).await.unwrap();
     refused(load_into(&small, other()).await, CODE_MEMORY);
     let again = load_into(&small, one()).await.unwrap();
@@ -53,6 +53,16 @@ async fn component_is_refused_until_other_code_is_dropped() {
     refused(load_into(&small, other()).await, CODE_MEMORY);
     drop(again);
     assert_eq!(load_into(&small, other()).await.unwrap().info().nodes.len(), 1);
+}
+
+#[tokio::test]
+async fn code_takes_the_same_memory_from_the_cache_as_after_its_compilation() {
+    let directory = tempfile::tempdir().unwrap();
+    let compiled = code_bytes(directory.path(), one()).await;
+    let cached = code_bytes(directory.path(), one()).await;
+    assert!(compiled > 1);
+    assert_eq!(cached, compiled);
+    load_into(&sandbox(directory.path(), compiled), one()).await.unwrap();
 }
 
 #[tokio::test]
