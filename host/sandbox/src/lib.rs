@@ -4,7 +4,8 @@
 //!
 //! * [`config`]: settings of the sandbox; `engine`: setup of wasmtime, and its tickers.
 //! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: the adapter of the port `Plugin`;
-//!   `refused`: components whose compilation failed, which are not compiled again.
+//!   `refused`: components whose compilation failed, which are not compiled again;
+//!   `running_loads`: loads that are under way, at most one for each component.
 //! * `engines`: the engines with their linkers, one for each ABI of components.
 //! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
 //!   the limits of compilation; `code_cache`: compiled code on disk.
@@ -58,6 +59,7 @@ mod machine_memory;
 mod memory_meter;
 mod plugin;
 mod refused;
+mod running_loads;
 pub mod sandbox;
 mod sanitize;
 mod typed;

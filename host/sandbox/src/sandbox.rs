@@ -19,6 +19,7 @@ use crate::guest_pool::GuestPool;
 use crate::load::{LoadFailure, Loader};
 use crate::plugin::WasmPlugin;
 use crate::refused::RefusedComponents;
+use crate::running_loads::RunningLoads;
 
 /// Implements the port `Sandbox` with wasmtime.
 pub struct WasmSandbox {
@@ -28,6 +29,7 @@ pub struct WasmSandbox {
     loaded: Mutex<HashMap<Digest, LoadedPlugin>>,
     /// Components whose compilation failed. The sandbox does not compile them again.
     refused: Mutex<RefusedComponents>,
+    running: RunningLoads,
 }
 
 struct LoadedPlugin {
@@ -51,7 +53,27 @@ impl WasmSandbox {
         let code_memory = MemoryPool::new(config.code_bytes);
         let compiler = config.compiler.clone();
         let loader = Loader::new(engines, guests_memory, code_memory, cache, compiler);
-        Ok(Arc::new(Self { loader, loaded: Mutex::default(), refused: Mutex::default() }))
+        Ok(Arc::new(Self {
+            loader,
+            loaded: Mutex::default(),
+            refused: Mutex::default(),
+            running: RunningLoads::default(),
+        }))
+    }
+
+    /// Returns the plugin of a component that is loaded, or the error of a refused component.
+    /// Returns `None` for a component that must be loaded.
+    fn known(
+        &self,
+        name: &PluginName,
+        digest: Digest,
+    ) -> Option<Result<Arc<dyn Plugin>, LoadError>> {
+        if let Some((code, info)) = self.lookup(digest) {
+            let info = PluginInfo { name: name.clone(), ..info };
+            return Some(Ok(Arc::new(WasmPlugin { info, code })));
+        }
+        let rejection = self.refused().get(digest)?;
+        Some(Err(rejection.into_load_error(name)))
     }
 
     fn lookup(&self, digest: Digest) -> Option<(Arc<CompiledComponent>, PluginInfo)> {
@@ -82,12 +104,13 @@ impl ports::Sandbox for WasmSandbox {
         effort: LoadEffort,
     ) -> Result<Option<Arc<dyn Plugin>>, LoadError> {
         let digest = Digest::of(&bytes);
-        if let Some((code, info)) = self.lookup(digest) {
-            let info = PluginInfo { name: name.clone(), ..info };
-            return Ok(Some(Arc::new(WasmPlugin { info, code })));
+        if let Some(known) = self.known(name, digest) {
+            return known.map(Some);
         }
-        if let Some(rejection) = self.refused().get(digest) {
-            return Err(rejection.into_load_error(name));
+        let Some(_running) = self.running.begin(digest, effort).await else { return Ok(None) };
+        // Another load of the component may have ended meanwhile.
+        if let Some(known) = self.known(name, digest) {
+            return known.map(Some);
         }
         match self.loader.load(name, bytes, digest, effort).await {
             Ok(None) => Ok(None),

@@ -26,7 +26,8 @@ use wattle_graph::tool::ToolOutput;
 pub trait Sandbox: Send + Sync {
     /// Checks and compiles a component (or a core module that contains its component type), and
     /// reads its description. Called when a file appears or changes. A failed load must leave
-    /// nothing behind, whatever the bytes are. Returns `None` if the load takes more than `effort`.
+    /// nothing behind, whatever the bytes are. Returns `None` if the load takes more than `effort`,
+    /// or if a load of the same bytes that may take more is under way.
     async fn load_within(
         &self,
         name: &PluginName,

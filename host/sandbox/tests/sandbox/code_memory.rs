@@ -66,6 +66,16 @@ async fn code_takes_the_same_memory_from_the_cache_as_after_its_compilation() {
 }
 
 #[tokio::test]
+async fn concurrent_loads_of_a_component_reserve_the_memory_of_its_code_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let small = sandbox(directory.path(), code_bytes(directory.path(), one()).await);
+    let (first, second) = tokio::join!(load_into(&small, one()), load_into(&small, one()));
+    for plugin in [first.unwrap(), second.unwrap()] {
+        assert_eq!(plugin.info().reducers.len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn code_that_does_not_fit_is_compiled_only_once() {
     let directory = tempfile::tempdir().unwrap();
     refused(load_into(&sandbox(directory.path(), 1), one()).await, "limit");
