@@ -18,7 +18,7 @@ use wattle_run::hostcall::log::LogMessage;
 
 use crate::guest_output::{GuestOutput, StandardStream};
 
-/// Maximum length of a message, in bytes. A longer line is split.
+/// Maximum length of a message, in bytes. A longer line is split between two characters.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// Maximum number of bytes that a guest may write at once. WASI hosts usually permit this number.
@@ -107,11 +107,8 @@ impl OutputStream for Handle {
         }
         let mut state = self.writer.lock();
         for byte in bytes {
-            if byte != b'\n' {
-                state.line.push(byte);
-            }
-            if byte == b'\n' || state.line.len() >= MAX_LINE_BYTES {
-                self.writer.log(&std::mem::take(&mut state.line));
+            if let Some(message) = append(&mut state.line, byte) {
+                self.writer.log(&message);
             }
         }
         Ok(())
@@ -149,5 +146,72 @@ impl Drop for LineBuffer {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.lock().line);
         self.log(&line);
+    }
+}
+
+/// Appends a byte to a line. Returns the message that is complete: a line with its end, or the
+/// start of a long line.
+fn append(line: &mut Vec<u8>, byte: u8) -> Option<Vec<u8>> {
+    if byte == b'\n' {
+        return Some(std::mem::take(line));
+    }
+    line.push(byte);
+    if line.len() < MAX_LINE_BYTES {
+        return None;
+    }
+    let end = line.len() - incomplete_bytes(line);
+    let rest = line.split_off(end);
+    Some(std::mem::replace(line, rest))
+}
+
+/// Returns the length of the incomplete UTF-8 character at the end of a line, in bytes.
+fn incomplete_bytes(line: &[u8]) -> usize {
+    let end = line.utf8_chunks().last().map_or(&b""[..], |chunk| chunk.invalid());
+    // An error without a length means that further bytes can complete the character.
+    match std::str::from_utf8(end) {
+        Err(error) if error.error_len().is_none() => end.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the messages of a text.
+    fn messages(text: &[u8]) -> Vec<Vec<u8>> {
+        let mut line = Vec::new();
+        let mut messages: Vec<_> =
+            text.iter().filter_map(|byte| append(&mut line, *byte)).collect();
+        messages.push(line);
+        messages
+    }
+
+    #[test]
+    fn long_line_is_split_between_two_characters() {
+        for start in ["", "a", "ab", "abc"] {
+            for character in ["a", "ö", "€", "🦀"] {
+                let text = format!("{start}{}", character.repeat(MAX_LINE_BYTES));
+                let messages = messages(text.as_bytes());
+                let whole = |message: Vec<u8>| String::from_utf8(message).unwrap();
+                let messages: Vec<String> = messages.into_iter().map(whole).collect();
+                assert!(messages.iter().all(|message| message.len() <= MAX_LINE_BYTES));
+                assert_eq!(messages.concat(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn long_line_of_invalid_bytes_is_split_at_the_limit() {
+        for byte in [0x80, 0xff] {
+            let lengths: Vec<usize> =
+                messages(&[byte; MAX_LINE_BYTES + 1]).iter().map(Vec::len).collect();
+            assert_eq!(lengths, [MAX_LINE_BYTES, 1]);
+        }
+    }
+
+    #[test]
+    fn line_break_ends_a_message() {
+        assert_eq!(messages(b"one\n\ntwo"), [&b"one"[..], b"", b"two"]);
     }
 }
