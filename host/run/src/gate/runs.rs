@@ -170,7 +170,7 @@ impl Gate {
         let shown = json!({
             "graph": graph, "input": request.input, "context": request.context,
         });
-        let shown = CallRequest::small(START, shown).with_summary(graph.to_string());
+        let shown = CallRequest::small(START, shown).with_summary(graph.as_str());
         self.count_bytes(shown.bytes)?;
         let (call, lookup) = self.enter(task, shown)?;
         let place = task.call_path(call);

@@ -163,7 +163,7 @@ async fn begin_transaction(gate: &Gate, database: &str) -> Result<Transaction, C
         entry.end(opened.as_ref().err());
         return Ok(opened?);
     };
-    let (call, lookup) = gate.enter(task, request.with_summary(database.to_owned()))?;
+    let (call, lookup) = gate.enter(task, request.with_summary(database))?;
     let entry = match lookup {
         CallLookup::Recorded(kept) => return open_replayed(env, database, call, kept?, meter()),
         CallLookup::Unrecorded(entry) => entry,

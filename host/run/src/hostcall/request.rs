@@ -19,13 +19,17 @@ const SHORT_FIELD_BYTES: usize = 256;
 /// its bytes.
 const SHORT_FIELD_TEXT_BYTES: usize = 2 + 6 * SHORT_FIELD_BYTES;
 
+/// Maximum length of a summary, in characters. Most URLs are shorter. A guest can choose longer
+/// ones, and a statement in SQL without spaces is a single word.
+const SUMMARY_CHARS: usize = 2_000;
+
 /// A host call: its identity for re-executions, and its description for people.
 pub(crate) struct CallRequest {
     /// Interface and function.
     pub function: &'static str,
     /// Digest of the whole request.
     pub digest: Digest,
-    /// One-line description for people.
+    /// One-line description for people, of at most [`SUMMARY_CHARS`].
     pub summary: String,
     /// Size of the whole request in bytes.
     pub bytes: u64,
@@ -53,7 +57,8 @@ impl CallRequest {
         let (digest, bytes) = (Digest::of(&text), text.len() as u64);
         let part = call.journaled_request().and_then(|part| serde_json::to_vec(&part).ok());
         let journal_form = JournalForm::Text(part.unwrap_or(text));
-        Ok(Self { function: C::FUNCTION, digest, summary: call.summary(), bytes, journal_form })
+        let summary = shortened(&call.summary());
+        Ok(Self { function: C::FUNCTION, digest, summary, bytes, journal_form })
     }
 
     /// Creates the request of a small call, which the journal stores whole and without a summary.
@@ -70,8 +75,8 @@ impl CallRequest {
     }
 
     /// Sets the summary.
-    pub(crate) fn with_summary(self, summary: String) -> Self {
-        Self { summary, ..self }
+    pub(crate) fn with_summary(self, summary: &str) -> Self {
+        Self { summary: shortened(summary), ..self }
     }
 
     /// Omits the content, because the call has an event of its own that holds it.
@@ -86,6 +91,10 @@ impl CallRequest {
             JournalForm::Text(text) => truncated(text),
         }
     }
+}
+
+fn shortened(summary: &str) -> String {
+    summary.chars().take(SUMMARY_CHARS).collect()
 }
 
 /// Returns a request as the journal stores it. A long or deep request is truncated: the field
@@ -153,6 +162,7 @@ fn short_text(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::allocation::allocated_bytes;
+    use crate::hostcall::sql::{Query, Statement};
     use wattle_graph::tool::ToolRequest;
 
     fn call(argument: &str, state: Option<Value>) -> ToolRequest {
@@ -180,6 +190,19 @@ mod tests {
         assert_eq!((&shown["tool"], &shown["call_id"]), (&json!("find"), &json!("c1")));
         assert_eq!(shown["bytes"], json!(request.bytes));
         assert_eq!(shown["head"].as_str().map(str::len), Some(limit::JOURNAL_REQUEST_BYTES));
+    }
+
+    #[test]
+    fn summary_of_a_long_request_is_truncated() {
+        let numbers = vec!["7"; limit::JOURNAL_REQUEST_BYTES].join(",");
+        let text = format!("SELECT name FROM cities WHERE id IN ({numbers})");
+        let statement = Statement { database: "geo".to_owned(), text, parameters: Vec::new() };
+        let summary = CallRequest::of(&Query(statement)).unwrap().summary;
+        assert!(summary.starts_with("geo: SELECT name FROM cities WHERE id IN (7,7"), "{summary}");
+        assert_eq!(summary.chars().count(), SUMMARY_CHARS);
+        let small = CallRequest::small("sql.transaction", Value::Null);
+        let named = small.with_summary(&"x".repeat(SUMMARY_CHARS + 1));
+        assert_eq!(named.summary.len(), SUMMARY_CHARS);
     }
 
     #[test]
