@@ -12,6 +12,7 @@ use wattle_run::hostcall::runs::RunRef;
 
 use crate::error::ApiError;
 use crate::webhooks::{unregister, unregister_thread};
+use crate::wire::response::RunStatus;
 
 /// Cancels a pending or running run on behalf of a principal. With `rollback`, also deletes the run
 /// and what it wrote.
@@ -28,7 +29,8 @@ pub(crate) async fn cancel(
 ) -> Result<(), ApiError> {
     let (own, run, principal) = (engine.clone(), run.clone(), principal.cloned());
     let future = async move {
-        if rollback {
+        // A run that has ended is not deleted, so its webhook is still delivered.
+        if rollback && !has_ended(&own, &run.run).await? {
             unregister(&own, &run.run).await?;
         }
         let cancelled = own.cancel_run(&run, rollback, principal.as_ref()).await;
@@ -40,6 +42,12 @@ pub(crate) async fn cancel(
         })
     };
     detached::run(stopping.clone(), future.boxed()).await.unwrap_or_else(ApiError::panicked)
+}
+
+/// Returns whether a run has ended. Returns `false` if it does not exist.
+async fn has_ended(engine: &Engine, run: &RunId) -> Result<bool, ApiError> {
+    let record = engine.ports().store.run(run).await?;
+    Ok(record.is_some_and(|record| RunStatus::from_record(&record).has_ended()))
 }
 
 /// Deletes a run and what it wrote. An active run is cancelled first.

@@ -268,6 +268,27 @@ async fn deleted_run_sends_no_webhook() {
 }
 
 #[tokio::test]
+async fn refused_rollback_of_an_ended_run_keeps_its_webhook() {
+    let receiver = Receiver::new(&[Ok(503)]);
+    let webhooks = WebhookSettings {
+        retry_delays: vec![Duration::from_hours(1)],
+        ..WebhookSettings::default()
+    };
+    let options = HostOptions { net: receiver.clone(), webhooks, ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
+    let id = host.thread().await;
+    let path = format!("/threads/{id}/runs/wait");
+    let ended = host.post(&path, run("slow", json!({ "word": "a" }))).await;
+    let place = ended.header("content-location").to_owned();
+    receiver.got(1).await;
+    let cancel = host.post(&format!("{place}/cancel?action=rollback"), Value::Null).await;
+    assert_eq!(cancel.status, 404, "{}", cancel.text);
+    let known = host.get(&place).await.ok();
+    let list = host.get("/api/v1/webhooks").await.ok();
+    assert_eq!(list["items"][0]["run"], known["run_id"], "{list}");
+}
+
+#[tokio::test]
 async fn forbidden_webhook_url_is_rejected_before_any_change() {
     let receiver = Receiver::new(&[]);
     let host = host(&receiver, 0);
