@@ -27,6 +27,9 @@ const DEFAULT_PAGE_SIZE: usize = 1;
 /// Maximum number of states in a response. Each state contains the values of all channels.
 const MAX_PAGE_SIZE: usize = 1_000;
 
+/// Key of the filter and of the metadata of a state that contains its superstep.
+const STEP: &str = "step";
+
 /// Number of states in one read. All states of a read are in memory.
 const READ_BATCH: usize = 16;
 
@@ -99,13 +102,15 @@ async fn list_states(
         limit: None,
         without_states: false,
     };
+    // The state before an input has the step before that of the checkpoint that the store finds.
+    let has_before_input = !query.filter.contains_key(STEP);
     let fields = request.select.unwrap_or_default();
     let mut states = Page::new(caller.response.clone());
     match before {
         Some(Point::Checkpoint(id)) => {
             query.before = Some(id);
             // The state before an input follows the checkpoint that the input made.
-            if let Some(made) = find_input(engine, record, &query, id).await? {
+            if has_before_input && let Some(made) = find_input(engine, record, &query, id).await? {
                 let state = view::before_input(engine, record, &made).await?;
                 states.push(&view::select_state_fields(&state, &fields)?)?;
             }
@@ -123,7 +128,8 @@ async fn list_states(
             }
             let state = view::state(engine, record, view, false).await?;
             states.push(&view::select_state_fields(&state, &fields)?)?;
-            if view.source == CheckpointSource::Input && states.len() < wanted {
+            let is_input = view.source == CheckpointSource::Input;
+            if is_input && has_before_input && states.len() < wanted {
                 let state = view::before_input(engine, record, view).await?;
                 states.push(&view::select_state_fields(&state, &fields)?)?;
             }

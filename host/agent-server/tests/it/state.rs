@@ -42,6 +42,8 @@ async fn every_state_of_the_history_can_be_read() {
     assert_eq!(host.get(&format!("/threads/{id}/history")).await.ok().as_array().unwrap().len(), 1);
     let first = history(&host, &id, json!({ "limit": 9, "metadata": { "source": "input" } })).await;
     assert_eq!(first, [&all[1..3], &all[4..]].concat());
+    let of_step = json!({ "limit": 9, "metadata": { "step": 0 } });
+    assert_eq!(history(&host, &id, of_step).await, all[4..5]);
     for (place, state) in all.iter().enumerate() {
         for before in [state["checkpoint"].clone(), state["checkpoint_id"].clone()] {
             for limit in [1, 2, 9] {
