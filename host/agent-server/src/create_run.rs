@@ -94,13 +94,7 @@ impl RunCreator {
         run: RunId,
         request: &RunCreate,
     ) -> Result<CreatedRun, ApiError> {
-        self.check(request)?;
-        let graph =
-            assistants::find(self.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
-        if request.command().is_some() || request.input().is_none() {
-            let text = "a stateless run needs an `input` and must not have a `command`";
-            return Err(ApiError::bad_request(text));
-        }
+        let graph = self.check_stateless(caller, request).await?;
         let keep = request.on_completion.unwrap_or_default() == OnCompletion::Keep;
         let ttl = (!keep).then(|| stateless_ttl(request));
         let thread = parse_thread_id(run.as_str())?;
@@ -142,6 +136,27 @@ impl RunCreator {
             Some(url) => self.webhooks.check(url),
             None => Ok(()),
         }
+    }
+
+    /// Checks that a stateless run can be created from a request. Returns the graph of the run.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Self::check`]; 404 or 422 for an unknown assistant, 400 for a run that needs
+    /// an existing thread.
+    pub(crate) async fn check_stateless(
+        &self,
+        caller: &Caller,
+        request: &RunCreate,
+    ) -> Result<AgentGraph, ApiError> {
+        self.check(request)?;
+        let graph =
+            assistants::find(self.engine(), caller.tenant.as_ref(), &request.assistant_id).await?;
+        if request.command().is_some() || request.input().is_none() {
+            let text = "a stateless run needs an `input` and must not have a `command`";
+            return Err(ApiError::bad_request(text));
+        }
+        Ok(graph)
     }
 
     async fn submit_on(

@@ -16,7 +16,6 @@ use wattle_project::agent_server::mode::Mode;
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 
-use crate::assistants;
 use crate::create_run::{CreatedRun, RunCreator};
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
@@ -75,15 +74,13 @@ pub(super) async fn create(
         (status = 404, body = ErrorDocument),
         (status = 409, body = ErrorDocument)))]
 pub(super) async fn batch(
-    State(engine): State<Engine>,
     State(stopping): State<watch::Receiver<bool>>,
     State(creator): State<RunCreator>,
     caller: Caller,
     JsonBody(Batch(requests)): JsonBody<Batch>,
 ) -> Result<Json<Vec<Run>>, ApiError> {
     for request in &requests {
-        creator.check(request)?;
-        assistants::find(&engine, caller.tenant.as_ref(), &request.assistant_id).await?;
+        creator.check_stateless(&caller, request).await?;
     }
     let own = creator.clone();
     let future = async move {

@@ -63,6 +63,11 @@ async fn batch_creates_runs() {
     }
     let odd = json!([slow("a"), { "assistant_id": "nobody", "input": {} }]);
     assert_eq!(host.post("/runs/batch", odd).await.status, 422);
+    let mut kept = slow("c");
+    kept["on_completion"] = json!("keep");
+    let odd = json!([kept, { "assistant_id": "slow", "input": null }]);
+    assert_eq!(host.post("/runs/batch", odd).await.status, 400);
+    assert_eq!(host.post("/threads/count", json!({})).await.ok(), 0, "no run was created");
     let many = vec![slow("a"); 101];
     let refused = host.post("/runs/batch", json!(many)).await;
     assert_eq!(refused.status, 422);
