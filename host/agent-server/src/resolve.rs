@@ -106,7 +106,15 @@ pub(crate) async fn resolve_run(
 }
 
 /// Checks that the graph of a run is the graph of the first run of the thread.
-fn check_graph(engine: &Engine, graph: &AgentGraph, thread: &ThreadRecord) -> Result<(), ApiError> {
+///
+/// # Errors
+///
+/// 409 for a thread of another graph.
+pub(crate) fn check_graph(
+    engine: &Engine,
+    graph: &AgentGraph,
+    thread: &ThreadRecord,
+) -> Result<(), ApiError> {
     if thread.is_unbound() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
     }

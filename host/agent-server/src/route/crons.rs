@@ -17,11 +17,12 @@ use crate::assistants;
 use crate::create_run::RunCreator;
 use crate::crons::signal::CronSignal;
 use crate::error::ApiError;
-use crate::extractors::{Caller, JsonBody, PathParams, parse_uuid};
+use crate::extractors::{Caller, JsonBody, PathParams, parse_thread_id, parse_uuid};
 use crate::graphs;
 use crate::page::{self, Page};
 use crate::records::cron::{CronRecord, DueEntry, cron_records, due_entries};
 use crate::records::{Versioned, retry_on_conflict};
+use crate::resolve;
 use crate::route::search::{DEFAULT_PAGE_SIZE, pagination_headers};
 use crate::state::AgentServer;
 use crate::view;
@@ -169,6 +170,14 @@ async fn validate(creator: &RunCreator, record: &CronRecord) -> Result<String, A
         return Err(ApiError::bad_request("a cron without a thread must not have a `command`"));
     }
     let graph = assistants::find(engine, record.tenant.as_ref(), &run.assistant_id).await?;
+    // A cron that is disabled creates no runs. It can be changed even if its thread has run another
+    // graph since the cron was created.
+    if record.enabled
+        && let Some(id) = &record.thread
+        && let Some(head) = engine.visible_thread(&parse_thread_id(id)?).await?
+    {
+        resolve::check_graph(engine, &graph, &head.record)?;
+    }
     Ok(graph.assistant().to_string())
 }
 

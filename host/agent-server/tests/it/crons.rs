@@ -89,6 +89,24 @@ async fn cron_is_created_read_changed_and_deleted() {
 }
 
 #[tokio::test]
+async fn cron_on_a_thread_of_another_graph_is_refused() {
+    let (host, _) = host();
+    let (id, made) = on_thread(&host, hourly()).await;
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    let mut other = hourly();
+    other["assistant_id"] = json!("agent");
+    let refused = host.post(&format!("/threads/{id}/runs/crons"), other).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    let place = format!("/runs/crons/{}", made["cron_id"].as_str().unwrap());
+    let change = json!({ "assistant_id": "agent" });
+    assert_eq!(host.call("PATCH", &place, Some(change)).await.status, 409);
+    assert_eq!(host.get(&place).await.ok()["assistant_id"], made["assistant_id"]);
+    let change = json!({ "assistant_id": "agent", "enabled": false });
+    assert_eq!(host.call("PATCH", &place, Some(change)).await.ok()["enabled"], false);
+}
+
+#[tokio::test]
 async fn config_in_the_payload_of_a_cron_contains_the_cron_id() {
     let (host, _) = host();
     let mut cron = hourly();
