@@ -196,13 +196,17 @@ impl RunCreator {
         // The webhook is stored before the run can start. Dropping the registration starts the
         // delivery, after the creation of the run has succeeded or failed.
         let _registration = self.webhooks.register(requested).await?;
-        if requested.client.strategy == Multitask::Rollback {
-            webhooks::unregister_thread(self.engine(), &requested.thread).await?;
-        }
+        let deleted = if requested.client.strategy == Multitask::Rollback {
+            webhooks::unregister_thread(self.engine(), &requested.thread).await?
+        } else {
+            Vec::new()
+        };
         let failure = match self.engine().create_run(create).await {
             Ok(record) => return Ok(record),
             Err(failure) => failure,
         };
+        // The engine may have rejected the run before it deleted the other runs.
+        self.webhooks.restore(deleted).await;
         // Another host may have created the same run of the cron.
         let known = if requested.is_cron_run() {
             self.engine().ports().store.run(&requested.run).await?

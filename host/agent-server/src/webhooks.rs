@@ -183,6 +183,26 @@ impl Webhooks {
         }
     }
 
+    /// Stores webhooks again whose runs were to be deleted, but may still exist. The delivery of a
+    /// webhook whose run was deleted ends without a request. A failure is only logged: the client
+    /// gets the reason why its request failed.
+    pub(crate) async fn restore(&self, deleted: Vec<WebhookRecord>) {
+        let records = webhook_records(self.0.engine.ports());
+        for webhook in deleted {
+            let run = webhook.delivery.run.clone();
+            match records.insert(run.as_str(), webhook).await {
+                Ok(Some(webhook)) if webhook.value.host == self.host() => {
+                    // The task that delivered the webhook may be about to end, because it did not
+                    // find the webhook.
+                    let claim = Claim::wait(self.clone(), run);
+                    tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
+                }
+                Ok(_) => {}
+                Err(failure) => tracing::warn!(%run, %failure, "failed to restore a webhook"),
+            }
+        }
+    }
+
     /// Returns the stored webhooks of all hosts.
     ///
     /// # Errors
@@ -321,22 +341,27 @@ pub(crate) async fn unregister(engine: &Engine, run: &RunId) -> Result<(), Failu
     webhook_records(engine.ports()).delete(run.as_str()).await
 }
 
-/// Deletes the webhooks of the pending and running runs of a thread.
+/// Deletes the webhooks of the pending and running runs of a thread. Returns these webhooks.
 ///
 /// # Errors
 ///
 /// The errors of the store and of the memory.
-pub(crate) async fn unregister_thread(engine: &Engine, thread: &ThreadId) -> Result<(), Failure> {
+pub(crate) async fn unregister_thread(
+    engine: &Engine,
+    thread: &ThreadId,
+) -> Result<Vec<WebhookRecord>, Failure> {
     let store = &engine.ports().store;
     let query =
         PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
-    for pending in store.pending(&query).await? {
-        unregister(engine, &pending.run).await?;
-    }
+    let pending = store.pending(&query).await?;
     let record = store.thread(thread).await?.map(|head| head.record);
     let running = record.filter(|record| record.status == ThreadStatus::Running);
-    if let Some(run) = running.and_then(|record| record.run) {
+    let running = running.and_then(|record| record.run);
+    let mut deleted = Vec::new();
+    for run in pending.into_iter().map(|pending| pending.run).chain(running) {
+        let records = webhook_records(engine.ports());
+        deleted.extend(records.get::<WebhookRecord>(run.as_str()).await?);
         unregister(engine, &run).await?;
     }
-    Ok(())
+    Ok(deleted)
 }

@@ -289,6 +289,27 @@ async fn refused_rollback_of_an_ended_run_keeps_its_webhook() {
 }
 
 #[tokio::test]
+async fn refused_run_with_rollback_keeps_the_webhooks_of_other_runs() {
+    let receiver = Receiver::new(&[]);
+    let host = host(&receiver, 0);
+    host.hold();
+    let id = host.thread().await;
+    let path = format!("/threads/{id}/runs");
+    let active = host.post(&path, run("slow", json!({ "word": "a" }))).await.ok();
+    host.wait_for_started(1).await;
+    let refused = json!({
+        "assistant_id": "slow", "input": { "word": "b" }, "config": { "recursion_limit": 0 },
+        "multitask_strategy": "rollback",
+    });
+    let refused = host.post(&path, refused).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let list = host.get("/api/v1/webhooks").await.ok();
+    assert_eq!(list["items"][0]["run"], active["run_id"], "{list}");
+    host.release.send_replace(true);
+    assert_eq!(receiver.got(1).await[0].body()["values"]["word"], "a");
+}
+
+#[tokio::test]
 async fn forbidden_webhook_url_is_rejected_before_any_change() {
     let receiver = Receiver::new(&[]);
     let host = host(&receiver, 0);
