@@ -135,11 +135,13 @@ impl Redaction {
                 (gap, rest) = (word, &rest[end..]);
                 continue;
             }
+            // `authorization=Bearer` is one word.
+            let (field, scheme) = previous.rsplit_once('=').unwrap_or((before, previous));
             let is_credential = end >= SHORTEST
                 && gap.trim().is_empty()
-                && (previous.eq_ignore_ascii_case("bearer")
-                    || (previous.eq_ignore_ascii_case("basic")
-                        && before.to_lowercase().ends_with("authorization")));
+                && (scheme.eq_ignore_ascii_case("bearer")
+                    || (scheme.eq_ignore_ascii_case("basic")
+                        && field.to_lowercase().ends_with("authorization")));
             let secret = if is_credential { Some(0..end) } else { self.secret(rest, end) };
             if let Some(secret) = secret {
                 kept.push_str(&rest[..secret.start]);
@@ -299,6 +301,11 @@ mod tests {
                 json!("{\"pin_secret\": [redacted], \"tokens\": 8}"),
             ),
             (json!("Authorization: Basic dXNlcjpw"), json!("Authorization: Basic [redacted]")),
+            (json!("header=Bearer abc.def-123"), json!("header=Bearer [redacted]")),
+            (
+                json!("authorization=Basic dXNlcjpw n=1"),
+                json!("authorization=[redacted] [redacted] n=1"),
+            ),
             (json!("the token's basic information"), json!("the token's basic information")),
             (json!("bearer of 坏消息 sk-1"), json!("bearer of 坏消息 sk-1")),
             (json!("查询手机号13800138000的客户"), json!("查询手机号13800138000的客户")),
