@@ -211,9 +211,12 @@ fn value_in_json(text: &str, end: usize) -> Option<usize> {
     (!quote.is_empty()).then_some(text.len() - rest.len())
 }
 
-/// Returns the quote that a text begins with, which is escaped in JSON within JSON.
-fn quote(text: &str) -> &'static str {
-    [r#"\""#, "\"", "'"].into_iter().find(|quote| text.starts_with(*quote)).unwrap_or_default()
+/// Returns the quote that a text begins with, with the backslashes that it has in JSON within JSON.
+fn quote(text: &str) -> &str {
+    let rest = text.trim_start_matches('\\');
+    let backslashes = text.len() - rest.len();
+    let is_quote = rest.starts_with('"') || (backslashes == 0 && rest.starts_with('\''));
+    if is_quote { &text[..=backslashes] } else { "" }
 }
 
 /// Returns the length of a value after its opening quote, which is empty for a bare value.
@@ -222,12 +225,15 @@ fn end_of_value(value: &str, quote: &str) -> usize {
         let is_end = |c: char| c.is_whitespace() || "&;,\"'<>()[]{}".contains(c);
         return value.find(is_end).unwrap_or(value.len());
     }
-    let mut is_escaped = false;
+    // Each level of JSON doubles the backslashes of the level within it, and adds one to a quote.
+    // A closing quote has as many as the opening one. Backslashes at the end of the value add a
+    // multiple of twice its length, and any other number is that of a quote in the value.
+    let mut backslashes = 0;
     for (at, c) in value.char_indices() {
-        if !is_escaped && value[at..].starts_with(quote) {
-            return at;
+        if quote.ends_with(c) && backslashes % (2 * quote.len()) == quote.len() - 1 {
+            return at - (quote.len() - 1);
         }
-        is_escaped = c == '\\' && !is_escaped;
+        backslashes = if c == '\\' { backslashes + 1 } else { 0 };
     }
     value.len()
 }
@@ -295,6 +301,19 @@ mod tests {
             (json!("password= token=null x==y"), json!("password= token=null x==y")),
             (json!("{\"password\":\"x\\\"y\"}"), json!("{\"password\":\"[redacted]\"}")),
             (json!("{\\\"secret\\\": \\\"x\\\"}"), json!("{\\\"secret\\\": \\\"[redacted]\\\"}")),
+            // A quote and a backslash in a value of JSON within JSON, and one more level.
+            (
+                json!(r#"{\"password\":\"x\\\"y\",\"n\":1}"#),
+                json!(r#"{\"password\":\"[redacted]\",\"n\":1}"#),
+            ),
+            (
+                json!(r#"{\"password\":\"x\\\\\",\"n\":1}"#),
+                json!(r#"{\"password\":\"[redacted]\",\"n\":1}"#),
+            ),
+            (
+                json!(r#"{\\\"token\\\":\\\"x\\\",\\\"n\\\":1}"#),
+                json!(r#"{\\\"token\\\":\\\"[redacted]\\\",\\\"n\\\":1}"#),
+            ),
             (json!("{'token': 'x', 'n': 1}"), json!("{'token': '[redacted]', 'n': 1}")),
             (
                 json!("{\"pin_secret\": 7, \"tokens\": 8}"),
