@@ -56,12 +56,10 @@ fn parts(turn: &Stored, messages: &[Stored], unfinished: &str) -> Vec<Value> {
 /// Returns the result of a tool call, or an error if the call has no result.
 fn call_state(call: &ToolCall, messages: &[Stored], unfinished: &str) -> CallState {
     let result = messages.iter().find(|it| it.tool_call_id == call.id && it.is_tool());
-    match result.map(|it| (it.status == "error", it.result())) {
-        Some((false, output)) => CallState::Output(output),
-        failed => {
-            let error = failed.and_then(|(_, output)| output.as_str().map(str::to_owned));
-            CallState::Error(error.unwrap_or_else(|| unfinished.to_owned()))
-        }
+    match result {
+        Some(result) if result.status == "error" => CallState::Error(result.text()),
+        Some(result) => CallState::Output(result.result()),
+        None => CallState::Error(unfinished.to_owned()),
     }
 }
 
@@ -114,6 +112,17 @@ mod tests {
                 {"id": "a3", "role": "assistant", "parts": [step, text("bye")]},
             ])
         );
+    }
+
+    #[test]
+    fn error_of_a_tool_with_data_is_its_text() {
+        let channel = json!([
+            {"id": "a", "role": "assistant", "content": "", "tool_calls":
+                [{"id": "c", "name": "save", "arguments": {}}]},
+            {"id": "t", "role": "tool", "tool_call_id": "c", "name": "save",
+                "content": "the limit is 10", "status": "error", "structured": {"limit": 10}},
+        ]);
+        assert_eq!(shown(&channel, true)[0]["parts"][1]["errorText"], "the limit is 10");
     }
 
     #[test]
