@@ -99,8 +99,9 @@ impl Folding {
                 self.turn(&called.task, called.call).end(called);
             }
             EventKind::TaskFinished(task) if task.node == agent.model_node => {
-                // The calls of the conversation have unique ids.
-                if let Some(turn) = self.turns.last_mut() {
+                // The calls of the conversation have unique ids. A task without a model call, such
+                // as one at the turn limit, has no turn.
+                if let Some(turn) = self.turns.iter_mut().rfind(|turn| turn.call.0 == task.task) {
                     turn.requested = agent.written_messages(task).flat_map(calls).collect();
                 }
             }

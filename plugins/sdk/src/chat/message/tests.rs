@@ -171,6 +171,26 @@ fn unreadable_call_is_shown_before_the_repeated_one() {
 }
 
 #[test]
+fn calls_stay_if_the_agent_ends_without_a_model_call() {
+    let mut at_limit = requested(1, &[]);
+    at_limit["writes"] = json!([]);
+    let tool = json!({"type": "tool-search", "toolCallId": "c", "state": "output-available",
+        "input": {}, "output": 1});
+    check(
+        &[
+            completed(0, completion("First.")),
+            requested(0, &[("c", "search", json!({}))]),
+            called(0, &[], "search", 0),
+            returned(0, &[], "search", 0, good(&json!(7))),
+            results(0, &[("c", "7")]),
+            at_limit,
+            ended("completed"),
+        ],
+        json!([begin(), thought(), text("First."), tool]),
+    );
+}
+
+#[test]
 fn run_without_output_has_no_message() {
     let down = json!({"Err": {"code": "unavailable", "message": "down"}});
     check(&[completed(0, down), ended("failed")], json!(null));
