@@ -14,7 +14,7 @@ use wattle_plugin::tools::Call;
 use wattle_plugin::{Failure, log, tools};
 
 use crate::approval::{self, Verdict};
-use crate::conversation::{Content, Stored, StoredCall, give_ids};
+use crate::conversation::{Content, SILENT, Stored, StoredCall, give_ids};
 use crate::granted::{Granted, Tool};
 use crate::rules::Rules;
 use crate::shown::Shown;
@@ -22,9 +22,6 @@ use crate::turn::Turn;
 
 /// Maximum size of failure details for the model, in bytes. Larger details are omitted.
 const DETAILS_LIMIT_BYTES: usize = 300;
-
-/// Content for a tool without output, because providers reject an empty result.
-const SILENT: &str = "done";
 
 /// Result of a call that needs an approval, but for which the rules allow no decision.
 const NO_DECISION: &str =

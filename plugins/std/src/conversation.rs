@@ -20,6 +20,9 @@ use wattle_plugin::message::{PROVIDER_STATE, Part, ToolCall};
 pub(crate) use self::content::Content;
 use crate::offer::Offer;
 
+/// Content for a tool without output, because providers reject an empty result.
+pub(crate) const SILENT: &str = "done";
+
 /// Content of the result that is added for a call without a result.
 const CANCELLED: &str = "the call was cancelled before it returned a result";
 

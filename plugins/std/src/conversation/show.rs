@@ -5,8 +5,11 @@ use serde_json::{Value, json};
 use wattle_plugin::Extra;
 use wattle_plugin::message::{Message, Part, Role, ToolCall, ToolResult};
 
-use crate::conversation::{Content, Conversation, Stored, block};
+use crate::conversation::{Content, Conversation, SILENT, Stored, block};
 use crate::offer::Offer;
+
+/// Content for an error without a text.
+const SILENT_ERROR: &str = "the tool failed and gave no reason";
 
 impl Conversation {
     /// Returns the messages for a model.
@@ -111,9 +114,14 @@ fn result(call_id: &str, answer: &Stored) -> (Message, Vec<Part>) {
     let (pictures, words): (Vec<Part>, Vec<Part>) =
         parts(answer).into_iter().partition(|part| matches!(part, Part::Image(_)));
     let texts: Vec<String> = words.into_iter().filter_map(text).collect();
+    let content = match texts.join("\n") {
+        text if !text.is_empty() => text,
+        _ if answer.is_success() => SILENT.to_owned(),
+        _ => SILENT_ERROR.to_owned(),
+    };
     let result = ToolResult {
         call_id: call_id.to_owned(),
-        content: texts.join("\n"),
+        content,
         is_error: !answer.is_success(),
         extra: Extra::new(),
     };
@@ -210,6 +218,25 @@ mod tests {
         assert_eq!((&**said, &**sung), ("I draw.", "[tool_use, sing, 53 bytes, not shown]"));
         let Part::ToolResult(result) = &shown[1].parts[0] else { panic!("{:?}", shown[1]) };
         assert_eq!(result.content, "[audio audio/wav, 5 bytes, not shown]");
+    }
+
+    #[test]
+    fn results_without_text_are_not_empty() {
+        let picture =
+            json!({"image": {"source": {"url": "https://a/b.png"}, "media_type": "image/png"}});
+        for (content, status, told) in [
+            (json!(""), "success", "done"),
+            (json!([{"text": ""}]), "success", "done"),
+            (json!([picture]), "success", "done"),
+            (json!(""), "error", "the tool failed and gave no reason"),
+        ] {
+            let shown = show(json!([
+                {"role": "assistant", "tool_calls": [{"id": "a", "name": "draw"}]},
+                {"role": "tool", "tool_call_id": "a", "content": content, "status": status},
+            ]));
+            let Part::ToolResult(result) = &shown[1].parts[0] else { panic!("{:?}", shown[1]) };
+            assert_eq!(result.content, told, "{content}");
+        }
     }
 
     #[test]
