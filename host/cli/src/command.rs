@@ -45,11 +45,9 @@ pub async fn execute(args: Args) -> Exit {
     match Box::pin(dispatch(args, output)).await {
         Ok(exit) => exit,
         Err(error) => {
-            match &error {
-                Error::Problem(problem) | Error::AppNotLoaded { problem, .. } if output.json => {
-                    output.json(problem);
-                }
-                _ => Output::error(&error.to_string()),
+            match error.problem().filter(|_| output.json) {
+                Some(problem) => output.json(&problem),
+                None => Output::error(&error.to_string()),
             }
             error.exit()
         }

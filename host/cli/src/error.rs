@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wattle_api::problem::ProblemDocument;
+use wattle_api::problem::{Problem, ProblemDocument};
 use wattle_graph::failure::code;
 
 use crate::config::ConfigProblem;
@@ -177,6 +177,19 @@ impl Error {
     ) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { operation, path, source }
+    }
+
+    /// Returns the problem document that `--json` prints. A missing resource has the code that the
+    /// API uses for it, so that the output does not depend on whether a server is running. Returns
+    /// `None` for the errors of the command itself, which are printed as text.
+    pub fn problem(&self) -> Option<Box<ProblemDocument>> {
+        match self {
+            Self::Problem(problem) | Self::AppNotLoaded { problem, .. } => Some(problem.clone()),
+            Self::NotFound { message, hint } => {
+                Some(Problem::new(code::NOT_FOUND, format!("{message}; {hint}")).0)
+            }
+            _ => None,
+        }
     }
 
     /// Returns the exit code of the error.

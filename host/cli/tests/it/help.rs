@@ -140,6 +140,11 @@ fn an_unknown_app_is_reported_with_the_configuration_and_without_a_data_folder()
         .unwrap();
     let known = "did you mean `prices`? apps of the configuration `[FOLDER]/wattle.toml`: `prices`";
     assert_eq!(wattle(folder.path(), &show), unknown("pricez", known));
+    let text = wattle(folder.path(), &["run", "pricez", "--json"]);
+    assert!(text.starts_with("exit: 4\n--- stdout\n{\n"), "{text}");
+    assert!(text.contains("\"code\": \"not-found\""), "{text}");
+    let detail = format!("\"detail\": \"there is no app `pricez`; {known}\"");
+    assert!(text.contains(&detail) && text.ends_with("}\n--- stderr\n"), "{text}");
     assert!(!folder.path().join("data").exists());
 }
 
