@@ -201,7 +201,8 @@ pub struct GraphArg {
 /// The graphs that are checked.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GraphCheckArgs {
-    /// App folder, `graph.toml`, or app of the configuration [default: the current folder]
+    /// App folder, `graph.toml`, or app of the configuration [default: the current folder, or else
+    /// that of the configuration]
     #[arg(value_name = "GRAPH")]
     pub target: Option<String>,
 }

@@ -27,7 +27,8 @@ pub struct NewArgs {
 /// The app of a command.
 #[derive(Clone, Debug, Default, Args)]
 pub struct AppArg {
-    /// Folder of the app, or name of an app of the configuration [default: the current folder]
+    /// Folder of the app, or name of an app of the configuration [default: the current folder, or
+    /// else that of the configuration]
     #[arg(value_name = "APP")]
     pub app: Option<String>,
 }

@@ -93,10 +93,18 @@ pub(super) fn include(config: &mut Config, name: &AppName, folder: &Path) {
 /// Returns the current folder if it contains an app, or else the folder of the configuration if
 /// that contains an app.
 fn current(config: &Config) -> Result<PathBuf, Error> {
-    let folders = [PathBuf::from("."), config.base.clone()];
-    let found = folders.into_iter().find(|folder| folder.join(FILE).is_file());
-    found.map(|folder| canonical(&folder)).ok_or_else(|| Error::NotFound {
-        message: format!("there is no `{FILE}` in this folder"),
+    let folders = [Path::new("."), config.base.as_path()].map(canonical);
+    if let Some(found) = folders.iter().find(|folder| folder.join(FILE).is_file()) {
+        return Ok(found.clone());
+    }
+    let [current, base] = &folders;
+    let other = if current == base {
+        String::new()
+    } else {
+        format!(", and none in `{}`, the folder of the configuration", base.display())
+    };
+    Err(Error::NotFound {
+        message: format!("there is no `{FILE}` in this folder{other}"),
         hint: "name an app or its folder, or make an app with `wattle new NAME`".into(),
     })
 }

@@ -90,7 +90,7 @@ async fn fetch_graphs(client: &Client, target: &str) -> Result<Vec<MermaidGraph>
 }
 
 /// Reports all problems of the graphs of a folder or file. Without a target, the app in the current
-/// folder is checked.
+/// folder is checked, or else the app in the folder of the configuration.
 pub(super) async fn check(
     config: Config,
     target: Option<&str>,
@@ -181,7 +181,7 @@ fn resolve_target(config: &Config, target: &str) -> Result<PathBuf, Error> {
     }
     let mut apps = load::apps(config);
     apps.remove(target).ok_or_else(|| {
-        let hint = "name an app folder, a `graph.toml`, or an app of the plugins folder";
+        let hint = "name an app folder, a `graph.toml`, or an app of the configuration";
         let question = suggest::did_you_mean(target, apps.keys().map(String::as_str));
         Error::NotFound {
             message: format!("there is no file, folder or app `{target}`"),

@@ -182,6 +182,24 @@ fn a_check_without_an_argument_is_of_the_app_in_the_current_folder() {
 }
 
 #[test]
+fn a_check_without_an_argument_falls_back_to_the_folder_of_the_configuration() {
+    let folder = empty();
+    let app = folder.path().join("prices");
+    std::fs::create_dir(&app).unwrap();
+    std::fs::write(app.join("wattle.toml"), "").unwrap();
+    let check = ["graph", "check", "--config", "prices/wattle.toml"];
+    let text = wattle(folder.path(), &check);
+    let missing = "error: there is no `app.toml` in this folder, and none in `[FOLDER]/prices`, \
+                   the folder of the configuration\n";
+    assert!(text.starts_with("exit: 4\n") && text.contains(missing), "{text}");
+    std::fs::write(app.join("app.toml"), "[app]\nname = \"prices\"\nversion = \"0.1.0\"\n")
+        .unwrap();
+    std::fs::write(app.join("graph.toml"), "[graphs.G]\nentry = \"b\"\n").unwrap();
+    let text = wattle(folder.path(), &check);
+    assert!(text.ends_with("error: 1 problem in `[FOLDER]/prices`\n"), "{text}");
+}
+
+#[test]
 fn a_graph_is_checked_and_shown_without_anything_else() {
     let folder = empty();
     let good = "[graphs.G]\nentry = \"a\"\n[graphs.G.nodes.a]\nplugin = \"p\"\n";
