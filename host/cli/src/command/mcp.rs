@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use wattle_graph::failure::Failure;
+use wattle_graph::suggest;
 use wattle_mcp::check::Check;
 use wattle_model::config::{ModelConfig, ProviderKind};
 use wattle_run::ports::sandbox::ToolInfo;
@@ -27,12 +28,17 @@ pub(super) async fn check(
     args: McpCheckArgs,
     output: Output,
 ) -> Result<Exit, Error> {
+    // Names are checked before a connection is made, because a connection can start a program.
+    if let Some(unknown) = args.servers.iter().find(|name| !config.mcp.contains_key(*name)) {
+        let known = config.mcp.keys().map(String::as_str);
+        return Err(Error::NotFound {
+            message: format!("there is no MCP server `{unknown}`"),
+            hint: suggest::hint(unknown, "servers of the configuration", known),
+        });
+    }
     let mut found = BTreeMap::new();
     for (name, check) in check_servers(config, &environment(), args.servers).await? {
-        let mut check = check.map_err(|failure| Error::NotFound {
-            message: failure.message,
-            hint: "without a server name, the command checks all MCP servers".to_owned(),
-        })?;
+        let mut check = check.map_err(|failure| Error::Failed(failure.message))?;
         check.notes.extend(schema_notes(&config.model, &check.tools));
         found.insert(name, check);
     }

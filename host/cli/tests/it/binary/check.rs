@@ -87,7 +87,12 @@ async fn a_check_of_mcp_servers_prints_its_notes_once() {
     let said = text(all.stdout);
     assert_eq!(all.status.code(), Some(1), "{said}");
     assert!(said.starts_with("away: fail\n") && said.contains("\nprobe: ok\n"), "{said}");
-    assert_eq!(bench.run(&["mcp", "check", "nobody"]).status.code(), Some(4));
+
+    let unknown = bench.run(&["mcp", "check", "probe", "prob"]);
+    assert_eq!(unknown.status.code(), Some(4));
+    let said = "error: there is no MCP server `prob`\n  hint: did you mean `probe`? servers of the \
+                configuration: `away`, `probe`\n";
+    assert_eq!((text(unknown.stdout), text(unknown.stderr).as_str()), (String::new(), said));
 }
 
 #[tokio::test(flavor = "multi_thread")]
