@@ -54,8 +54,11 @@ usage: cargo xtask <command>
   bench load      many streams and runs on a server, and a check for lost events (a minute)
   bench agent-server
                   the same requests to Wattle and to the LangGraph server (needs Python)
+  bench hosts     three hosts on one database, one of which is killed (needs PostgreSQL)
   bench studio    requests of the studio to a host with 100,000 threads (some minutes)
   bench turns     a conversation of 400 turns on one thread of an agent (some minutes)
+  bench date      latency of the date tool of the application `expense`
+  bench model     latency of model calls, compared with plain HTTP requests
 ";
 
 fn main() -> Result<()> {

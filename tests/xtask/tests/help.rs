@@ -19,6 +19,20 @@ fn the_help_describes_the_attacks() {
 }
 
 #[test]
+fn the_help_lists_the_benchmarks_of_their_readme() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let (_, help) = xtask(&["help"]);
+    let commands = readme.lines().filter_map(|line| line.strip_prefix("cargo xtask bench "));
+    let names = commands.filter_map(|words| words.split_whitespace().next());
+    let names: Vec<&str> = names.filter(|name| *name != "#").collect();
+    assert!(names.contains(&"peer"), "{names:?}");
+    for name in names {
+        assert!(help.contains(&format!("\n  bench {name}")), "`{name}` is not in the help: {help}");
+    }
+}
+
+#[test]
 fn attacks_are_a_command_of_their_own() {
     let (succeeded, said) = xtask(&["bench", "attack"]);
     assert!(!succeeded && said.contains("run `cargo xtask attack`"), "{said}");
