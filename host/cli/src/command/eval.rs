@@ -16,7 +16,7 @@ use crate::cases::case::{self, Case};
 use crate::cases::ctrl_c::CtrlC;
 use crate::cases::date::Today;
 use crate::cases::runner::Runner;
-use crate::client::{Client, Preload, encode_segment};
+use crate::client::encode_segment;
 use crate::command::app;
 use crate::command::eval::case_run::{CaseRun, EvalRunner};
 use crate::command::eval::report::Report;
@@ -50,7 +50,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     }
     let today = Today::from_clock(&config.clock)?;
     let prices = config.eval_prices();
-    let client = Client::open(config, Preload::Apps).await?;
+    let client = app::client(config, &args.app).await?;
     let ctrl_c = CtrlC::listen()?;
     let runner = Runner {
         client: &client,

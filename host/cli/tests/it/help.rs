@@ -140,6 +140,10 @@ fn an_unknown_app_is_reported_with_the_configuration_and_without_a_data_folder()
         .unwrap();
     let known = "did you mean `prices`? apps of the configuration `[FOLDER]/wattle.toml`: `prices`";
     assert_eq!(wattle(folder.path(), &show), unknown("pricez", known));
+    let case = "{\"name\": \"a\", \"input\": {}, \"expect\": {\"/status\": \"completed\"}}\n";
+    std::fs::write(folder.path().join("cases.jsonl"), case).unwrap();
+    let eval = ["eval", "pricez", "--cases", "cases.jsonl"];
+    assert_eq!(wattle(folder.path(), &eval), unknown("pricez", known));
     let text = wattle(folder.path(), &["run", "pricez", "--json"]);
     assert!(text.starts_with("exit: 4\n--- stdout\n{\n"), "{text}");
     assert!(text.contains("\"code\": \"not-found\""), "{text}");
