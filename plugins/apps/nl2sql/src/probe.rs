@@ -1,6 +1,8 @@
 //! Samples values of fields, so that the next statement compares with values that exist.
 
+use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword, RESERVED_FOR_TABLE_ALIAS};
 use wattle_plugin::prelude::{Failure, params, sql};
+use wattle_plugin::prompt::head;
 
 use crate::BUSINESS;
 use crate::knowledge::{Column, Knowledge, Table};
@@ -12,6 +14,10 @@ const PROBES: usize = 24;
 
 /// Maximum number of values of one field.
 const VALUES: usize = 20;
+
+/// Maximum number of characters of a value. The values are part of the state and of a prompt, and a
+/// longer value is not one that a filter names.
+const VALUE_CHARACTERS: usize = 100;
 
 /// Maximum number of candidates of one missing name that are probed.
 const CANDIDATES: usize = 3;
@@ -62,7 +68,13 @@ pub(crate) fn sample(field: &str, knowledge: &Knowledge) -> Option<ProbeSample> 
 
 fn values(probe: &str) -> Result<Vec<String>, Failure> {
     let rows = sql::database(BUSINESS).query(probe, params![])?;
-    Ok(objects(&rows).iter().filter_map(|row| row.values().map(shown).next()).collect())
+    let rows = objects(&rows);
+    Ok(rows.iter().filter_map(|row| row.values().next()).map(|it| cut(&shown(it))).collect())
+}
+
+fn cut(value: &str) -> String {
+    let kept = head(value, VALUE_CHARACTERS);
+    if kept.len() < value.len() { format!("{kept}…") } else { kept.to_owned() }
 }
 
 fn statement(table: &Table, column: &Column) -> String {
@@ -85,11 +97,21 @@ fn is_text(column: &Column) -> bool {
     !NUMBERS_AND_TIMES.iter().any(|word| kind.contains(word))
 }
 
-/// Quotes a name unless it is plain.
+/// Quotes a name unless it is plain and no reserved word.
 fn quoted(name: &str) -> String {
     let is_plain =
         name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_');
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if is_plain && !is_reserved(name) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Returns true if a name cannot stand without quotes in all places of a statement.
+fn is_reserved(name: &str) -> bool {
+    let Ok(index) = ALL_KEYWORDS.binary_search(&name.to_uppercase().as_str()) else { return false };
+    let keyword = ALL_KEYWORDS_INDEX[index];
+    keyword == Keyword::USER || RESERVED_FOR_TABLE_ALIAS.contains(&keyword)
 }
 
 #[cfg(test)]
@@ -97,7 +119,7 @@ mod tests {
     use wattle_plugin::prelude::{Failure, json, params, sql};
 
     use super::{fields, sample};
-    use crate::testing::{business, knowledge, task};
+    use crate::testing::{business, host, knowledge, task};
 
     #[test]
     fn text_fields_of_the_question_are_probed() {
@@ -137,6 +159,25 @@ mod tests {
         let found = host.run(|| sample("orders.status", &knowledge())).unwrap();
         assert!(!found.probe_sql.contains("is_deleted"));
         assert_eq!(host.run(|| sample("orders.none", &knowledge())), None);
+    }
+
+    #[test]
+    fn reserved_words_are_quoted() {
+        let mut knowledge = knowledge();
+        knowledge.tables[0].name = "order".to_owned();
+        knowledge.tables[0].columns[2].name = "group".to_owned();
+        let found = host().run(|| sample("order.group", &knowledge)).unwrap();
+        assert!(found.probe_sql.starts_with(r#"SELECT DISTINCT "order"."group" AS value"#));
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let host = business(|_| {
+            let values = [100, 101].map(|length| params!["东".repeat(length)]);
+            Ok(sql::Rows::new(["value"], values.to_vec()).into())
+        });
+        let found = host.run(|| sample("customers.city", &knowledge())).unwrap();
+        assert_eq!(found.values, ["东".repeat(100), format!("{}…", "东".repeat(100))]);
     }
 
     #[test]
