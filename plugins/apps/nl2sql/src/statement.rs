@@ -16,6 +16,7 @@
 
 mod compared;
 mod cut;
+mod limit;
 mod parse;
 mod readonly;
 mod replace;
@@ -28,6 +29,7 @@ use sqlparser::tokenizer::Token;
 use wattle_plugin::sql::Dialect;
 
 pub(crate) use self::compared::Comparison;
+pub(crate) use self::limit::limited;
 pub(crate) use self::readonly::is_read_only;
 use self::scope::Findings;
 use crate::knowledge::Knowledge;
@@ -182,16 +184,6 @@ impl Checked {
     }
 }
 
-/// Limits a statement to `rows` rows, unless it has a limit.
-pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
-    match parse::query(sql, dialect) {
-        Ok(query) if query.limit_clause.is_none() && query.fetch.is_none() => {
-            format!("{sql}\nLIMIT {rows}")
-        }
-        _ => sql.to_owned(),
-    }
-}
-
 /// Returns the names in double quotes that no table or alias qualifies. The statement need not pass
 /// the checks of this module. A text that cannot be split into tokens has no such names.
 pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
@@ -270,7 +262,7 @@ fn check_fields(findings: &Findings) -> Result<(), Refusal> {
 mod tests {
     use wattle_plugin::sql::Dialect;
 
-    use super::{Checked, Refusal, check, limited, table_of_alias};
+    use super::{Checked, Refusal, check, table_of_alias};
     use crate::state::FieldCandidate;
     use crate::testing::knowledge;
 
@@ -546,14 +538,6 @@ mod tests {
                 None => assert_eq!(found, unknown(&missing), "{field}"),
             }
         }
-    }
-
-    #[test]
-    fn limit_is_added_if_there_is_none() {
-        let sql = "WITH x AS (SELECT 1 LIMIT 1) SELECT * FROM x -- all";
-        assert_eq!(limited(sql, &Dialect::Sqlite, 5), format!("{sql}\nLIMIT 5"));
-        let sql = "WITH x AS (SELECT 1) SELECT * FROM x LIMIT 3 OFFSET 1";
-        assert_eq!(limited(sql, &Dialect::Sqlite, 5), sql);
     }
 
     #[test]
