@@ -3,8 +3,12 @@
 /// Hosts of YouTube with the slash after them, without subdomains.
 const HOSTS: [&str; 3] = ["youtube.com/", "youtube-nocookie.com/", SHORT_HOST];
 
-/// The host whose path is only an id.
+/// The host whose path is only an id, or one of [`PAGES`].
 const SHORT_HOST: &str = "youtu.be/";
+
+/// Pages at the place of an id whose names have the form of an id: those of the short host, and the
+/// players of a playlist and of a channel.
+const PAGES: [&str; 5] = ["channel", "playlist", "shorts", "videoseries", "live_stream"];
 
 /// Subdomains of the hosts.
 const SUBDOMAINS: [&str; 3] = ["www.", "m.", "music."];
@@ -98,7 +102,7 @@ fn id_of<'a>(host: &str, rest: &'a str) -> Option<&'a str> {
         FOLDERS.iter().find_map(|folder| rest.strip_prefix(folder))?
     };
     let end = id.bytes().position(|byte| !is_id_byte(byte)).unwrap_or(id.len());
-    Some(&id[..end]).filter(|id| is_id(id))
+    Some(&id[..end]).filter(|id| is_id(id) && !PAGES.contains(id))
 }
 
 /// Returns the text after the parameter name `v`. HTML writes an `&` as `&amp;`.
@@ -152,6 +156,10 @@ mod tests {
             "https://www.youtube.com/watch?list=PL1234567",
             "https://www.youtube.com/@channel",
             "https://youtu.be/short",
+            "https://youtu.be/playlist?list=PL1234567",
+            "https://youtu.be/channel/UC1234567",
+            "https://www.youtube.com/embed/videoseries?list=PL1234567",
+            "https://www.youtube.com/embed/live_stream?channel=UC1234567",
             "https://notyoutube.com/watch?v=dQw4w9WgXcQ",
             "https://youtube.com.evil.example/watch?v=dQw4w9WgXcQ",
             "https://evil.example/youtube.com/watch?v=dQw4w9WgXcQ",
