@@ -4,8 +4,12 @@ mod item;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wattle_plugin::prelude::Value;
 
 pub(crate) use self::item::{Item, read};
+
+/// Fields of a video with long texts.
+const LONG: [&str; 2] = ["subtitles", "description"];
 
 /// A crawled video.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +60,17 @@ impl From<&Video> for VideoContext {
             title: video.title.clone(),
             thumbnail_url: video.thumbnail_url.clone(),
             location: video.location.clone(),
+        }
+    }
+}
+
+/// Calls a function with each long text in a list of videos.
+pub(crate) fn for_each_long_text(videos: &mut Value, mut change: impl FnMut(&mut Value)) {
+    for video in videos.as_array_mut().into_iter().flatten() {
+        for key in LONG {
+            if let Some(text) = video.get_mut(key) {
+                change(text);
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 use wattle_plugin::prelude::Value;
 use wattle_plugin::prompt::head;
 
+use crate::video::for_each_long_text;
+
 /// Maximum number of characters of a video's subtitles and description: more than a model reads of
 /// them.
 const VIDEO_CHARS: usize = 1_000;
@@ -22,9 +24,6 @@ const NOTE: &str = "... (cut)";
 
 /// Field with a page.
 const PAGE: &str = "html";
-
-/// Long fields of a video.
-const LONG: [&str; 2] = ["subtitles", "description"];
 
 /// Returns an output as messages have it, with a page if it is not too long.
 pub(crate) fn of_message(output: &Value) -> Value {
@@ -58,13 +57,7 @@ pub(crate) fn drop_page(output: &mut Value) {
 
 /// Cuts the texts of videos.
 pub(crate) fn shorten_videos(videos: &mut Value) {
-    for video in videos.as_array_mut().into_iter().flatten() {
-        for key in LONG {
-            if let Some(text) = video.get_mut(key) {
-                cut(text, VIDEO_CHARS);
-            }
-        }
-    }
+    for_each_long_text(videos, |text| cut(text, VIDEO_CHARS));
 }
 
 fn shorten(output: &mut Value) {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use wattle_plugin::prompt::head;
 
 use crate::tool::{CRAWL_YOUTUBE_VIDEOS, RESOLVE_SPOT_COORDINATES};
+use crate::video::for_each_long_text;
 
 /// Maximum number of characters of a video's subtitles and description, enough to know the subject.
 const HEAD_CHARS: usize = 300;
@@ -19,7 +20,11 @@ const PAGE: &str = "html";
 pub(crate) fn model_view(tool: &str, output: &Value) -> Value {
     let mut view = without_page(output);
     match tool {
-        CRAWL_YOUTUBE_VIDEOS => shorten_videos(&mut view),
+        CRAWL_YOUTUBE_VIDEOS => {
+            if let Some(videos) = view.get_mut("videos") {
+                for_each_long_text(videos, |text| cut(text, HEAD_CHARS));
+            }
+        }
         // The model knows the blocks from the step before, and another field has the coordinates.
         RESOLVE_SPOT_COORDINATES => drop_keys(&mut view, &["blocks", "spot_blocks"]),
         _ => {}
@@ -38,17 +43,6 @@ pub(super) fn without_page(output: &Value) -> Value {
 fn drop_keys(value: &mut Value, keys: &[&str]) {
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|key, _| !keys.contains(&key.as_str()));
-    }
-}
-
-fn shorten_videos(output: &mut Value) {
-    let videos = output.get_mut("videos").and_then(Value::as_array_mut);
-    for video in videos.into_iter().flatten() {
-        for key in ["subtitles", "description"] {
-            if let Some(text) = video.get_mut(key) {
-                cut(text, HEAD_CHARS);
-            }
-        }
     }
 }
 
