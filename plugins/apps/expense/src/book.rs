@@ -9,8 +9,9 @@ use wattle_plugin::prelude::{Failure, JsonSchema};
 /// Time zone in which days begin: that of the tool `date`.
 const ZONE: ZoneSetting = ZoneSetting::new("date_time_zone").with_default("Asia/Shanghai");
 
-/// Years that a month can have.
-const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
+/// Years that a month can have. The clock of the host ends with the year 9999, which therefore has
+/// a last month without an end.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=9998;
 
 /// A month of a year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,9 +260,13 @@ mod tests {
 
     #[test]
     fn only_months_are_parsed() {
-        assert_eq!(Month::parse("2025-01").map(Month::text).as_deref(), Some("2025-01"));
-        for text in ["", "2025", "2025-1", "2025-13", "2025-00", "1969-12", "+025-01", "2025-01-01"]
-        {
+        for text in ["1970-01", "2025-01", "9998-12"] {
+            assert_eq!(Month::parse(text).map(Month::text).as_deref(), Some(text));
+        }
+        for text in ["", "2025", "2025-1", "2025-13", "2025-00", "+025-01", "2025-01-01"] {
+            assert_eq!(Month::parse(text), None, "{text}");
+        }
+        for text in ["1969-12", "9999-01", "9999-12"] {
             assert_eq!(Month::parse(text), None, "{text}");
         }
     }
