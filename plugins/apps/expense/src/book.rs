@@ -175,16 +175,18 @@ pub(crate) struct Book {
     bookings: Vec<Booking>,
 }
 
-/// Sum in hundredths of a yuan, which is exact, with the number of its amounts.
+/// Sum in hundredths of a yuan, which is exact, with the number of its amounts. A cell of the table
+/// can have any number, so a sum that is too large becomes the largest one.
 #[derive(Clone, Copy, Default)]
 struct Sum {
-    fen: i64,
+    fen: i128,
     count: usize,
 }
 
 impl Sum {
     fn add(&mut self, amount: Option<f64>) {
-        self.fen += (amount.unwrap_or_default() * 100.0).round() as i64;
+        let fen = (amount.unwrap_or_default() * 100.0).round() as i128;
+        self.fen = self.fen.saturating_add(fen);
         self.count += 1;
     }
 
@@ -283,13 +285,23 @@ mod tests {
         assert_eq!(january.date(1_738_339_200_000), None);
     }
 
+    fn row(id: &str, category: &str, amount: Option<f64>, kind: &str, date_ms: i64) -> Row {
+        let row = json!({"id": id, "remark": "x", "category": category, "amount": amount,
+            "type": kind, "date": date_ms});
+        serde_json::from_value(row).unwrap()
+    }
+
+    #[test]
+    fn sums_of_large_amounts_do_not_overflow() {
+        for (amount, sum) in [(1e17, 2e17), (1e307, i128::MAX as f64 / 100.0)] {
+            let rows = ["a", "b"].map(|id| row(id, "餐饮", Some(amount), "consume", NOW_MS));
+            let book = serde_json::to_value(Book::new(&calendar(None), rows.to_vec())).unwrap();
+            assert_eq!(book["sums"]["consume"], json!(sum));
+        }
+    }
+
     #[test]
     fn sums_are_exact_and_ordered() {
-        let row = |id: &str, category: &str, amount, kind: &str, date_ms: i64| -> Row {
-            let row = json!({"id": id, "remark": "x", "category": category, "amount": amount,
-                "type": kind, "date": date_ms});
-            serde_json::from_value(row).unwrap()
-        };
         let (early, late) = (1_736_784_000_000, 1_736_908_245_123);
         let rows = vec![
             row("a", "餐饮", Some(0.1), "consume", late),
