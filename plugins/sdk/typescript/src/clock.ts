@@ -40,7 +40,9 @@ export function midnight(year: number, month: number, day: number): Civil {
 /** Formats the date of a civil time, such as `2026-03-01`. */
 export function date({ year, month, day }: Civil): string {
   const digits = (number: number, length: number) => String(number).padStart(length, "0");
-  return `${digits(year, 4)}-${digits(month, 2)}-${digits(day, 2)}`;
+  // The four characters of a negative year have its sign, as in the other SDKs.
+  const years = year < 0 ? `-${digits(-year, 3)}` : digits(year, 4);
+  return `${years}-${digits(month, 2)}-${digits(day, 2)}`;
 }
 
 /**

@@ -304,6 +304,15 @@ describe("clocks and random numbers", () => {
     });
   });
 
+  test.each([
+    [-1, "-001-03-01"],
+    [-12_345, "-12345-03-01"],
+    [0, "0000-03-01"],
+    [12_345, "12345-03-01"],
+  ])("the year %i of a date has four characters or more", (year, date) => {
+    expect(clock.date(clock.midnight(year, 3, 1))).toBe(date);
+  });
+
   test("an unknown zone is rejected with what to do", () => {
     const host = new FakeHost().zone("Asia/Tokyo", 9 * 3600);
     host.run(() => {
