@@ -138,6 +138,11 @@ class Http(unittest.TestCase):
         self.assertEqual(response.url, "https://api.example.com/rates?base=EUR")
         self.assertEqual(host.http_requests, [request])
 
+    def test_a_method_is_in_upper_case(self) -> None:
+        with FakeHost().http(lambda request: http.Response(200, request.method.encode())):
+            response = http.Request("patch", "https://a").send()
+        self.assertEqual(response.body, b"PATCH")
+
     def test_query_parameters_are_encoded(self) -> None:
         for url, name, value, expected in (
             ("https://a/b", "q", "x y&z", "https://a/b?q=x%20y%26z"),

@@ -62,6 +62,9 @@ class Request:
     extra: dict[str, Any] = field(default_factory=dict)
     """Extension fields."""
 
+    def __post_init__(self) -> None:
+        self.method = self.method.upper()
+
     @classmethod
     def get(cls, url: str, **fields: Any) -> Self:
         """Creates a `GET` request. `fields` are those of the request, such as `timeout_ms`."""
