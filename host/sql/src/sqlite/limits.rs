@@ -19,6 +19,11 @@ pub(super) const MAX_VALUE_BYTES: c_int = 16 << 20;
 /// file, and the host's store is usually on the same disk.
 pub(crate) const FILE_BYTES: u64 = 16 << 30;
 
+/// Bytes that the write-ahead log of a database keeps. A transaction can make the log larger, and
+/// without this limit the file never becomes smaller. SQLite writes the log back to the database
+/// from 1,000 pages on, which are 4 MiB, so small transactions need less.
+const WAL_BYTES: u64 = 16 << 20;
+
 /// Maximum memory of all SQLite databases of the process: page caches, sorts, intermediate tables
 /// and other working memory of statements. Statements that need more memory fail with `limit`.
 /// A sort of three million short rows takes a fifth of it. With twice as much, the databases could
@@ -92,7 +97,7 @@ pub(super) async fn set(connection: &mut SqliteConnection) -> Result<(), sqlx::E
 
 /// Limits the size of the file of a new connection that writes. A file that is already larger does
 /// not grow, and deleted rows make room for new rows. SQLite reports a file at its limit in the
-/// same way as a full disk.
+/// same way as a full disk. Also limits what the write-ahead log keeps after a large transaction.
 pub(super) async fn limit_file(
     connection: &mut SqliteConnection,
     max_bytes: u64,
@@ -101,6 +106,6 @@ pub(super) async fn limit_file(
         sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut *connection).await?;
     let pages = max_bytes / page_bytes.unsigned_abs().max(1);
     let pages = pages.clamp(1, MAX_PAGES);
-    let limit = format!("PRAGMA max_page_count = {pages}");
+    let limit = format!("PRAGMA max_page_count = {pages}; PRAGMA journal_size_limit = {WAL_BYTES}");
     connection.execute(sqlx::AssertSqlSafe(limit)).await.map(drop)
 }

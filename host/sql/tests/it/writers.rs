@@ -430,6 +430,25 @@ async fn sqlite_files_are_limited_and_deleted_rows_make_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn log_of_sqlite_is_cut_after_a_large_transaction() {
+    let fresh = Fresh::sqlite(SQLITE_FILE).await;
+    let log = fresh.folder.path().join("main.db-wal");
+    let write = async |text: &str| {
+        let mut transaction = fresh.databases.begin("main", &limits()).await.unwrap();
+        transaction.execute(text, &[]).await.unwrap();
+        transaction.commit(None).await.unwrap();
+        std::fs::metadata(&log).unwrap().len()
+    };
+    write(NOTES.trim_end_matches(';')).await;
+    let large = "INSERT INTO notes (text) WITH RECURSIVE n (i) AS
+        (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4)
+        SELECT CAST(zeroblob(8000000) AS TEXT) FROM n";
+    assert!(write(large).await > 32_000_000, "the log has the whole transaction");
+    let kept = write("INSERT INTO notes (text) VALUES ('a')").await;
+    assert!(kept <= 16 << 20, "{kept}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reader_role_reads_only_its_grants() {
     let server = need!(Postgres::for_test());
     let bench = Bench::new(Fresh::postgres(server).await).await;
