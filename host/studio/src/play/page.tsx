@@ -90,27 +90,29 @@ function Chosen({ app, search, graphs, tools }: ChosenProps) {
   const { graph, node, tenant } = search;
   // Without a choice in the address, it is the first graph, or else the first tool.
   const isTool = search.tool !== undefined || (graph === undefined && graphs.length === 0);
-  const tool = tools.find((it) => it.tool === (search.tool ?? tools[0]?.tool));
+  const wanted = search.tool ?? tools[0]?.tool ?? "";
+  const tool = tools.find((it) => it.tool === wanted);
   const of = { app, graph: graph ?? graphs[0] ?? "", tenant };
-  const options = [
-    ...graphs.map((it) => ({ value: `graph:${it}`, name: visible(TEXTS.graph(it)) })),
-    ...tools.map((it) => ({ value: `tool:${it.tool}`, name: visible(TEXTS.tool(it.tool)) })),
-  ];
-  if (options.length === 0) return <p>{TEXTS.nothing}</p>;
+  const known = [...graphs.map(graphOption), ...tools.map((it) => toolOption(it.tool))];
+  if (known.length === 0) return <p>{TEXTS.nothing}</p>;
+  // What the address names stays chosen if the app does not have it.
+  const chosen = isTool ? toolOption(wanted) : graphOption(of.graph);
+  const isKnown = known.some((it) => it.value === chosen.value);
   const choose = (value: string) => {
-    const [kind = "", chosen] = split(value);
-    go(playRoute(app, { [kind]: chosen, tenant }));
+    const [kind = "", subject] = split(value);
+    go(playRoute(app, { [kind]: subject, tenant }));
   };
   return (
     <>
       <div className={styles.choice}>
         <SelectField
           label={TEXTS.subject}
-          value={isTool ? `tool:${tool?.tool ?? ""}` : `graph:${of.graph}`}
-          options={options}
+          value={chosen.value}
+          options={isKnown ? known : [chosen, ...known]}
           onChange={choose}
         />
       </div>
+      {isTool && tool === undefined && <p>{TEXTS.noTool}</p>}
       {isTool && tool !== undefined && (
         <ToolForm
           key={`${tool.tool} ${tenant}`}
@@ -121,6 +123,14 @@ function Chosen({ app, search, graphs, tools }: ChosenProps) {
       {!isTool && <GraphPart key={`${of.graph} ${tenant}`} of={of} node={node} />}
     </>
   );
+}
+
+function graphOption(graph: string) {
+  return { value: `graph:${graph}`, name: visible(TEXTS.graph(graph)) };
+}
+
+function toolOption(tool: string) {
+  return { value: `tool:${tool}`, name: visible(TEXTS.tool(tool)) };
 }
 
 /** Returns a kind and a name. */

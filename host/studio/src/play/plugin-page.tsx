@@ -67,9 +67,10 @@ function Chosen({ plugin, tools }: ChosenProps) {
   const search = useSearchOf(SEARCH);
   const { tenant } = search;
   // Without a choice in the address, it is the first tool.
-  const tool = tools.find((it) => it.name === search.tool) ?? tools[0];
-  if (tool === undefined) return null;
-  const reference = `${plugin}/${tool.name}`;
+  const wanted = search.tool ?? tools[0]?.name ?? "";
+  const tool = tools.find((it) => it.name === wanted);
+  const known = tools.map((it) => toolOption(it.name));
+  const reference = `${plugin}/${wanted}`;
   return (
     <>
       <Tenant
@@ -81,16 +82,24 @@ function Chosen({ plugin, tools }: ChosenProps) {
       <div className={styles.choice}>
         <SelectField
           label={TEXTS.subject}
-          value={tool.name}
-          options={tools.map((it) => ({ value: it.name, name: visible(TEXTS.tool(it.name)) }))}
+          value={wanted}
+          options={tool === undefined ? [toolOption(wanted), ...known] : known}
           onChange={(value) => go(pluginPlayRoute(plugin, { tool: value, tenant }))}
         />
       </div>
-      <ToolForm
-        key={`${reference} ${tenant}`}
-        tool={{ ...tool, tool: reference }}
-        onCall={(input, signal) => callPluginTool(plugin, tool.name, { input, tenant }, signal)}
-      />
+      {tool === undefined ? (
+        <p>{PLUGIN.noTool}</p>
+      ) : (
+        <ToolForm
+          key={`${reference} ${tenant}`}
+          tool={{ ...tool, tool: reference }}
+          onCall={(input, signal) => callPluginTool(plugin, wanted, { input, tenant }, signal)}
+        />
+      )}
     </>
   );
+}
+
+function toolOption(tool: string) {
+  return { value: tool, name: visible(TEXTS.tool(tool)) };
 }

@@ -7,6 +7,7 @@ export const TEXTS = {
   back: (app: string) => `App ${app}`,
   notFound: "The host has no such app.",
   noGraph: "The app has no such graph.",
+  noTool: "The app has no such tool.",
   subject: "What is tried",
   part: "Part of the graph",
   whole: "The whole graph",
@@ -29,6 +30,7 @@ export const PLUGIN = {
   notFound: "The host has no such plugin.",
   inApps: "Apps use this plugin. Try it in their playgrounds.",
   nothing: "The plugin has no tools.",
+  noTool: "The plugin has no such tool.",
 };
 
 export const RUN = {

@@ -166,6 +166,15 @@ test("a tool is called alone, and a denied call names the line to add", async ()
   expect(document.querySelector("img")).toBeNull();
 });
 
+test("a tool that the app does not have is named, and another one can be chosen", async () => {
+  const { history } = show("/apps/notes/play?tool=tools%2Fgone");
+  await screen.findByText("The app has no such tool.");
+  const field = screen.getByLabelText("What is tried");
+  expect(field).toHaveProperty("value", "tool:tools/gone");
+  fireEvent.change(field, { target: { value: "graph:main" } });
+  await waitFor(() => expect(history.location.search).toBe("?graph=main"));
+});
+
 test("what was entered stays while the host cannot be read", async () => {
   const { readAgain } = show("/apps/notes/play?tool=tools%2Fnested");
   await enter("count", "4");

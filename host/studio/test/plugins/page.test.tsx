@@ -209,6 +209,14 @@ test("the tool of a plugin that no app uses is called alone", async () => {
   await screen.findByText("Apps use this plugin. Try it in their playgrounds.");
 });
 
+test("a tool that a plugin does not have is named, and no other one is shown", async () => {
+  plugins = [pluginOf("shared", { tool_schemas: [HAIL] })];
+  show("/plugins/shared/play?tool=gone", OPERATOR);
+  await screen.findByText("The plugin has no such tool.");
+  expect(screen.getByLabelText("What is tried")).toHaveProperty("value", "gone");
+  expect(screen.queryByRole("button", { name: "Call the tool" })).toBeNull();
+});
+
 test("the entries of several apps are told apart, and an unknown one is named", async () => {
   show("/plugins/greeter?app=other", OPERATOR);
   const apps = within(await screen.findByRole("navigation", { name: "Apps with this plugin" }));
