@@ -68,6 +68,9 @@ function Subjects({ app, search }: PartProps) {
   const graphs = apps.data?.find((it) => it.name === app)?.graphs;
   const error = apps.error ?? tools.error;
   const refetch = () => Promise.all([apps.refetch(), tools.refetch()]);
+  // The tools of an app that is not in the list any more may have been read before.
+  const isGone = apps.data !== undefined && graphs === undefined;
+  if (isGone && error === null) return <p>{TEXTS.notFound}</p>;
   if (graphs === undefined || tools.data === undefined || isMissing(error)) {
     return <Reading of={{ error, refetch }} notFound={TEXTS.notFound} />;
   }

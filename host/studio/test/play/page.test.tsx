@@ -175,6 +175,18 @@ test("a tool that the app does not have is named, and another one can be chosen"
   await waitFor(() => expect(history.location.search).toBe("?graph=main"));
 });
 
+test("an app that is gone is named while its tools can still be read", async () => {
+  const { readAgain } = show("/apps/notes/play?tool=tools%2Fnested");
+  await screen.findByLabelText("count");
+  vi.stubGlobal("fetch", (request: Request) => {
+    const isList = new URL(request.url).pathname.endsWith("/apps");
+    return isList ? Promise.resolve(Response.json([])) : respond(request);
+  });
+  await act(readAgain);
+  await screen.findByText("The host has no such app.");
+  expect(screen.queryByLabelText("count")).toBeNull();
+});
+
 test("what was entered stays while the host cannot be read", async () => {
   const { readAgain } = show("/apps/notes/play?tool=tools%2Fnested");
   await enter("count", "4");
