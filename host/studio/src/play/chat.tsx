@@ -41,8 +41,10 @@ export function Chat({ of, channel }: ChatProps) {
   const [messages, setMessages] = useState<readonly Message[]>([]);
   const [isOver, setOver] = useState(true);
   const [refusal, setRefusal] = useState<Error>();
+  const [isSending, setSending] = useState(false);
   const send = async (text: string) => {
     setRefusal(undefined);
+    setSending(true);
     const input = { [channel]: [{ role: "user", content: text }] };
     try {
       const thread = turn?.place.thread;
@@ -52,6 +54,8 @@ export function Chat({ of, channel }: ChatProps) {
     } catch (error) {
       setRefusal(toError(error));
       throw error;
+    } finally {
+      setSending(false);
     }
   };
   const end = (thread: Thread) => {
@@ -86,7 +90,10 @@ export function Chat({ of, channel }: ChatProps) {
       />
       {turn !== undefined && (
         <div className={styles.buttons}>
-          <Button onClick={again}>{CHAT.again}</Button>
+          {/* The run of a message that is being sent belongs to this conversation. */}
+          <Button disabled={isSending} onClick={again}>
+            {CHAT.again}
+          </Button>
         </div>
       )}
     </section>

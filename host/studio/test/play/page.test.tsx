@@ -324,3 +324,30 @@ test("a graph with messages is a conversation, whose model is read as it writes"
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]?.body).toMatchObject({ thread_id: "t1" });
 });
+
+test("a conversation ends only after its message was sent", async () => {
+  show("/apps/notes/play?graph=main");
+  const field = await screen.findByLabelText("Message");
+  fireEvent.change(field, { target: { value: "hi" } });
+  fireEvent.keyDown(field, { key: "Enter" });
+  await waitFor(() => expect(opened).toHaveLength(1));
+  opened[0]?.send(...log(runStarted(), runEnded()));
+  await button("Save as a case…");
+  const again = await button("New conversation");
+  expect(again).toHaveProperty("disabled", false);
+  const { fetch } = globalThis;
+  let arrive = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  vi.stubGlobal("fetch", async (request: Request) => {
+    if (request.method === "POST") await arrived;
+    return fetch(request);
+  });
+  fireEvent.change(field, { target: { value: "more" } });
+  fireEvent.keyDown(field, { key: "Enter" });
+  await waitFor(() => expect(again).toHaveProperty("disabled", true));
+  arrive();
+  await waitFor(() => expect(again).toHaveProperty("disabled", false));
+  expect(sent[1]?.body).toMatchObject({ thread_id: "t1" });
+});
