@@ -22,15 +22,15 @@ export interface Message {
 export const SHOWN_MESSAGES = 500;
 
 /** Roles by the names that clients and models use. */
-const ROLES: Readonly<Record<string, Message["role"]>> = {
-  user: "user",
-  human: "user",
-  assistant: "assistant",
-  ai: "assistant",
-  system: "system",
-  developer: "system",
-  tool: "tool",
-};
+const ROLES = new Map<unknown, Message["role"]>([
+  ["user", "user"],
+  ["human", "user"],
+  ["assistant", "assistant"],
+  ["ai", "assistant"],
+  ["system", "system"],
+  ["developer", "system"],
+  ["tool", "tool"],
+]);
 
 /** Returns the newest messages in a state. */
 export function messagesIn(state: unknown, channel: string): Message[] {
@@ -46,7 +46,7 @@ function messageOf(value: unknown): Message {
   const parts = typeof content === "string" ? [content] : listOf(content);
   const texts = parts.map(textOf);
   return {
-    role: ROLES[String(role ?? type)] ?? "assistant",
+    role: ROLES.get(role ?? type) ?? "assistant",
     text: texts.filter((text) => text !== undefined).join("\n"),
     others: parts.filter((_, index) => texts[index] === undefined),
     asks: listOf(tool_calls).map(askOf),
@@ -65,10 +65,14 @@ function askOf(value: unknown, index: number): Ask {
   const { id, name, arguments: given, args, function: inner }: Fields = Object(value);
   const { name: innerName, arguments: innerGiven }: Fields = Object(inner);
   return {
-    id: `${String(id ?? "")}-${index}`,
-    name: String(name ?? innerName ?? ""),
+    id: `${textIn(id)}-${index}`,
+    name: textIn(name ?? innerName),
     arguments: given ?? args ?? innerGiven,
   };
+}
+
+function textIn(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -37,6 +37,14 @@ test("a schema without a title gets one", () => {
   }
 });
 
+test("what is not a role, an id or a name in a message is left out", () => {
+  for (const role of ["constructor", "__proto__", { toString: 1 }]) {
+    const messages = [{ role, content: "hi", tool_calls: [{ id: role, name: { toString: 1 } }] }];
+    const [message] = messagesIn({ messages }, "messages");
+    expect(message).toMatchObject({ role: "assistant", text: "hi", asks: [{ name: "" }] });
+  }
+});
+
 test("messages of every form are read, and what is not valid in them is left out", () => {
   const state = {
     messages: [
