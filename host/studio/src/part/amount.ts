@@ -13,6 +13,7 @@ const BYTES_STEP = 1024;
 
 const MS_US = 1_000;
 const SECOND_US = 1_000_000;
+const SECOND_MS = 1_000;
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 
@@ -29,17 +30,23 @@ export function costText(cost: number): string {
 /** Returns a number of bytes in the largest unit of which there is one. */
 export function bytesText(bytes: number): string {
   let amount = bytes;
+  let shown = String(bytes);
   let unit = 0;
-  while (amount >= BYTES_STEP && unit < BYTE_UNITS.length - 1) {
+  // An amount that is rounded up to the next unit is shown in that unit.
+  while (Number(shown) >= BYTES_STEP && unit < BYTE_UNITS.length - 1) {
     amount /= BYTES_STEP;
+    shown = amount.toFixed(1);
     unit += 1;
   }
-  return `${unit === 0 ? amount : amount.toFixed(1)} ${BYTE_UNITS[unit]}`;
+  return `${shown} ${BYTE_UNITS[unit]}`;
 }
 
-/** Returns a number below 1,000 with about three digits. */
+/** Returns a positive number up to 1,000 with about three digits, also if it is rounded up. */
 function short(amount: number): string {
-  return amount.toFixed(amount < 10 ? 2 : amount < 100 ? 1 : 0);
+  const two = amount.toFixed(2);
+  if (Number(two) < 10) return two;
+  const one = amount.toFixed(1);
+  return Number(one) < 100 ? one : amount.toFixed(0);
 }
 
 /** Returns the time between a start and an end; `undefined` unless both are known. */
@@ -58,9 +65,13 @@ export function msText(ms: number): string {
 
 /** Returns a duration with about three digits. */
 export function durationText(us: number): string {
+  // The clocks of two hosts can differ.
+  if (us < 0) return `-${durationText(-us)}`;
   if (us < MS_US) return `${us} µs`;
-  if (us < SECOND_US) return `${short(us / MS_US)} ms`;
-  if (us < MINUTE_S * SECOND_US) return `${short(us / SECOND_US)} s`;
+  const ms = short(us / MS_US);
+  if (Number(ms) < SECOND_MS) return `${ms} ms`;
+  const seconds = short(us / SECOND_US);
+  if (Number(seconds) < MINUTE_S) return `${seconds} s`;
   const whole = Math.round(us / SECOND_US);
   if (whole < HOUR_S) return `${Math.floor(whole / MINUTE_S)} min ${whole % MINUTE_S} s`;
   return `${Math.floor(whole / HOUR_S)} h ${Math.floor((whole % HOUR_S) / MINUTE_S)} min`;

@@ -12,6 +12,14 @@ test.each([
   [59_000_000, "59.0 s"],
   [61_000_000, "1 min 1 s"],
   [3_660_000_000, "1 h 1 min"],
+  [9_996, "10.0 ms"],
+  [99_960, "100 ms"],
+  [999_400, "999 ms"],
+  [999_600, "1.00 s"],
+  [59_940_000, "59.9 s"],
+  [59_960_000, "1 min 0 s"],
+  [3_599_600_000, "1 h 0 min"],
+  [-5_000_000, "-5.00 s"],
 ])("%d microseconds are %s", (us, text) => {
   expect(durationText(us)).toBe(text);
 });
@@ -27,11 +35,14 @@ test("costs show the digits that matter", () => {
 });
 
 test("bytes and counts have units and groups", () => {
-  expect([0, 1_023, 1_536, 5 * 1024 ** 2].map(bytesText)).toEqual([
+  const bytes = [0, 1_023, 1_536, 1024 ** 2 - 1, 5 * 1024 ** 2, 2 * 1024 ** 4];
+  expect(bytes.map(bytesText)).toEqual([
     "0 B",
     "1023 B",
     "1.5 KiB",
+    "1.0 MiB",
     "5.0 MiB",
+    "2048.0 GiB",
   ]);
   expect(countText(1_234_567)).toBe("1,234,567");
 });
