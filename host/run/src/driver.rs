@@ -15,7 +15,7 @@ mod superstep_loop;
 
 use std::sync::Arc;
 
-use wattle_graph::event::{EventKind, RunEnded, RunStatus};
+use wattle_graph::event::{RunEnded, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::lineage::Lineage;
@@ -110,7 +110,7 @@ impl Driver {
     /// Logs the end of the run and waits until it is durable.
     async fn finish_run(mut self, end: LoopExit) -> DriveOutcome {
         let now = self.context().ports.clock.now_ms();
-        let mut commit = Commit::default();
+        let mut reopened = None;
         let drained = matches!(end, LoopExit::Drained);
         let is_cancelled = matches!(end, LoopExit::Cancelled);
         // A run that is reopened persists its checkpoint too, so that no later checkpoint has the
@@ -123,7 +123,11 @@ impl Driver {
                 (RunStatus::Interrupted, ThreadStatus::Interrupted, None)
             }
             LoopExit::Failed(failure) => {
-                let status = Box::pin(self.reopen(&mut commit, &failure)).await;
+                reopened = Box::pin(self.reopen(&failure)).await;
+                let status = match reopened {
+                    Some(_) => ThreadStatus::Interrupted,
+                    None => ThreadStatus::Error,
+                };
                 (RunStatus::Failed, status, Some(failure))
             }
             LoopExit::ParentOutcome(_) => {
@@ -148,12 +152,18 @@ impl Driver {
         let principal = is_cancelled.then(|| self.context().cancel.principal()).flatten();
         let store_us = self.context().log.store_us();
         let ended = RunEnded { status, failure: failure.clone(), drained, principal, store_us };
-        commit.record = Some(self.record.clone());
-        commit.run = Some(self.run.clone());
         // The interrupts of the run are read after its end, before another host can change them.
         let has_released_lease = status != RunStatus::Interrupted;
-        commit.releases_lease = has_released_lease;
-        let written = self.context().log.commit_last(EventKind::RunEnded(ended), commit).await;
+        let commit = Commit {
+            record: Some(self.record.clone()),
+            run: Some(self.run.clone()),
+            // In the batch of `reopened`: a recovery from the checkpoint without this event would
+            // execute the later supersteps again.
+            current: self.run.reopen.filter(|_| reopened.is_some()),
+            releases_lease: has_released_lease,
+            ..Commit::default()
+        };
+        let written = self.context().log.commit_last(reopened, ended, commit).await;
         match written.await {
             Ok(()) => {
                 let summary = self.run_summary(status, failure.clone());

@@ -22,7 +22,7 @@ use std::time::Instant;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Called, Checkpointed, Event, EventKind};
+use wattle_graph::event::{Called, Checkpointed, Event, EventKind, RunEnded};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
@@ -56,7 +56,7 @@ pub struct Commit {
     pub run: Option<RunRecord>,
     /// A new checkpoint.
     pub checkpoint: Option<Checkpoint>,
-    /// An earlier checkpoint that becomes the current one.
+    /// An earlier checkpoint that becomes the current one. The events of the batch belong to it.
     pub current: Option<CheckpointId>,
     /// Condition on the pending runs of the thread, for a run that starts with this batch.
     pub queue_condition: QueueCondition,
@@ -354,7 +354,7 @@ impl ThreadLog {
     }
 
     /// Creates an event that has no sequence number yet.
-    fn event(&self, run: &RunId, kind: EventKind) -> Event {
+    pub(crate) fn event(&self, run: &RunId, kind: EventKind) -> Event {
         let (at_ms, namespace) = (self.writer.clock.now_ms(), self.namespace.clone());
         Event { seq: 0, at_ms, run: run.clone(), namespace, kind }
     }
@@ -396,13 +396,25 @@ impl ThreadLog {
         order.last_ticket()
     }
 
-    /// Appends the last event of a run and sends it like [`Self::commit`]. Other callers cannot
-    /// send the event before its batch. Returns the ticket of the batch: batches that are sent
-    /// after it may fail because the lease has ended.
-    pub(crate) async fn commit_last(&self, kind: EventKind, commit: Commit) -> Shared<Ticket> {
+    /// Appends the last events of a run and sends them like [`Self::commit`]. Other callers cannot
+    /// send these events before their batch. `reopened` is the event by which the thread returns to
+    /// the checkpoint that the commit makes the current one. Returns the ticket of the batch:
+    /// batches that are sent after it may fail because the lease has ended.
+    pub(crate) async fn commit_last(
+        &self,
+        reopened: Option<Event>,
+        ended: RunEnded,
+        commit: Commit,
+    ) -> Shared<Ticket> {
         let mut order = self.writer.queue.lock().await;
         order.wait_accepted().await;
-        self.push(kind);
+        if let Some(reopened) = reopened {
+            // Events of other tasks belong to the checkpoint that was the current one so far.
+            self.enqueue(&mut order, Commit::default());
+            order.wait_accepted().await;
+            self.writer.buffer.push(reopened);
+        }
+        self.push(EventKind::RunEnded(ended));
         self.enqueue(&mut order, commit);
         order.wait_accepted().await;
         order.last_ticket()

@@ -7,21 +7,17 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{InterruptId, Namespace, RunId, TaskId};
 
 use super::Driver;
-use crate::log::Commit;
-use crate::ports::store::ThreadStatus;
 use crate::view;
 
 impl Driver {
     /// Rolls the run back to the interrupts that it had answered, if its `on_failure` is `reopen`.
-    pub(super) async fn reopen(&mut self, commit: &mut Commit, failure: &Failure) -> ThreadStatus {
-        let Some(to) = self.run.reopen else { return ThreadStatus::Error };
+    /// Returns the event by which the thread returns to their checkpoint. The batch that ends the
+    /// run writes this event.
+    pub(super) async fn reopen(&mut self, failure: &Failure) -> Option<Event> {
+        let to = self.run.reopen?;
         let log = self.context().log.clone();
-        if log.wait_durable().await.is_err() {
-            return ThreadStatus::Error;
-        }
-        let Ok(Some(tuple)) = view::root_checkpoint(log.states(), &self.record.id, to).await else {
-            return ThreadStatus::Error;
-        };
+        log.wait_durable().await.ok()?;
+        let tuple = view::root_checkpoint(log.states(), &self.record.id, to).await.ok()??;
         let answered = answered_interrupts(&self.run.id, &tuple.events);
         let reopened = Reopened {
             to,
@@ -29,16 +25,11 @@ impl Driver {
             interrupts: answered.into_iter().map(|(_, interrupt)| interrupt).collect(),
             failure: Some(failure.clone()),
         };
-        // The `reopened` event belongs to the checkpoint to which the thread returns, so this
-        // checkpoint becomes the current one first.
-        let record = Some(self.record.clone());
-        log.commit(Commit { current: Some(to), record, ..Commit::default() }).await;
-        let event = log.push_and_copy(EventKind::Reopened(reopened));
+        let event = log.event(&self.run.id, EventKind::Reopened(reopened));
         let mut lineage = view::lineage(&tuple);
         lineage.apply(&event);
         self.superstep_loop.state.lineage = lineage;
-        commit.current = Some(to);
-        ThreadStatus::Interrupted
+        Some(event)
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct TakenEvents {
     pub(super) events: EncodedEvents,
     /// Sequence number of the newest event before the taken events.
     pub(super) after_seq: u64,
-    /// The current checkpoint of the root graph before the batch.
+    /// The checkpoint of the root graph to which the events belong.
     pub(super) base: Option<CheckpointId>,
     /// Approximate size in memory of the events with their JSON.
     pub(super) bytes: u64,
@@ -61,8 +61,8 @@ impl EventBuffer {
     }
 
     /// Takes all events for a batch. The batch writes the checkpoint `persisted` of the root graph,
-    /// or makes the checkpoint `current` the current one. The rest of the batch is created without
-    /// the lock.
+    /// or makes the checkpoint `current` the current one, to which its events then belong. The rest
+    /// of the batch is created without the lock.
     pub(super) fn take(
         &self,
         persisted: Option<CheckpointId>,
@@ -70,13 +70,13 @@ impl EventBuffer {
     ) -> TakenEvents {
         let (mut encoder, next_seq, base, bytes) = {
             let mut buffer = self.lock();
-            let (encoder, base) = (std::mem::take(&mut buffer.events), buffer.base);
+            let (encoder, base) = (std::mem::take(&mut buffer.events), current.or(buffer.base));
             let bytes = std::mem::take(&mut buffer.bytes);
             buffer.message_bytes = 0;
             if let Some(persisted) = persisted {
                 buffer.unpersisted.mark_persisted(persisted);
             }
-            buffer.base = persisted.or(current).or(base);
+            buffer.base = persisted.or(base);
             (encoder, buffer.next_seq, base, bytes)
         };
         let events = encoder.take();
@@ -157,9 +157,12 @@ mod tests {
             (events.len(), after_seq, base.map(|base| base.0))
         };
         assert_eq!(taken(None, None), (2, 6, Some(1)));
-        assert_eq!(taken(Some(2), Some(1)), (0, 8, Some(1)));
         buffer.push(event("three"));
-        assert_eq!(taken(None, Some(1)), (1, 8, Some(2)));
-        assert_eq!(taken(None, None), (0, 9, Some(1)));
+        assert_eq!(taken(Some(2), None), (1, 8, Some(1)));
+        buffer.push(event("four"));
+        assert_eq!(taken(None, None), (1, 9, Some(2)));
+        buffer.push(event("five"));
+        assert_eq!(taken(None, Some(1)), (1, 10, Some(1)));
+        assert_eq!(taken(None, None), (0, 11, Some(1)));
     }
 }

@@ -1,14 +1,25 @@
 //! Interrupts: raised once, answered by id, with no call repeated.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
+use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::interrupt::InterruptRequest;
-use wattle_run::hostcall::runs::{InterruptView, OnFailure, RunOutcome, RunService, StartRun};
-use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, ThreadStatus};
+use wattle_run::hostcall::runs::{
+    InterruptView, OnFailure, RunOutcome, RunRef, RunService, StartRun,
+};
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{
+    Batch, RunAnswers, RunKind, RunOptions, StoreError, ThreadStatus, Ticket,
+};
 use wattle_run::time_travel::{ForkFrom, ForkInto, ForkThread};
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -84,6 +95,72 @@ async fn a_failed_resume_reopens_the_interrupt_and_repeats_no_model_call() {
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["out"][4], "c");
     assert_eq!(world.model.calls(), 2);
+}
+
+/// A store that can refuse the next batch that ends a run.
+struct RefusesEnd {
+    below: Arc<dyn Store>,
+    is_armed: AtomicBool,
+}
+
+#[async_trait]
+impl Layer for RefusesEnd {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, is_armed: AtomicBool::new(false) }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        let is_end = batch.events.iter().any(|event| matches!(event.kind, EventKind::RunEnded(_)));
+        if is_end && self.is_armed.swap(false, Ordering::SeqCst) {
+            let message = "no space left".to_owned();
+            return Ticket::ready(Err(StoreError::Backend { operation: "commit", message }));
+        }
+        self.below.append(thread, batch).await
+    }
+}
+
+/// The recovered run retries only the failed task.
+#[tokio::test]
+async fn a_reopen_that_a_crash_prevents_repeats_no_model_call() {
+    const TWO: &str = r#"
+[graphs.two]
+entry = "ask"
+[graphs.two.channels.out]
+reducer = "append"
+[graphs.two.nodes.ask]
+plugin = "p"
+[graphs.two.nodes.pay]
+plugin = "p"
+[[graphs.two.edges]]
+from = "ask"
+to = "pay"
+"#;
+    let plugin = NativePlugin::new("p", "1")
+        .node("ask", |_, gate| async move {
+            let answer = gate.ask(question(json!("pay?"))).await?;
+            Ok(json!({ "out": answer }))
+        })
+        .node("pay", |_, gate| async move {
+            let receipt = said(&gate.call(prompt("pay")).await?);
+            gate.call(get("https://example.com/pay")).await?;
+            Ok(json!({ "out": receipt }))
+        });
+    let store = Arc::new(Layered::<RefusesEnd>::over(Arc::new(InMemoryStore::new())));
+    let mut world = World::with_store(TWO, plugin, store.clone());
+    let thread = world.run(json!({})).await.run.thread;
+    store.is_armed.store(true, Ordering::SeqCst);
+    world.net.fail_next(unavailable());
+    world.resume(&thread, &[("", json!("yes"))], OnFailure::Reopen).await.unwrap_err();
+    let run = store.thread(&thread).await.unwrap().unwrap().record.run.unwrap();
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&RunRef { thread, run }).await.unwrap();
+    assert_eq!(ended.state["out"], json!(["yes", "answer 1"]));
+    assert_eq!(world.model.calls(), 1);
 }
 
 const PARALLEL: &str = r#"
