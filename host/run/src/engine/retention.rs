@@ -104,28 +104,35 @@ impl Engine {
         Ok(store.append(thread, batch).await.await?)
     }
 
-    /// Removes the parts of a thread that a strategy does not keep.
+    /// Removes the parts of a thread that a strategy does not keep. A thread with an orphaned run
+    /// can be deleted, but not pruned.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is active on the thread.
+    /// `not-found`; `busy` while a run is active on the thread, or if the thread is set aside;
+    /// `unavailable` until an orphaned run is recovered.
     pub async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
-        self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        if strategy == PruneStrategy::KeepLatest {
+            self.reject_orphaned_run(&head).await?;
+        }
         slot.release().await;
         self.0.ports.store.prune(thread, strategy).await?;
         self.0.states.remove(thread);
         Ok(())
     }
 
-    /// Deletes runs of a thread with their checkpoints. Runs of other threads are ignored.
+    /// Deletes runs of a thread with their checkpoints. Runs of other threads are ignored. Of a
+    /// thread with an orphaned run, other runs can be deleted only together with this run.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is active on the thread.
+    /// `not-found`; `busy` while a run is active on the thread, or if the thread is set aside;
+    /// `unavailable` until an orphaned run is recovered.
     pub async fn delete_runs(&self, thread: &ThreadId, runs: &[RunId]) -> Result<(), Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
-        self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         let store = &self.0.ports.store;
         let mut named = Vec::with_capacity(runs.len());
         for run in runs {
@@ -135,9 +142,17 @@ impl Engine {
         if named.is_empty() {
             return Ok(());
         }
+        let orphaned = self.orphaned_run(&head.record).await?.map(|run| run.id);
+        // The run may continue from a checkpoint of an earlier run.
+        if let Some(run) = orphaned.as_ref().filter(|run| !named.contains(run)) {
+            return Err(self.not_recovered(thread, run));
+        }
         slot.release().await;
         store.delete_runs(&named).await?;
         self.0.states.remove(thread);
+        if orphaned.is_some() {
+            self.clear_set_aside(thread);
+        }
         Ok(())
     }
 

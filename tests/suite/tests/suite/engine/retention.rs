@@ -1,9 +1,13 @@
 //! Retention of threads: time to live, pruning, copies and deleted runs.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use wattle_graph::failure::code;
-use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunService, StartRun};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, RunRef, RunService, StartRun};
+use wattle_run::ports::Store;
 use wattle_run::ports::store::{CheckpointQuery, Durability, PruneStrategy, RunOptions, ThreadTtl};
+use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::World;
@@ -45,6 +49,30 @@ fn world() -> World {
     World::new(LINE, plugin)
 }
 
+/// Returns a version of the plugin of `ONE`.
+fn calling(version: &'static str) -> NativePlugin {
+    NativePlugin::new("p", version).node("work", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": "done" }))
+    })
+}
+
+/// Returns a world with a thread that is set aside because the version of its code is missing, with
+/// its first run, which has ended, and its orphaned run.
+async fn set_aside() -> (World, RunRef, RunRef) {
+    let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
+    let old = World::with_store(ONE, calling("1"), store.clone());
+    let ended = old.run(json!({})).await.run;
+    old.net.hang_next(1);
+    let orphaned = old.begin_on(Some(&ended.thread), json!({})).await.unwrap();
+    old.net.hung().await;
+    drop(old);
+    let world = World::with_store(ONE, calling("2"), store);
+    world.engine.start_recovery();
+    assert_eq!(world.engine.wait_recovered().await.set_aside, 1);
+    (world, ended, orphaned)
+}
+
 fn request(ttl: ThreadTtl) -> StartRun {
     StartRun { ttl: Some(ttl), ..StartRun::new("test".parse().unwrap(), json!({})) }
 }
@@ -70,11 +98,7 @@ async fn a_thread_is_deleted_exactly_after_its_time_to_live() {
 /// The time to live counts from the last change of the thread, which is the start of the run.
 #[tokio::test]
 async fn a_thread_whose_run_is_to_be_recovered_outlives_its_time_to_live() {
-    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
-        gate.call(get("https://example.com/slow")).await?;
-        Ok(json!({ "out": "done" }))
-    });
-    let mut world = World::new(ONE, plugin);
+    let mut world = World::new(ONE, calling("1"));
     world.net.hang_next(1);
     let ttl = ThreadTtl { after_ms: 1_000, strategy: PruneStrategy::Delete };
     let run = world.engine.start(request(ttl)).await.unwrap();
@@ -131,6 +155,21 @@ async fn deleting_a_run_deletes_only_its_checkpoints() {
     let view = world.engine.thread(thread).await.unwrap().unwrap();
     assert_eq!(view.state["out"], json!(["answer 1"]));
     assert_eq!(checkpoints(&world, thread).await, 2);
+}
+
+/// The orphaned run needs the state that earlier runs have left.
+#[tokio::test]
+async fn a_thread_with_an_orphaned_run_loses_no_other_run() {
+    let (world, ended, orphaned) = set_aside().await;
+    let thread = &orphaned.thread;
+    let pruned = world.engine.prune(thread, PruneStrategy::KeepLatest).await;
+    assert_eq!(pruned.unwrap_err().code, code::BUSY);
+    let deleted = world.engine.delete_runs(thread, std::slice::from_ref(&ended.run)).await;
+    assert_eq!(deleted.unwrap_err().code, code::BUSY);
+    world.engine.delete_runs(thread, &[orphaned.run]).await.unwrap();
+    assert_eq!(world.engine.set_aside(thread), None);
+    world.engine.delete_runs(thread, &[ended.run]).await.unwrap();
+    assert!(world.engine.thread(thread).await.unwrap().is_none());
 }
 
 #[tokio::test]
