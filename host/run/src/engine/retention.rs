@@ -83,8 +83,7 @@ impl Engine {
         }
         tracing::info!(%thread, strategy = ?ttl.strategy, "the time to live of a thread is over");
         slot.release().await;
-        store.prune(thread, ttl.strategy).await?;
-        self.0.states.remove(thread);
+        self.prune_stored(thread, ttl.strategy).await?;
         drop(slot);
         if ttl.strategy == PruneStrategy::KeepLatest {
             self.record_prune(thread).await?;
@@ -118,8 +117,20 @@ impl Engine {
             self.reject_orphaned_run(&head).await?;
         }
         slot.release().await;
+        self.prune_stored(thread, strategy).await
+    }
+
+    /// Prunes a thread in the store.
+    async fn prune_stored(
+        &self,
+        thread: &ThreadId,
+        strategy: PruneStrategy,
+    ) -> Result<(), Failure> {
         self.0.ports.store.prune(thread, strategy).await?;
         self.0.states.remove(thread);
+        if strategy == PruneStrategy::Delete {
+            self.clear_set_aside(thread);
+        }
         Ok(())
     }
 

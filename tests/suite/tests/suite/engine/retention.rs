@@ -173,6 +173,14 @@ async fn a_thread_with_an_orphaned_run_loses_no_other_run() {
 }
 
 #[tokio::test]
+async fn a_thread_that_a_prune_deletes_is_no_longer_set_aside() {
+    let (world, _, orphaned) = set_aside().await;
+    world.engine.prune(&orphaned.thread, PruneStrategy::Delete).await.unwrap();
+    assert_eq!(world.engine.set_aside(&orphaned.thread), None);
+    assert_eq!(world.engine.recovery().set_aside, 0);
+}
+
+#[tokio::test]
 async fn pruning_keeps_a_pending_interrupt_with_durability_exit() {
     let mut world = world();
     let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
