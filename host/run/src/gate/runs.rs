@@ -41,7 +41,8 @@ impl Gate {
     /// # Errors
     ///
     /// [`CallError::Failure`] if the graph does not exist, or the request contains fields that a
-    /// node cannot use; errors of the engine for a web handler.
+    /// node cannot use; errors of the engine for a web handler; [`CallError::Unwind`] if the guest
+    /// must be unwound.
     pub async fn start_run(&self, request: StartRun) -> Result<RunRef, CallError> {
         match &self.task {
             None => Ok(self.runs_for(START, &request)?.start(request).await?),
@@ -63,8 +64,8 @@ impl Gate {
                 Ok(ended)
             }
             Some(task) => {
-                let graph =
-                    task.subgraphs.graph_of(&run.run).ok_or_else(|| run_not_started(run))?;
+                let graph = task.subgraphs.graph_of(&run.run);
+                let graph = graph.ok_or_else(|| self.refuse(run_not_started(run)))?;
                 self.call(WaitRun { run: run.run.clone(), graph }).await
             }
         }
@@ -165,8 +166,9 @@ impl Gate {
     /// Registers the subgraph. The run id of the subgraph derives from the call path, so every
     /// re-execution gets the same id.
     fn start_subgraph(&self, task: &Arc<TaskGate>, request: StartRun) -> Result<RunRef, CallError> {
-        check_start(&request)?;
-        let graph = task.subgraphs.graph(request.graph.as_ref())?;
+        let graph = check_start(&request)
+            .and_then(|()| task.subgraphs.graph(request.graph.as_ref()))
+            .map_err(|failure| self.refuse(failure))?;
         let shown = json!({
             "graph": graph, "input": request.input, "context": request.context,
         });

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, GraphName, Namespace, ThreadId};
+use wattle_graph::id::{AppName, GraphName, Namespace, RunId, ThreadId};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::Grants;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunService, StartRun};
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService, StartRun};
 use wattle_run::limit::Limits;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
@@ -228,4 +228,35 @@ async fn inputs_of_subgraphs_count_towards_the_bytes_of_host_calls() {
     let world = World::with_sql(GRAPHS, plugin, Arc::new(NoSql), grants);
     let details = failure(&world.run(json!({})).await).details.unwrap();
     assert_eq!(details["limit"], "host_call_bytes");
+}
+
+#[tokio::test]
+async fn refused_starts_and_waits_of_subgraphs_count_as_calls() {
+    for is_wait in [true, false] {
+        let plugin = NativePlugin::new("p", "1")
+            .node("call", move |_, gate| async move {
+                let run = RunRef {
+                    thread: ThreadId::new("other").unwrap(),
+                    run: RunId::new("other").unwrap(),
+                };
+                for _ in 0..100 {
+                    let ended = if is_wait {
+                        gate.wait_run(&run).await.map(drop)
+                    } else {
+                        gate.start_run(start("missing", json!({}))).await.map(drop)
+                    };
+                    if let Err(CallError::Unwind(unwind)) = ended {
+                        return Err(CallError::Unwind(unwind));
+                    }
+                }
+                Ok(json!({ "out": "done" }))
+            })
+            .node("one", |_, _| async move { Ok(json!({})) })
+            .node("two", |_, _| async move { Ok(json!({})) });
+        let limits = Limits { host_calls: 50, ..Limits::default() };
+        let grants = Grants { limits, ..Grants::default() };
+        let world = World::with_sql(GRAPHS, plugin, Arc::new(NoSql), grants);
+        let details = failure(&world.run(json!({})).await).details.unwrap();
+        assert_eq!(details["limit"], "host_calls", "{is_wait}");
+    }
 }
