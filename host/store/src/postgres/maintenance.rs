@@ -216,13 +216,12 @@ pub(super) async fn pinned(database: &Database) -> Result<PinnedVersions, StoreE
         };
         let rows = database.rows(OPERATION, page).await?;
         let decode = move || {
-            let mut last: Option<Vec<u8>> = None;
             for row in &rows {
                 let record: &[u8] = row.try_get(1).map_err(sqlx_error(OPERATION))?;
                 add_pin(&mut pinned, unpack("thread record", record));
-                last = Some(row.try_get(0).map_err(sqlx_error(OPERATION))?);
             }
-            Ok((pinned, last))
+            let last = rows.last().map(|row| row.try_get::<Vec<u8>, _>(0)).transpose();
+            Ok((pinned, last.map_err(sqlx_error(OPERATION))?))
         };
         (pinned, after) = decode_on_blocking_pool(OPERATION, None, decode).await?;
         if after.is_none() {
