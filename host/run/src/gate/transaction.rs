@@ -43,6 +43,7 @@ use crate::json::approx_bytes;
 use crate::limit::SqlLimits;
 use crate::ports::Ports;
 use crate::ports::sql::{CommitMarker, SqlTransaction};
+use crate::task::task_heartbeat::TaskHeartbeat;
 
 /// An open transaction of a guest. Dropping the value without a commit rolls the transaction back.
 pub struct Transaction {
@@ -59,6 +60,8 @@ pub struct Transaction {
 /// both charged to this budget.
 struct StatementBudget {
     budget: Arc<CallBudget>,
+    /// Heartbeat of the task; `None` if the guest has no task.
+    heartbeat: Option<Arc<TaskHeartbeat>>,
     allowed_calls: u32,
     allowed_bytes: u64,
 }
@@ -68,14 +71,18 @@ impl StatementBudget {
         let limits = gate.limits();
         Self {
             budget: gate.budget.clone(),
+            heartbeat: gate.task.as_ref().map(|task| task.heartbeat.clone()),
             allowed_calls: limits.host_calls,
             allowed_bytes: limits.host_call_bytes,
         }
     }
 
     /// Charges a statement as a call: a transaction keeps every statement with its result, also
-    /// those that fail, until it ends.
+    /// those that fail, until it ends. Like other calls, a statement is a task heartbeat.
     fn charge_call(&self) -> Result<(), Unwind> {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.on_call();
+        }
         self.budget.charge_calls(1, self.allowed_calls)
     }
 
