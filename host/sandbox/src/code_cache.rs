@@ -31,10 +31,10 @@ const FORMAT_VERSION: &str = "wattle-code-3";
 /// Length of the digest at the beginning of a file, in bytes.
 const DIGEST_BYTES: usize = 32;
 
-/// Length of the length of the outline, which follows the digest, in bytes.
+/// Size of the field after the digest, which has the length of the outline, in bytes.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// Length of what precedes the outline in a file, in bytes.
+/// Size of the two fields before the outline, in bytes.
 const HEAD_BYTES: usize = DIGEST_BYTES + LENGTH_BYTES;
 
 /// Maximum size of a file, in bytes. Code is some four times as large as its component.

@@ -56,8 +56,8 @@ impl Lookups {
         lookups
     }
 
-    /// Returns true if only the owners of runs are missing. The fast path does not need the owners,
-    /// because the table rejects a run of another thread, and the statement a new run that exists.
+    /// Returns true if only the owners of runs are missing. The fast path does not need the owners:
+    /// the table rejects a run of another thread, and the statement rejects a new run that exists.
     pub(super) fn needs_only_run_owners(&self) -> bool {
         self.checkpoints.is_empty() && self.lists.is_empty() && self.pending.is_empty()
     }

@@ -48,7 +48,8 @@ pub(super) struct RowLease {
 }
 
 /// The cached part of a thread's history. It stays valid while the thread has the same number,
-/// because rows of batches under a number never change. The runs also need the same ledger number.
+/// because rows of batches under a number never change. The ids of its runs are valid only while
+/// the ledger number is the same, too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HistoryCache {
     /// Versions that channels may have: checkpoints that exist or existed.
