@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::time;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::threads::NewThread;
@@ -548,14 +549,16 @@ async fn statements_of_a_transaction_are_task_heartbeats() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let mut transaction = gate.begin("db").await?;
         for _ in 0..6 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            time::pause();
+            time::advance(Duration::from_secs(3)).await;
+            time::resume();
             transaction.query("SELECT 1", Vec::new()).await?;
         }
         transaction.commit().await?;
         Ok(json!({ "out": "done" }))
     });
     let retry = "retry = { attempts = 2, initial = \"1ms\" }";
-    let graph = ONE.replace(retry, "timeout = { idle = \"400ms\" }");
+    let graph = ONE.replace(retry, "timeout = { idle = \"10s\" }");
     let ended = World::with_sql(&graph, plugin, sql, may_write()).run(json!({})).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
 }
