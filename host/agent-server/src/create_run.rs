@@ -177,7 +177,7 @@ impl RunCreator {
             request,
         )
         .await?;
-        let record = self.submit(&requested, create).await?;
+        let record = self.submit(caller, &requested, create).await?;
         Ok(CreatedRun { thread, requested, record })
     }
 
@@ -190,6 +190,7 @@ impl RunCreator {
     /// pending, and the errors of the engine.
     async fn submit(
         &self,
+        caller: &Caller,
         requested: &RequestedRun,
         create: CreateRun,
     ) -> Result<RunRecord, ApiError> {
@@ -208,7 +209,7 @@ impl RunCreator {
         // The engine may have rejected the run before it deleted the other runs.
         self.webhooks.restore(deleted).await;
         // Another host may have created the same run of the cron.
-        let known = if requested.is_cron_run() {
+        let known = if caller.is_cron {
             self.engine().ports().store.run(&requested.run).await?
         } else {
             None

@@ -22,9 +22,8 @@ use wattle_project::agent_server::time::format_time_with_micros;
 use crate::error::ApiError;
 use crate::extractors::Caller;
 use crate::records::cron::{CronRecord, DueEntry, due_entries};
-use crate::resolve::run::CRON_ID_KEY;
 use crate::state::AgentServer;
-use crate::wire::request::{IfNotExists, parse_run};
+use crate::wire::request::{CRON_ID, IfNotExists, parse_run};
 
 /// Maximum pause between two lists of all crons. It limits the delay of a run after another host
 /// changes a due time or after the clock is set.
@@ -190,9 +189,9 @@ impl AgentServer {
     async fn create_cron_run(&self, record: &CronRecord, due_ms: i64) -> Result<(), ApiError> {
         let run = cron_run_id(&record.cron, due_ms)?;
         let mut request = parse_run(&record.payload)?;
-        let metadata = (CRON_ID_KEY.to_owned(), record.cron.to_string().into());
+        let metadata = (CRON_ID.to_owned(), record.cron.to_string().into());
         request.metadata.get_or_insert_default().extend([metadata]);
-        let caller = Caller::for_tenant(record.tenant.clone());
+        let caller = Caller::for_cron(record.tenant.clone());
         let thread = record.thread.as_deref().unwrap_or(run.as_str());
         if self.run_exists(&run).await? {
             return Ok(());

@@ -27,6 +27,9 @@ pub(crate) struct Caller {
     pub(crate) principal: Option<Principal>,
     /// The reservation of the bytes of the response; `None` for a router without guards.
     pub(crate) response: Option<ResponseReservation>,
+    /// True for the runs that the server creates for crons. Another host may create the same run at
+    /// the same time.
+    pub(crate) is_cron: bool,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller
@@ -40,14 +43,14 @@ where
         let RequestPrincipal(principal) =
             RequestPrincipal::from_request_parts(parts, state).await?;
         let response = parts.extensions.get().cloned();
-        Ok(Self { tenant, principal, response })
+        Ok(Self { tenant, principal, response, is_cron: false })
     }
 }
 
 impl Caller {
-    /// Returns a caller for requests of the server itself, such as the runs of crons.
-    pub(crate) fn for_tenant(tenant: Option<String>) -> Self {
-        Self { tenant, principal: None, response: None }
+    /// Returns the caller for the runs of a tenant's crons.
+    pub(crate) fn for_cron(tenant: Option<String>) -> Self {
+        Self { tenant, principal: None, response: None, is_cron: true }
     }
 
     /// Finds a thread that the caller may access. Returns `None` if no such thread exists or if it

@@ -100,8 +100,7 @@ pub(crate) async fn resolve_run(
         context,
         principal: caller.principal.clone(),
     };
-    let is_cron_run = requested.is_cron_run();
-    let create = requested.request(engine_fields, is_cron_run);
+    let create = requested.request(engine_fields, caller.is_cron);
     Ok((requested, create))
 }
 

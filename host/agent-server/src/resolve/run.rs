@@ -22,9 +22,6 @@ use crate::wire::response::{Run, RunStatus};
 /// small.
 const MAX_STORED_INPUT_BYTES: u64 = 64 << 10;
 
-/// The metadata key of a run that contains the id of its cron.
-pub(crate) const CRON_ID_KEY: &str = "cron_id";
-
 /// The field of `kwargs` that contains the input.
 const INPUT: &str = "input";
 
@@ -126,12 +123,6 @@ impl RequestedRun {
                 principal: engine.principal,
             },
         }
-    }
-
-    /// Returns whether a cron created the run. If so, another host may create the same run at the
-    /// same time.
-    pub(crate) fn is_cron_run(&self) -> bool {
-        self.client.metadata.contains_key(CRON_ID_KEY)
     }
 
     /// Returns the ids by which the engine finds the run.

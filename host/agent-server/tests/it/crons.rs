@@ -307,6 +307,24 @@ async fn cron_run_is_enqueued_on_a_busy_thread() {
 }
 
 #[tokio::test]
+async fn run_of_a_client_is_checked_on_a_busy_thread_even_with_a_cron_id() {
+    let (host, _) = host();
+    host.hold();
+    let id = host.thread().await;
+    let path = format!("/threads/{id}/runs");
+    let busy = json!({ "assistant_id": "slow", "input": { "word": "busy" } });
+    host.post(&path, busy.clone()).await.ok();
+    host.wait_for_started(1).await;
+    let mut invalid = busy;
+    invalid["config"] = json!({ "recursion_limit": 0 });
+    invalid["metadata"] = json!({ "cron_id": "c" });
+    let refused = host.post(&path, invalid).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    host.release.send_replace(true);
+    assert_eq!(runs(&host, &id).await.len(), 1);
+}
+
+#[tokio::test]
 async fn cron_respects_end_time_and_enabled() {
     let (host, clock) = host();
     let mut ending = hourly();

@@ -8,7 +8,7 @@ use wattle_api::body::struct_from_map::StructFromMap;
 use super::{OnCompletion, RequestError, RunCreate, SortOrder};
 
 /// Name of the field that contains the id of a cron. In the run request of the cron, it is a key of
-/// `config.configurable`.
+/// `config.configurable`; in its runs, a key of `metadata`.
 pub const CRON_ID: &str = "cron_id";
 
 /// Fields of a cron request that are not part of the run request.
