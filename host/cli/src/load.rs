@@ -15,6 +15,7 @@ pub mod compiler;
 mod config_file;
 mod export_code;
 pub mod file;
+pub mod file_problem;
 mod found_names;
 mod grant_registry;
 pub mod grants;

@@ -222,9 +222,9 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         Output::warning(&refusal.to_string());
     }
     let mut problems = projections::check_files(&manifest, config);
-    problems.extend(projections::streams(folder).err().unwrap_or_default());
-    if !problems.is_empty() {
-        return Err(Error::Failed(problems.join("\n")));
+    for mut problem in projections::streams(folder).err().unwrap_or_default() {
+        problem.file = folder.join(&problem.file).display().to_string();
+        problems.push(problem);
     }
     let graphs = &manifest.app.graphs;
     let text = file::read_text(folder, graphs, file::DOCUMENT_BYTES)
@@ -234,7 +234,13 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
     let files = manifest.component_files(folder, config);
     let components = Components::load(&files, &manifest, config, sandbox.as_ref()).await;
     let catalog = components.catalog(&manifest.app.name, folder, &config.plugins);
-    let result = check_toml(&file, &text, &catalog);
+    let checked = check_toml(&file, &text, &catalog);
+    let result = if problems.is_empty() {
+        checked
+    } else {
+        problems.extend(checked.err().unwrap_or_default());
+        Err(problems)
+    };
     Ok(Checked { result, unloaded: components.problems(&text), with_plugins: true })
 }
 

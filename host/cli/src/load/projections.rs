@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use wattle_graph::check::Problem;
 use wattle_graph::id::AppName;
 use wattle_graph::mapping::{FileProjection, StreamProjection};
 use wattle_run::app::Projections;
@@ -11,7 +12,8 @@ use wattle_run::app::Projections;
 use crate::config::Config;
 use crate::data_folder::HostFiles;
 use crate::load::app_folder::AppFolder;
-use crate::load::file::{self, DOCUMENT_BYTES, TotalSize};
+use crate::load::file::{self, DOCUMENT_BYTES, FileError, TotalSize};
+use crate::load::file_problem::file_problem;
 use crate::load::limits::STREAMS_BYTES;
 use crate::load::manifest::{FILE, Manifest};
 
@@ -34,7 +36,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
         BTreeMap::new()
     });
     if !problems.is_empty() {
-        return Err(problems);
+        return Err(problems.iter().map(ToString::to_string).collect());
     }
     let files = app.manifest.files.iter();
     let files = files.map(|(name, file)| (name.clone(), Arc::new(file.clone()))).collect();
@@ -44,7 +46,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
 /// A file projection whose files could conflict with a file or folder of the host.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{file}: `[{table}]` writes files to `{}`, and the host keeps `{}` in the data folder\n  hint: \
+    "`[{table}]` writes files to `{}`, and the host keeps `{}` in the data folder\n  hint: \
      set `dir` to a folder that only the app uses, such as `files/{app}`; the operator can set it \
      under `[apps.{app}.files.{}]` in wattle.toml",
     escaped(folder),
@@ -52,9 +54,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
     name.escape_debug()
 )]
 struct ReservedFolder {
-    /// The file that sets the folder.
-    file: String,
-    /// The table in that file.
+    /// The table that sets the folder.
     table: String,
     app: AppName,
     /// The name of the projection.
@@ -72,11 +72,11 @@ fn escaped(path: &Path) -> String {
 /// Returns a problem for each file projection that could overwrite files of the host. The folder
 /// that the operator configures takes precedence over the folder that the app selects. A folder in
 /// an environment variable is checked when files are written.
-pub fn check_files(manifest: &Manifest, config: &Config) -> Vec<String> {
+pub fn check_files(manifest: &Manifest, config: &Config) -> Vec<Problem> {
     let host_files = config.host_files();
     let app = &manifest.app.name;
     let problem = |(name, mapping): (&String, &FileProjection)| {
-        reserved_folder(&host_files, config, app, name, mapping).map(|problem| problem.to_string())
+        reserved_folder(&host_files, config, app, name, mapping)
     };
     manifest.files.iter().filter_map(problem).collect()
 }
@@ -87,7 +87,7 @@ fn reserved_folder(
     app: &AppName,
     name: &str,
     mapping: &FileProjection,
-) -> Option<ReservedFolder> {
+) -> Option<Problem> {
     let operator = config.apps.get(app).and_then(|app| app.files.get(name));
     if operator.is_some_and(|files| !files.enabled) {
         return None;
@@ -100,22 +100,25 @@ fn reserved_folder(
     let fixed = mapping.fixed_parts();
     let host_file = host_files.conflicting(&config.data.join(&dir), &fixed)?.to_owned();
     let folder = fixed.iter().fold(dir, |folder, part| folder.join(part));
-    Some(ReservedFolder { file, table, app: app.clone(), name: name.to_owned(), folder, host_file })
+    let (app, name) = (app.clone(), name.to_owned());
+    let reserved = ReservedFolder { table, app, name, folder, host_file };
+    Some(file_problem(Path::new(&file), &reserved.to_string()))
 }
 
 /// Reads the stream formats in the folder of an app.
 ///
 /// # Errors
 ///
-/// A message for each invalid file.
-pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamProjection>>, Vec<String>> {
+/// A problem for each invalid file. Its path is relative to the folder.
+pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamProjection>>, Vec<Problem>> {
     let (mut streams, mut problems) = (BTreeMap::new(), Vec::new());
     if folder.join(STREAMS).symlink_metadata().is_err() {
         return Ok(streams);
     }
+    let of_folder = |error: FileError| file_problem(Path::new(STREAMS), &error.to_string());
     let entries = file::list(folder, Path::new(STREAMS));
     let mut total = TotalSize::new(format!("the files of `{STREAMS}`"), STREAMS_BYTES);
-    for entry in entries.map_err(|error| vec![error.to_string()])? {
+    for entry in entries.map_err(|error| vec![of_folder(error)])? {
         let name = entry.path.file_stem().and_then(|name| name.to_str());
         let Some(name) = name.filter(|_| entry.has_ending("toml")) else { continue };
         let path = Path::new(STREAMS).join(entry.path.file_name().unwrap_or_default());
@@ -124,12 +127,12 @@ pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamProjection>>,
         if let Ok(text) = &text
             && let Err(error) = total.add(text.len() as u64)
         {
-            problems.push(error.to_string());
+            problems.push(of_folder(error));
             break;
         }
         match text.and_then(|text| StreamProjection::parse(&text)) {
             Ok(stream) => drop(streams.insert(name.to_owned(), Arc::new(stream))),
-            Err(reason) => problems.push(format!("{STREAMS}/{name}.toml: {reason}")),
+            Err(reason) => problems.push(file_problem(&path, &reason)),
         }
     }
     if problems.is_empty() { Ok(streams) } else { Err(problems) }

@@ -204,6 +204,28 @@ fn a_check_without_an_argument_falls_back_to_the_folder_of_the_configuration() {
 }
 
 #[test]
+fn a_check_reports_the_problems_of_streams_with_those_of_graphs() {
+    let folder = empty();
+    let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
+    std::fs::create_dir(folder.path().join("streams")).unwrap();
+    write("app.toml", "[app]\nname = \"prices\"\nversion = \"0.1.0\"\n");
+    write("graph.toml", "[graphs.G]\nentry = \"b\"\n");
+    write("streams/own.toml", "[[messages]]\non = \"x\"\ntext = \"\"\n");
+    let text = wattle(folder.path(), &["graph", "check"]);
+    for problem in [
+        "\n[FOLDER]/streams/own.toml: message 1: unknown kind of event `x`",
+        "\n[FOLDER]/graph.toml:2: graphs.G.entry: there is no node `b`\n",
+        "\nerror: 2 problems in `[FOLDER]`\n",
+    ] {
+        assert!(text.starts_with("exit: 1\n") && text.contains(problem), "{text}");
+    }
+    let text = wattle(folder.path(), &["graph", "check", "--json"]);
+    assert!(text.starts_with("exit: 1\n--- stdout\n{\n"), "{text}");
+    assert!(text.contains("\"file\": \"[FOLDER]/streams/own.toml\""), "{text}");
+    assert!(text.ends_with("}\n--- stderr\n"), "{text}");
+}
+
+#[test]
 fn a_graph_is_checked_and_shown_without_anything_else() {
     let folder = empty();
     let good = "[graphs.G]\nentry = \"a\"\n[graphs.G.nodes.a]\nplugin = \"p\"\n";

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::load;
 use crate::load::app_folder::Plugins;
 use crate::load::app_loader;
+use crate::load::file_problem::file_problem;
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::plugin_catalog::{AppPluginCatalog, default_plugin_of};
 use crate::load::plugin_file::Unloaded;
@@ -47,7 +48,8 @@ impl Components {
         let named = named_plugins(graphs);
         let standalone = self.unloaded_standalone.iter();
         let standalone = standalone.filter(|(name, _)| named.contains(name.as_str()));
-        self.unloaded_own.iter().chain(standalone).map(|(_, unloaded)| problem(unloaded)).collect()
+        let unloaded = self.unloaded_own.iter().chain(standalone);
+        unloaded.map(|(_, unloaded)| file_problem(&unloaded.path, &unloaded.message)).collect()
     }
 
     /// Returns the catalog of the plugins that the graphs can use.
@@ -64,20 +66,6 @@ impl Components {
 
     fn is_unloaded(&self, plugin: &PluginName) -> bool {
         self.unloaded_own.contains_key(plugin) || self.unloaded_standalone.contains_key(plugin)
-    }
-}
-
-fn problem(unloaded: &Unloaded) -> Problem {
-    let (message, hint) = match unloaded.message.split_once("\n  hint: ") {
-        Some((message, hint)) => (message, Some(hint.to_owned())),
-        None => (unloaded.message.as_str(), None),
-    };
-    Problem {
-        file: unloaded.path.display().to_string(),
-        line: None,
-        path: String::new(),
-        message: message.to_owned(),
-        hint,
     }
 }
 
