@@ -31,6 +31,14 @@ pub enum Error {
         /// The reason.
         message: String,
     },
+    /// A part of the system or a file of the data folder cannot be used.
+    #[error("cannot set up {what}: {message}")]
+    Unusable {
+        /// What cannot be used.
+        what: &'static str,
+        /// The reason.
+        message: String,
+    },
     /// The store cannot be opened.
     #[error("cannot open the store: {0}")]
     Store(wattle_run::ports::store::StoreError),
@@ -197,6 +205,7 @@ impl Error {
         match self {
             Self::NoConfigFile(_)
             | Self::Config { .. }
+            | Self::Setup { .. }
             | Self::PublicAddressWithoutKeys { .. }
             | Self::Mount(_) => Exit::Config,
             Self::Usage { .. } => Exit::Usage,
@@ -219,6 +228,14 @@ mod tests {
         let problem = serde_json::json!({ "type": "", "title": "", "status": status,
             "detail": detail, "code": "any", "instance": "" });
         Error::Problem(Box::new(serde_json::from_value(problem).unwrap())).to_string()
+    }
+
+    #[test]
+    fn only_errors_of_the_configuration_have_its_exit_code() {
+        let message = || "no".to_owned();
+        let setup = Error::Setup { what: "webhooks", message: message() };
+        let unusable = Error::Unusable { what: "signals", message: message() };
+        assert_eq!((setup.exit(), unusable.exit()), (Exit::Config, Exit::Failed));
     }
 
     #[test]

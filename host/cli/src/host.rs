@@ -109,7 +109,8 @@ impl Host {
     /// # Errors
     ///
     /// [`Error::Setup`] if an adapter rejects its section of the configuration, [`Error::Store`] if
-    /// the store cannot be opened, and [`Error::File`] if a file cannot be read or written.
+    /// the store cannot be opened, [`Error::Unusable`] if the long-term memory cannot be opened,
+    /// and [`Error::File`] if a file cannot be read or written.
     pub async fn open(config: Config, overrides: Overrides) -> Result<Self, Error> {
         let env = overrides.env.clone().unwrap_or_else(environment);
         let config = Arc::new(config);

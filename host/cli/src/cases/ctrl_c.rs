@@ -17,11 +17,11 @@ impl CtrlC {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] if the system refuses the handlers.
+    /// [`Error::Unusable`] if the system refuses the handlers.
     pub(crate) fn listen() -> Result<Self, Error> {
         let signals = Signals::listen();
         let mut signals = signals
-            .map_err(|error| Error::Setup { what: "signals", message: error.to_string() })?;
+            .map_err(|error| Error::Unusable { what: "signals", message: error.to_string() })?;
         let (sender, count) = watch::channel(0);
         tokio::spawn(async move {
             loop {

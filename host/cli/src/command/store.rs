@@ -41,13 +41,13 @@ pub(super) async fn survey_files(config: &Config) -> Result<DamageReport, Error>
     let memory = config.memory_file();
     let read = move || (RedbStore::survey_file(file), RedbMemory::survey_file(memory));
     let read = tokio::task::spawn_blocking(read).await;
-    let (survey, memory) = read.map_err(|error| setup(error.to_string()))?;
+    let (survey, memory) = read.map_err(|error| unusable(error.to_string()))?;
     let mut survey = survey.map_err(Error::Store)?;
     survey.damaged.extend(memory_damage(memory)?);
     let blobs = config.blobs_folder();
     if blobs.exists() {
         let damaged = FileBlobs::open_read_only(blobs).find_damage().await;
-        survey.damaged.extend(damaged.map_err(|failure| setup(failure.message))?);
+        survey.damaged.extend(damaged.map_err(|failure| unusable(failure.message))?);
     }
     Ok(survey)
 }
@@ -59,7 +59,7 @@ fn memory_damage(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Err
         Err(failure) if failure.code == code::BROKEN => {
             Ok(vec![Damage { subject: "long-term memory".to_owned(), reason: failure.message }])
         }
-        Err(failure) => Err(setup(failure.message)),
+        Err(failure) => Err(unusable(failure.message)),
     }
 }
 
@@ -79,13 +79,14 @@ pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error
     let (file, memory) = (config.store_file(), config.memory_file());
     let repair = move || {
         let (mut survey, old) = RedbStore::repair_file(file).map_err(Error::Store)?;
-        let memory = RedbMemory::repair_file(memory).map_err(|failure| setup(failure.message))?;
+        let memory =
+            RedbMemory::repair_file(memory).map_err(|failure| unusable(failure.message))?;
         let (damaged, old_memory) = memory.unzip();
         survey.damaged.extend(damaged.unwrap_or_default());
         Ok::<_, Error>((survey, old, old_memory))
     };
     let repaired = tokio::task::spawn_blocking(repair).await;
-    let (survey, old, old_memory) = repaired.map_err(|error| setup(error.to_string()))??;
+    let (survey, old, old_memory) = repaired.map_err(|error| unusable(error.to_string()))??;
     let files = json!({ "survey": survey, "damaged_file": old, "damaged_memory_file": old_memory });
     output.data(&files, |_| {
         let mut lines = vec![render(&survey)];
@@ -185,8 +186,8 @@ pub(super) async fn compact(client: &Client, output: Output) -> Result<Exit, Err
     Ok(Exit::Ok)
 }
 
-fn setup(message: String) -> Error {
-    Error::Setup { what: "the store", message }
+fn unusable(message: String) -> Error {
+    Error::Unusable { what: "the store", message }
 }
 
 fn require_file_store(config: &Config) -> Result<(), Error> {

@@ -151,8 +151,10 @@ async fn open_stores(
             let config = config.clone();
             // Opening the files verifies checksums and may repair the files, which can take long.
             let opened = spawn_blocking(move || open_files(&config)).await;
-            opened
-                .map_err(|error| Error::Setup { what: "the store", message: error.to_string() })?
+            opened.map_err(|error| Error::Unusable {
+                what: "the store",
+                message: error.to_string(),
+            })?
         }
         StoreKind::Postgres => {
             let (database, warning) = postgres_config(config, env)?;
@@ -202,7 +204,7 @@ fn open_memory(config: &Config) -> Result<Arc<dyn Memory>, Error> {
                    who can reach it: after a repair, create a key before the host starts";
     let keys = EssentialDocuments { scope, namespace, meaning };
     let memory = RedbMemory::open_with(config.memory_file(), &keys)
-        .map_err(|failure| Error::Setup { what: "the memory", message: failure.message })?;
+        .map_err(|failure| Error::Unusable { what: "the memory", message: failure.message })?;
     Ok(Arc::new(memory))
 }
 

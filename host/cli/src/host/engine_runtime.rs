@@ -28,7 +28,7 @@ impl EngineRuntime {
             .thread_name("wattle-engine")
             .enable_all()
             .build();
-        let runtime = runtime.map_err(|error| Error::Setup {
+        let runtime = runtime.map_err(|error| Error::Unusable {
             what: "the engine runtime",
             message: error.to_string(),
         })?;

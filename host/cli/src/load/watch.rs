@@ -18,7 +18,7 @@ use crate::paths::{canonical, path_entries};
 ///
 /// # Errors
 ///
-/// [`Error::Setup`] if the system cannot watch files.
+/// [`Error::Unusable`] if the system cannot watch files.
 pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<(), Error> {
     let mut watcher = Watcher::new()?;
     // The plugins folder is created if it does not exist, because operators put new plugins into

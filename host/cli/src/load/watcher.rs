@@ -44,7 +44,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] if the system cannot watch files.
+    /// [`Error::Unusable`] if the system cannot watch files.
     pub(crate) fn new() -> Result<Self, Error> {
         // A capacity of one is sufficient, because the receiver scans all files after a change.
         let (sender, changed) = mpsc::channel(1);
@@ -61,7 +61,7 @@ impl Watcher {
             }
             Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
         };
-        let debouncer = new_debouncer(DEBOUNCE, None, report).map_err(|error| Error::Setup {
+        let debouncer = new_debouncer(DEBOUNCE, None, report).map_err(|error| Error::Unusable {
             what: "watching for changed files",
             message: error.to_string(),
         })?;

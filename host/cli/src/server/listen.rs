@@ -41,7 +41,8 @@ pub(super) async fn require_keys_on_public_address(
     state: &ApiState,
 ) -> Result<(), Error> {
     let Some(address) = config.public_address() else { return Ok(()) };
-    let unreadable = |failure: Failure| Error::Setup { what: "API keys", message: failure.message };
+    let unreadable =
+        |failure: Failure| Error::Unusable { what: "API keys", message: failure.message };
     if config.has_keys(env) || state.has_active_keys().await.map_err(unreadable)? {
         return Ok(());
     }

@@ -26,7 +26,7 @@ impl StopSignal {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] if the thread or the handlers cannot be created.
+    /// [`Error::Unusable`] if the thread or the handlers cannot be created.
     pub(crate) fn listen(limit: Duration) -> Result<Self, Error> {
         let (sender, receiver) = oneshot::channel();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -43,7 +43,7 @@ impl StopSignal {
         });
         listening
             .map(|()| Self(receiver))
-            .map_err(|error| Error::Setup { what: "signals", message: error.to_string() })
+            .map_err(|error| Error::Unusable { what: "signals", message: error.to_string() })
     }
 
     /// Waits for the first signal.

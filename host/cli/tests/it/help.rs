@@ -172,6 +172,16 @@ fn an_app_that_cannot_be_loaded_is_named_after_its_problem() {
 }
 
 #[test]
+fn a_configuration_that_the_store_rejects_has_its_exit_code() {
+    let folder = empty();
+    std::fs::write(folder.path().join("wattle.toml"), "[store]\nurl_env = \"STORE_URL\"\n")
+        .unwrap();
+    let text = wattle(folder.path(), &["thread", "list"]);
+    let why = "error: cannot set up the store: the environment variable `STORE_URL` is not set\n";
+    assert!(text.starts_with("exit: 3\n") && text.ends_with(why), "{text}");
+}
+
+#[test]
 fn a_check_without_an_argument_is_of_the_app_in_the_current_folder() {
     let folder = empty();
     let text = wattle(folder.path(), &["graph", "check"]);

@@ -55,8 +55,8 @@ impl<'s> Session<'s> {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] if the system cannot watch files. Problems of the app or of the input are
-    /// printed.
+    /// [`Error::Unusable`] if the system cannot watch files. Problems of the app or of the input
+    /// are printed.
     pub(super) async fn work(&mut self) -> Result<Infallible, Error> {
         let mut watcher = Watcher::new()?;
         let mut has_changed = true;
