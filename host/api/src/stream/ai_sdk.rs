@@ -66,6 +66,7 @@ impl RunEncoder for AiSdkEncoder {
         let Some(run) = &self.run else { return Vec::new() };
         match find_unstarted(&*self.store, run).await {
             Ok(Some(record)) => ended(&ai_sdk::unstarted(record.failure)),
+            // After a shutdown of the host, the run continues, so the stream has no `[DONE]`.
             Ok(None) => Vec::new(),
             Err(failure) => failed(&failure),
         }
