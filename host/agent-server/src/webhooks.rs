@@ -194,8 +194,7 @@ impl Webhooks {
                 Ok(Some(webhook)) if webhook.value.host == self.host() => {
                     // The task that delivered the webhook may be about to end, because it did not
                     // find the webhook.
-                    let claim = Claim::wait(self.clone(), run);
-                    tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
+                    spawn_delivery_once_free(self, webhook);
                 }
                 Ok(_) => {}
                 Err(failure) => tracing::warn!(%run, %failure, "failed to restore a webhook"),
@@ -315,9 +314,14 @@ impl Drop for Registration {
         }
         // The other task may have looked for the run before the run existed, so the delivery starts
         // again after that task has ended.
-        let claim = Claim::wait(self.webhooks.clone(), webhook.value.delivery.run.clone());
-        tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
+        spawn_delivery_once_free(&self.webhooks, webhook);
     }
+}
+
+/// Starts a delivery once no other task delivers the webhook.
+fn spawn_delivery_once_free(webhooks: &Webhooks, webhook: Versioned<WebhookRecord>) {
+    let claim = Claim::wait(webhooks.clone(), webhook.value.delivery.run.clone());
+    tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
 }
 
 fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
