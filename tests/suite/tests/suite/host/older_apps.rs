@@ -26,9 +26,10 @@ async fn compare(server: &TestServer, requests: &Value) {
 }
 
 /// Removes when sessions were updated. The migration of a thread is an event of its log, so it updates
-/// the session that follows the log. The host that wrote the folder migrated nothing. The clock of the
-/// test stands still, so the time is also the number of writes, which depends on how many steps a
-/// session reads at once.
+/// the session that follows the log. The host that wrote the folder migrated nothing.
+///
+/// The clock of the test stands still. Each write of a session advances its time by a millisecond, and
+/// the number of writes depends on how many steps one read returns.
 fn remove_update_times(document: &mut Value) {
     match document {
         Value::Array(items) => items.iter_mut().for_each(remove_update_times),
