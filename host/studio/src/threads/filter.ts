@@ -1,25 +1,17 @@
 // The filter of the list of threads, which is in the address of the view.
-import { tenantOfList } from "../access/tenant.ts";
 import { given } from "../api/given.ts";
-import { numberOf, words } from "../part/filters/conditions.ts";
+import { numberOf } from "../part/filters/conditions.ts";
 import { milliseconds } from "../part/filters/local-time.ts";
-import { jsonOf, pairs } from "../part/filters/metadata.ts";
-import { name, oneOf, type Search } from "../router/search.ts";
+import { USUAL, usualQuery } from "../part/filters/usual.ts";
+import { oneOf, type Search } from "../router/search.ts";
 
 /** The statuses of threads. */
 export const STATUSES = ["idle", "running", "interrupted", "error"] as const;
 
 /** The search parameters of the view. Their names are those of the API. */
 export const FILTER = {
-  text: words,
+  ...USUAL,
   status: oneOf(STATUSES),
-  app: name,
-  graph: name,
-  tenant: name,
-  failure: words,
-  metadata: pairs,
-  created_from_ms: milliseconds,
-  created_to_ms: milliseconds,
   updated_from_ms: milliseconds,
   updated_to_ms: milliseconds,
 };
@@ -29,17 +21,10 @@ export type ThreadFilter = Search<typeof FILTER>;
 /** The conditions of a list or a count, as the API names them. */
 export type ThreadQuery = ReturnType<typeof queryOf>;
 
-/** Returns the conditions of a filter. An operator who names no tenant sees those of all tenants. */
-export function queryOf(filter: ThreadFilter, access: Parameters<typeof tenantOfList>[1]) {
-  const { text, status, app, graph, failure } = filter;
-  const tenant = tenantOfList(filter.tenant, access);
-  return {
-    ...given({ text, status, app, graph, failure, tenant, metadata: jsonOf(filter.metadata) }),
-    ...given({
-      created_from_ms: numberOf(filter.created_from_ms),
-      created_to_ms: numberOf(filter.created_to_ms),
-      updated_from_ms: numberOf(filter.updated_from_ms),
-      updated_to_ms: numberOf(filter.updated_to_ms),
-    }),
-  };
+/** Returns the conditions of a filter. */
+export function queryOf(filter: ThreadFilter, access: Parameters<typeof usualQuery>[1]) {
+  const { status } = filter;
+  const updated_from_ms = numberOf(filter.updated_from_ms);
+  const updated_to_ms = numberOf(filter.updated_to_ms);
+  return { ...usualQuery(filter, access), ...given({ status, updated_from_ms, updated_to_ms }) };
 }
