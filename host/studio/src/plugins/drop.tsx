@@ -7,7 +7,7 @@ import { toError } from "../api/error.ts";
 import { bytesText } from "../part/amount.ts";
 import { Facts, textFact } from "../part/facts.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { pluginRoute, useGo } from "../router/links.tsx";
+import { pluginRoute, useGoLater } from "../router/links.tsx";
 import { type Checked, check, install, MOST_BYTES, pluginNameOf } from "./install.ts";
 import { Permissions } from "./permissions.tsx";
 import styles from "./plugins.module.css";
@@ -95,7 +95,7 @@ function useDrop(onFiles: (files: FileList | undefined) => void): boolean {
 /** A file with the name of its plugin, and what the host says of it. */
 function Candidate({ file }: { file: File }) {
   const client = useQueryClient();
-  const go = useGo();
+  const goLater = useGoLater();
   const [name, setName] = useState(() => pluginNameOf(file.name));
   const [answer, setAnswer] = useState<Answer>();
   const [send, isBusy] = useOnce(async (work: typeof check, plugin: string) => {
@@ -116,6 +116,7 @@ function Candidate({ file }: { file: File }) {
     event.preventDefault();
     if (!isReady) return send(check, name);
     await send(async (plugin, component) => {
+      const go = goLater();
       const checked = await install(plugin, component);
       void client.invalidateQueries({ queryKey: PLUGINS_KEY });
       void client.invalidateQueries({ queryKey: ["plugin", plugin] });

@@ -5,16 +5,17 @@ import { useState } from "react";
 import { Refusal, useAttempt } from "../part/attempt.tsx";
 import { Confirm } from "../part/confirm.tsx";
 import { visible } from "../part/text.tsx";
-import { pluginsRoute, useGo } from "../router/links.tsx";
+import { pluginsRoute, useGoLater } from "../router/links.tsx";
 import { remove } from "./install.ts";
 import { PLUGINS_KEY } from "./read.ts";
 import { DROP } from "./texts.ts";
 
 export function RemovePlugin({ plugin }: { plugin: string }) {
   const client = useQueryClient();
-  const go = useGo();
+  const goLater = useGoLater();
   const [isOpen, setOpen] = useState(false);
   const removing = useAttempt(async () => {
+    const go = goLater();
     await remove(plugin);
     void client.invalidateQueries({ queryKey: PLUGINS_KEY });
     toast(DROP.removed(visible(plugin)), "ok");

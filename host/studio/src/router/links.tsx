@@ -156,6 +156,23 @@ export function useGo(): (route: string, options?: { replace: boolean }) => void
   };
 }
 
+/** Goes to a route. */
+export type Go = (route: string) => void;
+
+/**
+ * Returns a function that is called before something that takes time. It returns one that goes to a
+ * route afterwards, unless the user has gone to another one meanwhile.
+ */
+export function useGoLater(): () => Go {
+  const { history } = useRouter();
+  return () => {
+    const { href } = history.location;
+    return (route) => {
+      if (history.location.href === href) history.push(publicPath(route));
+    };
+  };
+}
+
 /** Returns a function that goes to the current route with another value of a search parameter. */
 export function useSetParameter(): (name: string, value: string) => void {
   const { history } = useRouter();

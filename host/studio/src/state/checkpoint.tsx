@@ -9,7 +9,7 @@ import { JsonDiff } from "../part/json-diff/json-diff.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { checkpointRoute, RouteLink, runViewRoute, useGo } from "../router/links.tsx";
+import { checkpointRoute, RouteLink, runViewRoute } from "../router/links.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { EditButton } from "../travel/edit-button.tsx";
 import { diffState } from "./diff.ts";
@@ -54,7 +54,6 @@ interface PartsProps {
 
 function Parts({ place, document, against }: PartsProps) {
   const { id, state, metadata = {}, interrupts = [], tasks = [] } = document;
-  const go = useGo();
   return (
     <>
       <Facts facts={factsOf(place, document)} />
@@ -67,7 +66,7 @@ function Parts({ place, document, against }: PartsProps) {
         key={id}
         place={place}
         checkpoint={String(id)}
-        onEdited={(made) => go(checkpointRoute(place, made.id, { ns: place.namespace }))}
+        onEdited={(made, go) => go(checkpointRoute(place, made.id, { ns: place.namespace }))}
       />
       {interrupts.length > 0 && (
         <Section title={TEXTS.interrupts}>

@@ -6,7 +6,7 @@ import { Guarded } from "../access/access.tsx";
 import type { RunPlace, ThreadPlace } from "../api/log.ts";
 import { cancelRun } from "../api/run.ts";
 import { type Thread, useQuietThread } from "../api/thread.ts";
-import { interruptRoute, RouteLink, runRoute, useGo } from "../router/links.tsx";
+import { type Go, interruptRoute, RouteLink, runRoute, useGoLater } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { Confirm, Refusal, useAction } from "./action.tsx";
 import { Migrate } from "./migrate.tsx";
@@ -156,18 +156,19 @@ interface ContinueProps {
 /** Resumes a thread. Asks first if calls in doubt would be made again. */
 function Continue({ place, kind }: ContinueProps) {
   const { thread, tenant } = place;
-  const go = useGo();
+  const goLater = useGoLater();
   const [undecided, setUndecided] = useState(0);
-  const resuming = useAction(async () => {
+  const resuming = useAction(async (go: Go) => {
     const { run } = await resume(place);
     setUndecided(0);
     go(runRoute({ thread, run, tenant }));
   });
   const starting = useAction(async () => {
+    const go = goLater();
     const calls = await readPendingCalls(place);
     const count = calls.filter(({ decision }) => decision == null).length;
     setUndecided(count);
-    if (count === 0) resuming.act();
+    if (count === 0) resuming.act(go);
   });
   const isBusy = starting.isBusy || resuming.isBusy;
   return (
@@ -180,7 +181,7 @@ function Continue({ place, kind }: ContinueProps) {
         open={undecided > 0}
         title={CONTROL.doubtTitle}
         name={CONTROL.repeat}
-        action={resuming}
+        action={{ ...resuming, act: () => resuming.act(goLater()) }}
         onClose={() => setUndecided(0)}
       >
         <p>{CONTROL.doubtNote(undecided)}</p>

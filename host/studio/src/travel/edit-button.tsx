@@ -2,6 +2,7 @@
 import { lazy, Suspense, useState } from "react";
 import { Guarded } from "../access/access.tsx";
 import { Disclosure } from "../part/disclosure.tsx";
+import type { Go } from "../router/links.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import type { Checkpoint, GraphPlace } from "../state/read.ts";
 import { EDIT } from "./texts.ts";
@@ -13,7 +14,8 @@ interface EditButtonProps {
   place: GraphPlace;
   /** Number of the checkpoint, or `latest`. */
   checkpoint: string;
-  onEdited: (made: Checkpoint) => void;
+  /** Called with what goes to a route if the user has not left the view. */
+  onEdited: (made: Checkpoint, go: Go) => void;
 }
 
 /** The edit of a state, if the key permits it. */
@@ -28,9 +30,9 @@ export function EditButton(props: EditButtonProps) {
 function Toggled({ place, checkpoint, onEdited }: EditButtonProps) {
   const [isOpen, setOpen] = useState(false);
   useShortcut("e", EDIT.open, () => setOpen(true));
-  const finish = (made: Checkpoint) => {
+  const finish = (made: Checkpoint, go: Go) => {
     setOpen(false);
-    onEdited(made);
+    onEdited(made, go);
   };
   return (
     <section className={`${styles.fork} ${styles.edit}`} aria-label={EDIT.open}>

@@ -13,6 +13,7 @@ import { focusAt, rendered } from "../part/schema-form/focus.ts";
 import { SchemaForm } from "../part/schema-form/form.tsx";
 import { DESCRIPTION_CHARS } from "../part/schema-form/limits.ts";
 import { Text, visible } from "../part/text.tsx";
+import { type Go, useGoLater } from "../router/links.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { useKeyHint } from "../shell/keys.tsx";
 import { type Checkpoint, type GraphPlace, readCheckpoint } from "../state/read.ts";
@@ -39,7 +40,8 @@ interface EditFormProps {
   place: GraphPlace;
   /** Number of the checkpoint, or `latest`. */
   checkpoint: string;
-  onEdited: (made: Checkpoint) => void;
+  /** Called with what goes to a route if the user has not left the view. */
+  onEdited: (made: Checkpoint, go: Go) => void;
 }
 
 const NO_ERRORS: Checked["errors"] = new Map();
@@ -77,6 +79,7 @@ interface Asked {
 
 function Fields({ place, base, graph, onEdited }: FieldsProps) {
   const box = useRef<HTMLFormElement>(null);
+  const goLater = useGoLater();
   const channels = useMemo(() => channelsFor(graph ?? undefined, base.state), [graph, base]);
   const [author, setAuthor] = useState(() => authorOf(base));
   const [entries, setEntries] = useState<ReadonlyMap<string, Entry>>(new Map());
@@ -98,10 +101,11 @@ function Fields({ place, base, graph, onEdited }: FieldsProps) {
   });
   const sending = useAction(async () => {
     if (asked === undefined) return;
+    const go = goLater();
     const made = await sendEdit(place, base.id, asked.edit);
     setAsked(undefined);
     toast(EDIT.made(made.id));
-    onEdited(made);
+    onEdited(made, go);
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();

@@ -8,7 +8,7 @@ import { Checkbox } from "../part/checkbox.tsx";
 import { Disclosure } from "../part/disclosure.tsx";
 import { JsonEditor } from "../part/json-editor.tsx";
 import { parsed } from "../part/parse-json.ts";
-import { compareRoute, useGo } from "../router/links.tsx";
+import { compareRoute, useGoLater } from "../router/links.tsx";
 import { type Change, type Origin, originOf, startFork } from "./fork.ts";
 import { FORK } from "./texts.ts";
 import styles from "./travel.module.css";
@@ -47,12 +47,13 @@ function Toggled({ place, origin }: PartProps) {
 }
 
 function ForkForm({ place, origin }: PartProps) {
-  const go = useGo();
+  const goLater = useGoLater();
   const [kind, setKind] = useState<"answer" | "failure">("answer");
   const [texts, setTexts] = useState(() => textsOf(origin));
   const [isCopy, setCopy] = useState(true);
   const [problem, setProblem] = useState<string>();
   const starting = useAttempt(async (change: Change) => {
+    const go = goLater();
     const forked = await startFork(place, origin, change, isCopy);
     go(compareRoute(place, forked));
   });

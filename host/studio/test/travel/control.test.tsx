@@ -90,6 +90,25 @@ test("a failed run is retried from its view, which leads to the new run", async 
   expect(host.sent).toEqual([{ path: "/api/v1/threads/t1/resume", tenant: null, body: {} }]);
 });
 
+test("a user who leaves while a run is being retried stays where they are", async () => {
+  host.thread = threadWith(FAILED);
+  let release: () => void = () => undefined;
+  host.held = new Promise((resolve) => {
+    release = resolve;
+  });
+  const { history } = show("/threads/t1/runs/r1");
+  await click("Retry what failed");
+  await waitFor(() => expect(host.sent.length).toBe(1));
+  fireEvent.click(screen.getByRole("link", { name: "Thread t1" }));
+  const lists = () => host.reads.filter((path) => path.endsWith("/t1/runs")).length;
+  await waitFor(() => expect(lists()).toBeGreaterThan(0));
+  const before = lists();
+  release();
+  // The thread is read again when the run has begun.
+  await waitFor(() => expect(lists()).toBeGreaterThan(before));
+  expect(history.location.href).toBe("/threads/t1");
+});
+
 test("only the newest run of a thread is retried", async () => {
   host.thread = threadWith({ ...FAILED, run: "r9" });
   show("/threads/t1/runs/r1");

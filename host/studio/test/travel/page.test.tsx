@@ -53,9 +53,13 @@ let sent: { path: string; tenant: string | null; body: unknown }[];
 let logs: Record<string, readonly EventOutline[]>;
 let opened: OpenedStream[];
 let refusal: Response | undefined;
+/** What the host waits for before it starts a fork. */
+let held: Promise<void> | undefined;
+/** The response to the newest fork. */
+let started: Response | undefined;
 
 beforeEach(() => {
-  [sent, refusal] = [[], undefined];
+  [sent, refusal, held, started] = [[], undefined, undefined, undefined];
   logs = { t1: BROKEN, copy: MENDED };
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
   opened = serveStreams(answer);
@@ -75,8 +79,10 @@ async function answer(request: Request): Promise<Response> {
   if (request.method === "POST") {
     const tenant = request.headers.get("x-tenant");
     sent.push({ path: pathname, tenant, body: await request.json() });
+    await held;
     const run = { run: "r2", thread: "copy", thread_id: "copy", status: "running" };
-    return refusal ?? Response.json(run, { status: 202 });
+    started = refusal ?? Response.json(run, { status: 202 });
+    return started;
   }
   if (pathname.startsWith("/api/v1/runs/")) {
     return Response.json({ run: "r1", thread: "t1", status: "failed" });
@@ -154,6 +160,22 @@ test("a refusal of the host is shown, and what was entered stays", async () => {
   const alert = await screen.findByText(/The fork was not started/);
   expect(alert.textContent).toContain("[U+202E]gnp");
   expect(screen.getByLabelText<HTMLTextAreaElement>("Result in the fork").value).toContain("200");
+});
+
+test("a user who leaves before a fork has started stays where they are", async () => {
+  let release: () => void = () => undefined;
+  held = new Promise((resolve) => {
+    release = resolve;
+  });
+  const { history } = show("/threads/t1/runs/r1?at=3");
+  fireEvent.click(await button("Fork with another answer"));
+  fireEvent.click(await button("Start the fork"));
+  await waitFor(() => expect(sent.length).toBe(1));
+  fireEvent.click(screen.getByRole("link", { name: "Log" }));
+  await screen.findByLabelText("Type");
+  release();
+  await waitFor(() => expect(started?.bodyUsed).toBe(true));
+  expect(history.location.href).toBe("/threads/t1/runs/r1?view=log");
 });
 
 test("a key that may only read forks nothing", async () => {

@@ -33,6 +33,8 @@ export interface Host {
   report: (options: Options) => Migration;
   /** What it responds to each change, in place of making it. */
   refusal: Response | undefined;
+  /** What it waits for before it makes a change. */
+  held: Promise<void> | undefined;
   readonly sent: Sent[];
   readonly reads: string[];
 }
@@ -62,6 +64,7 @@ export function serve(): Host {
     calls: [],
     report: () => ({ from: OLD, to: NEW, changes: [], obstacles: [], applied: false }),
     refusal: undefined,
+    held: undefined,
     sent: [],
     reads: [],
   };
@@ -102,6 +105,7 @@ async function change(host: Host, request: Request, path: string): Promise<Respo
   const text = await request.text();
   const body = text === "" ? undefined : JSON.parse(text);
   host.sent.push({ path, tenant: request.headers.get("x-tenant"), body });
+  await host.held;
   if (host.refusal !== undefined) return host.refusal;
   if (path.endsWith("/migrate")) return Response.json(host.report(body));
   if (path.endsWith("/settle")) return new Response(null, { status: 204 });
