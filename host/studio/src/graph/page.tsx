@@ -1,6 +1,7 @@
 // A graph of an app: its picture, and the differences between two of its versions.
 import { SelectField } from "@wattle/page";
 import { useMemo, useState } from "react";
+import { isMissing } from "../api/missing.ts";
 import { digestText } from "../part/digest.ts";
 import { Text, visible } from "../part/text.tsx";
 import {
@@ -13,7 +14,7 @@ import {
   useSearchOf,
 } from "../router/links.tsx";
 import { type Check, name } from "../router/search.ts";
-import { Reading } from "../shell/failure.tsx";
+import { Reading, together } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { type Comparison, compare } from "./compare.ts";
 import type { GraphDocument } from "./definition.ts";
@@ -103,14 +104,13 @@ function short(version: string): string {
 function Body({ app, graph }: Names) {
   const { version, against, node } = useSearchOf(SEARCH);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(pathsAround(node ?? "")));
-  const { data, error, refetch } = useGraphs({ app, graph, version }, open);
+  const read = useGraphs({ app, graph, version }, open);
   const other = useGraph(against === undefined ? undefined : { app, graph, version: against });
-  const failure = error ?? other.error;
   const go = useGo();
+  const { data } = read;
+  const of = together(read, other);
   const isUnread = against !== undefined && other.data === undefined;
-  if (failure !== null || data === undefined || isUnread) {
-    const retry = () => Promise.all([refetch(), other.refetch()]);
-    const of = { error: failure, refetch: retry };
+  if (data === undefined || isUnread || isMissing(of.error)) {
     return <Reading of={of} notFound={TEXTS.notFound} text={TEXTS.reading} />;
   }
   const shared = {
@@ -118,11 +118,23 @@ function Body({ app, graph }: Names) {
     onSelect: (path: string | undefined) =>
       go(graphRoute(app, graph, { version, against, node: path }), { replace: true }),
   };
-  if (other.data !== undefined) {
-    return <Compared before={other.data} after={data.root} {...shared} />;
-  }
-  const scene = sceneOf(data.root, undefined, { graphs: data.graphs, open, states: NO_STATES });
-  return <GraphView scene={scene} states={NO_STATES} opening={{ open, setOpen }} {...shared} />;
+  const sources = { graphs: data.graphs, open, states: NO_STATES };
+  // The picture stays if a later reading fails.
+  return (
+    <>
+      <Reading of={{ ...of, data }} />
+      {other.data === undefined ? (
+        <GraphView
+          scene={sceneOf(data.root, undefined, sources)}
+          states={NO_STATES}
+          opening={{ open, setOpen }}
+          {...shared}
+        />
+      ) : (
+        <Compared before={other.data} after={data.root} {...shared} />
+      )}
+    </>
+  );
 }
 
 interface ComparedProps {

@@ -1,9 +1,10 @@
 // The graph of a run, whose nodes show the states of their tasks.
 import { useState } from "react";
+import { isMissing } from "../api/missing.ts";
 import { useAppOf } from "../api/run.ts";
 import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
 import type { RunViewProps } from "../run/store.ts";
-import { Reading } from "../shell/failure.tsx";
+import { Reading, together } from "../shell/failure.tsx";
 import { itemPath } from "./page.tsx";
 import { useGraphs, useVersions } from "./read.ts";
 import { pathsAround, sceneOf } from "./scene.ts";
@@ -27,18 +28,19 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   const known = versions.data?.find(({ version }) => version === digest);
   const isReady = name !== undefined && graph !== undefined && versions.data !== undefined;
   const wanted = isReady ? { app: name, graph, version: known?.version } : undefined;
-  const { data, error, refetch } = useGraphs(wanted, open);
-  const failure = app.error ?? versions.error ?? error;
-  if (failure === null && graph === undefined) return <p role="status">{TEXTS.noGraph}</p>;
-  if (failure !== null || data === undefined) {
-    const retry = () => Promise.all([app.refetch(), versions.refetch(), refetch()]);
-    const of = { error: failure, refetch: retry };
+  const read = useGraphs(wanted, open);
+  const { data } = read;
+  const of = together(app, versions, read);
+  if (of.error === null && graph === undefined) return <p role="status">{TEXTS.noGraph}</p>;
+  if (data === undefined || isMissing(of.error)) {
     return <Reading of={of} notFound={TEXTS.notFound} text={TEXTS.reading} />;
   }
   const states = timeline.nodes();
   const scene = sceneOf(data.root, ROOT, { graphs: data.graphs, open, states });
+  // The picture stays if a later reading fails.
   return (
     <>
+      <Reading of={{ ...of, data }} />
       {known === undefined && <p>{TEXTS.gone}</p>}
       <GraphView
         scene={scene}

@@ -18,7 +18,7 @@ import {
   useSearchOf,
 } from "../router/links.tsx";
 import { name } from "../router/search.ts";
-import { Reading } from "../shell/failure.tsx";
+import { Reading, together } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { Chat } from "./chat.tsx";
 import { messageChannel } from "./input.ts";
@@ -66,18 +66,17 @@ function Subjects({ app, search }: PartProps) {
   const apps = useApps();
   const tools = useTools(app);
   const graphs = apps.data?.find((it) => it.name === app)?.graphs;
-  const error = apps.error ?? tools.error;
-  const refetch = () => Promise.all([apps.refetch(), tools.refetch()]);
+  const of = together(apps, tools);
   // The tools of an app that is not in the list any more may have been read before.
   const isGone = apps.data !== undefined && graphs === undefined;
-  if (isGone && error === null) return <p>{TEXTS.notFound}</p>;
-  if (graphs === undefined || tools.data === undefined || isMissing(error)) {
-    return <Reading of={{ error, refetch }} notFound={TEXTS.notFound} />;
+  if (isGone && of.error === null) return <p>{TEXTS.notFound}</p>;
+  if (graphs === undefined || tools.data === undefined || isMissing(of.error)) {
+    return <Reading of={of} notFound={TEXTS.notFound} />;
   }
   // What was entered and a conversation stay if a later reading fails.
   return (
     <>
-      <Reading of={{ error, data: graphs, refetch }} />
+      <Reading of={{ ...of, data: graphs }} />
       <Chosen app={app} search={search} graphs={graphs} tools={tools.data} />
     </>
   );

@@ -26,9 +26,24 @@ export function Failure({ error, what, notFound, tenantNeeded, onRetry }: Failur
   return <Alert actions={<Button onClick={onRetry}>{TEXTS.retry}</Button>}>{visible(text)}</Alert>;
 }
 
+/** Something that is read. `data` is absent if the view shows nothing before all of it was read. */
+interface Read {
+  error: Error | null;
+  data?: unknown;
+  refetch: () => unknown;
+}
+
+/** Returns several readings as one, with the first error. `refetch` repeats those that failed. */
+export function together(...reads: readonly Read[]): Read {
+  const failed = reads.filter(({ error }) => error !== null);
+  return {
+    error: failed[0]?.error ?? null,
+    refetch: () => Promise.all(failed.map(({ refetch }) => refetch())),
+  };
+}
+
 interface ReadingProps extends Omit<FailureProps, "error" | "onRetry"> {
-  /** What is read. `data` is absent if the view shows nothing before all of it was read. */
-  of: { error: Error | null; data?: unknown; refetch: () => unknown };
+  of: Read;
   /** What is said before there is data. */
   text?: string;
 }

@@ -1,5 +1,5 @@
 // The views of an app and its graphs, as a user sees them.
-import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { GraphDocument } from "../../src/graph/definition.ts";
 import { problem } from "../host.ts";
@@ -21,6 +21,9 @@ const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
 const PINNED = "ab".repeat(32);
 
 const CURRENT = "cd".repeat(32);
+
+/** Time after which a graph is read again, in milliseconds. */
+const LATER_MS = 60_000;
 
 const INNER = graphOf({ entry: "step", nodes: { step: {} } }, { name: "inner" });
 
@@ -64,13 +67,18 @@ beforeEach(() => {
     { version: CURRENT, is_loaded: true, is_current: true },
     { version: PINNED, is_loaded: false, is_current: false },
   ];
-  vi.stubGlobal("fetch", async (request: Request) => answer(new URL(request.url)));
+  serve();
 });
 
 afterEach(() => {
   cleanup();
   vi.unstubAllGlobals();
+  vi.restoreAllMocks();
 });
+
+function serve(): void {
+  vi.stubGlobal("fetch", async (request: Request) => answer(new URL(request.url)));
+}
 
 /** Returns what the host responds. */
 function answer({ pathname, searchParams }: URL): Response {
@@ -167,6 +175,35 @@ test("two versions are compared in one picture", async () => {
   const list = await screen.findByRole("list", { name: "Differences" });
   expect(list.textContent).toContain("Added: subgraph work");
   expect(history.location.href).toBe(`/apps/notes/graphs/main?against=${PINNED}`);
+});
+
+test.each([
+  "/apps/notes/graphs/main",
+  `/apps/notes/graphs/main?against=${PINNED}`,
+  `/threads/t1/runs/${RUN}?view=graph`,
+])("a picture stays while its graph cannot be read again: %s", async (route) => {
+  events = [{ ...runStarted(), graph: "main" }, runEnded()];
+  const { readAgain } = show(route);
+  const plan = await box("plan");
+  const later = Date.now() + LATER_MS;
+  vi.spyOn(Date, "now").mockReturnValue(later);
+  vi.stubGlobal("fetch", async () => problem(500, "no store"));
+  await act(readAgain);
+  await screen.findByText("no store");
+  expect(await box("plan")).toBe(plan);
+  serve();
+  fireEvent.click(screen.getByRole("button", { name: "Retry" }));
+  await waitFor(() => expect(screen.queryByText("no store")).toBeNull());
+  expect(await box("plan")).toBe(plan);
+});
+
+test("a graph that could not be read is read on request", async () => {
+  vi.stubGlobal("fetch", async () => problem(500, "no store"));
+  show("/apps/notes/graphs/main");
+  await screen.findByText("no store");
+  serve();
+  fireEvent.click(screen.getByRole("button", { name: "Retry" }));
+  await box("plan");
 });
 
 test("an unknown graph is not found", async () => {
