@@ -2,11 +2,10 @@
 
 use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword, RESERVED_FOR_TABLE_ALIAS};
 use wattle_plugin::prelude::{Failure, params, sql};
-use wattle_plugin::prompt::head;
 
 use crate::BUSINESS;
 use crate::knowledge::{Column, Knowledge, Table};
-use crate::rows::{objects, shown};
+use crate::rows::{cut, objects, shown};
 use crate::state::{ParseResult, ProbeSample, SqlGenerationResult};
 
 /// Maximum number of probes of one step.
@@ -69,12 +68,8 @@ pub(crate) fn sample(field: &str, knowledge: &Knowledge) -> Option<ProbeSample> 
 fn values(probe: &str) -> Result<Vec<String>, Failure> {
     let rows = sql::database(BUSINESS).query(probe, params![])?;
     let rows = objects(&rows);
-    Ok(rows.iter().filter_map(|row| row.values().next()).map(|it| cut(&shown(it))).collect())
-}
-
-fn cut(value: &str) -> String {
-    let kept = head(value, VALUE_CHARACTERS);
-    if kept.len() < value.len() { format!("{kept}…") } else { kept.to_owned() }
+    let values = rows.iter().filter_map(|row| row.values().next());
+    Ok(values.map(|it| cut(&shown(it), VALUE_CHARACTERS)).collect())
 }
 
 fn statement(table: &Table, column: &Column) -> String {

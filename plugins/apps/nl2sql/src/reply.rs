@@ -1,6 +1,6 @@
 //! The text that the user reads: predefined texts, and the table of the first rows.
 
-use crate::rows::shown;
+use crate::rows::{cut, shown};
 use crate::state::{FinalStatus, ReasonCode, Row};
 
 /// Maximum number of rows in the text. The CSV file has all rows.
@@ -54,12 +54,7 @@ pub(crate) fn assistant(summary: &str, rows: &[Row], download_url: Option<&str>)
 }
 
 fn cell(text: &str) -> String {
-    let text = text.replace('|', "\\|").replace(['\n', '\r'], " ");
-    if text.chars().count() <= CELL_CHARACTERS {
-        return text;
-    }
-    let cut: String = text.chars().take(CELL_CHARACTERS).collect();
-    format!("{cut}…")
+    cut(&text.replace('|', "\\|").replace(['\n', '\r'], " "), CELL_CHARACTERS)
 }
 
 #[cfg(test)]

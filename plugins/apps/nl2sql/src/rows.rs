@@ -4,6 +4,7 @@
 //! digit. Dates and times are ISO 8601, and bytes are base64.
 
 use wattle_plugin::prelude::Value;
+use wattle_plugin::prompt::head;
 use wattle_plugin::sql::{self, Rows};
 
 use crate::state::Row;
@@ -51,6 +52,12 @@ pub(crate) fn shown(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// Returns the first characters of a text, with an ellipsis if there are more.
+pub(crate) fn cut(text: &str, characters: usize) -> String {
+    let kept = head(text, characters);
+    if kept.len() < text.len() { format!("{kept}…") } else { kept.to_owned() }
 }
 
 fn names(rows: &Rows) -> Vec<String> {
