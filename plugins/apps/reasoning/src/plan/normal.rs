@@ -167,11 +167,16 @@ fn metrics(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Result<Vec<Met
 }
 
 /// Adds a metric unless the plan has it. A result has one value per alias, so a metric with the
-/// alias of another one gets its default alias.
+/// alias of another one gets its default alias, with a number if another metric has that one.
 fn add(metrics: &mut Vec<Metric>, mut metric: Metric) {
+    let default = default_alias(metric.agg, metric.field.as_deref());
     let is_other = |known: &Metric| known.agg != metric.agg || known.field != metric.field;
-    if metrics.iter().any(|known| known.alias == metric.alias && is_other(known)) {
-        metric.alias = default_alias(metric.agg, metric.field.as_deref());
+    let is_free =
+        |alias: &String| !metrics.iter().any(|known| known.alias == *alias && is_other(known));
+    let numbered = (2..).map(|number| format!("{default}_{number}"));
+    let mut aliases = [metric.alias.clone(), default.clone()].into_iter().chain(numbered);
+    if let Some(alias) = aliases.find(is_free) {
+        metric.alias = alias;
     }
     if !metrics.contains(&metric) {
         metrics.push(metric);
@@ -380,6 +385,18 @@ mod tests {
             plan["metrics"],
             json!([{"agg": "sum", "field": "amount", "alias": "x"},
                    {"agg": "avg", "field": "amount", "alias": "avg_amount"}])
+        );
+    }
+
+    #[test]
+    fn default_alias_of_another_metric_gets_a_number() {
+        let plan = check(json!({"mode": "group-analysis", "group_by": ["region"],
+                   "metrics": [{"agg": "sum", "field": "amount", "alias": "avg_amount"},
+                               {"agg": "avg", "field": "amount"}]}));
+        assert_eq!(
+            plan["metrics"],
+            json!([{"agg": "sum", "field": "amount", "alias": "avg_amount"},
+                   {"agg": "avg", "field": "amount", "alias": "avg_amount_2"}])
         );
     }
 
