@@ -227,7 +227,7 @@ fn end_of_value(value: &str, quote: &str) -> usize {
     }
     // Each level of JSON doubles the backslashes of the level within it, and adds one to a quote.
     // A closing quote has as many as the opening one. Backslashes at the end of the value add a
-    // multiple of twice its length, and any other number is that of a quote in the value.
+    // multiple of twice the length of the quote. Any other number is that of a quote in the value.
     let mut backslashes = 0;
     for (at, c) in value.char_indices() {
         if quote.ends_with(c) && backslashes % (2 * quote.len()) == quote.len() - 1 {
