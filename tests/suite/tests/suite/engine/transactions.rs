@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::time;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::threads::NewThread;
@@ -540,25 +538,4 @@ async fn a_transaction_with_an_interrupt_restarts_with_the_answer() {
     let ended = world.answer(&thread, json!("two")).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(names(&sql).await, ["one", "two"].map(text));
-}
-
-#[tokio::test]
-async fn statements_of_a_transaction_are_task_heartbeats() {
-    let folder = TempDir::new().unwrap();
-    let sql = database(&folder).await;
-    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
-        let mut transaction = gate.begin("db").await?;
-        for _ in 0..6 {
-            time::pause();
-            time::advance(Duration::from_secs(3)).await;
-            time::resume();
-            transaction.query("SELECT 1", Vec::new()).await?;
-        }
-        transaction.commit().await?;
-        Ok(json!({ "out": "done" }))
-    });
-    let retry = "retry = { attempts = 2, initial = \"1ms\" }";
-    let graph = ONE.replace(retry, "timeout = { idle = \"10s\" }");
-    let ended = World::with_sql(&graph, plugin, sql, may_write()).run(json!({})).await;
-    assert_eq!(ended.outcome, RunOutcome::Completed);
 }
