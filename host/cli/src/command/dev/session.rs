@@ -115,7 +115,8 @@ impl<'s> Session<'s> {
             let path = format!("/api/v1/threads/{}/resume", encode_segment(&run.thread));
             run = self.client.post(&path, &resume).await?;
         }
-        trace::trace(&self.client, &run.thread, false, self.output).await.map(drop)
+        // An author needs the stack of an exception, which is in the details of a failure.
+        trace::trace(&self.client, &run.thread, true, self.output).await.map(drop)
     }
 }
 

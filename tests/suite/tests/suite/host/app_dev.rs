@@ -16,6 +16,9 @@ const COUNT_TWICE: &str = "nodes.again = { node = \"counter\" }\n\
 const LOG: &str = "[graphs.main]\nentry = \"flood_log\"\nchannels.count = {}\n\
                    channels.numbers = {}\nchannels.number = {}\nnodes.flood_log = {}\n";
 
+/// A graph of one node that panics.
+const TRAP: &str = "[graphs.main]\nentry = \"trap\"\nnodes.trap = {}\n";
+
 /// A graph of one node that stores a document in the memory.
 const REMEMBER: &str = "[graphs.main]\nentry = \"remember\"\nchannels.namespace = {}\n\
                         channels.key = {}\nchannels.document = {}\nchannels.ttl_ms = {}\n\
@@ -100,4 +103,18 @@ async fn a_message_that_the_guest_logs_is_printed() {
     let input = "{\"count\": 1, \"numbers\": 0}";
     let mut dev = binary::start(&workspace, &["dev", "counts", "--input", input]);
     dev.ready(|line| line.contains("flood_log: info: flood")).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_trace_has_the_details_of_a_failure() {
+    let workspace = Workspace::new();
+    workspace.share_compiled_code();
+    workspace.write("wattle.toml", HEAD_TOML);
+    workspace.write("counts/app.toml", manifest());
+    workspace.write("counts/graph.toml", TRAP);
+    workspace.write("counts/src/build.sh", script("first"));
+    let mut dev = binary::start(&workspace, &["dev", "counts", "--input", "{}"]);
+    let mut sees = async |part: &str| dev.ready(|line| line.contains(part)).await.unwrap();
+    sees("trapped: a misdeed").await;
+    sees("trap: \"unreachable\"").await;
 }
