@@ -1,4 +1,5 @@
 // Endpoints of the app.
+import { ApiError, errorIn } from "@wattle/page/api";
 import { endpoints } from "@wattle/page/endpoints";
 import type { Confirmed, paths } from "./schema.d.ts";
 
@@ -9,8 +10,24 @@ const call = endpoints<paths>();
 /** Path of the endpoint that starts a run and streams the progress of each node. */
 export const STREAM = "api/ai/asset-graph/stream";
 
-export const readThread = (threadId: string) =>
-  call("get", "/api/ai/asset-graph/threads/{threadId}", { path: { threadId } });
+/** Statuses of a thread that does not exist, and of one that has expired or has no review. */
+const GONE = [404, 410];
+
+/** Returns true for the error of a thread that cannot be continued. */
+export function isGone(error: unknown): boolean {
+  return error instanceof ApiError && GONE.includes(error.status ?? 0);
+}
+
+/** Reads a thread. The message of an error is in the language of the page. */
+export async function readThread(threadId: string) {
+  try {
+    return await call("get", "/api/ai/asset-graph/threads/{threadId}", { path: { threadId } });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== "http" || isGone(error)) throw error;
+    // The app refuses only threads that are gone. Other errors are of the host, in English.
+    throw errorIn(error.status ?? 0, undefined);
+  }
+}
 
 export async function resume(threadId: string, confirmedData: Confirmed) {
   const body = { threadId, confirmedData };

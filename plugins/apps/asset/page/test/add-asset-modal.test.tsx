@@ -1,6 +1,6 @@
-// The dialog beside the dialogs of other tabs, which share one saved id for new tabs.
+// The saved thread of the dialog, beside dialogs of other tabs, which share one id for new tabs.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { AddAssetModal } from "../src/add/add-asset-modal.tsx";
 
@@ -115,6 +115,28 @@ it("does not continue the thread of another tab after the end of its own", async
   cleanup();
   open();
   expect(screen.queryAllByText("正在恢复上次的结果")).toEqual([]);
+});
+
+it.each([429, 500, 503])("keeps a saved thread that cannot be read (%i)", async (status) => {
+  localStorage.setItem(KEY, "own");
+  const problem = { detail: "the host is shutting down; try again later" };
+  vi.stubGlobal("fetch", async () => Response.json(problem, { status }));
+  open();
+  await screen.findByText(`服务返回了错误（${status}）。`);
+  cleanup();
+  answersReview();
+  open();
+  await screen.findByText("确认添加到组合");
+});
+
+it.each([404, 410])("forgets a thread that is gone without a message (%i)", async (status) => {
+  localStorage.setItem(KEY, "own");
+  const error = "上次解析结果已过期，请重新输入";
+  vi.stubGlobal("fetch", async () => Response.json({ error }, { status }));
+  open();
+  await waitFor(() => expect(screen.queryAllByText("正在恢复上次的结果")).toEqual([]));
+  expect(localStorage.getItem(KEY)).toBeNull();
+  expect(screen.queryByText(error)).toBeNull();
 });
 
 it("posts its thread when the user drops the review", async () => {

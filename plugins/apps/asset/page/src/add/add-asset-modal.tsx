@@ -1,16 +1,7 @@
 // Dialog of one round: an input, then its result to confirm. It stores only the id of the thread.
-import {
-  Alert,
-  Announce,
-  ApiError,
-  Banner,
-  Composer,
-  Dialog,
-  Toasts,
-  useFiles,
-} from "@wattle/page";
+import { Alert, Announce, Banner, Composer, Dialog, Toasts, useFiles } from "@wattle/page";
 import { useEffect, useEffectEvent, useState } from "react";
-import { type Input, type ReviewEvent, readThread } from "../api.ts";
+import { type Input, isGone, type ReviewEvent, readThread } from "../api.ts";
 import { ReviewForm } from "../confirm/review-form.tsx";
 import styles from "./add.module.css";
 import { parse, type Step } from "./parse.ts";
@@ -123,7 +114,10 @@ function Round({ initial, thread, onStored }: RoundProps) {
   );
 }
 
-/** Continues the saved thread. An expired thread is removed without a message. */
+/**
+ * Continues the saved thread. A thread that is gone is removed without a message. After another
+ * error the thread is kept, and the dialog continues it when it is opened again.
+ */
 function goOn(
   thread: OwnThread,
   show: (phase: Phase) => void,
@@ -142,9 +136,9 @@ function goOn(
       if (storeResult) onStored(storeResult.ids.length);
     },
     (error: unknown) => {
-      const isGone = error instanceof ApiError && error.kind === "http";
-      if (isGone) thread.forget(threadId);
-      show(isGone ? { name: "input" } : { name: "input", message: messageOf(error) });
+      if (!isGone(error)) return show({ name: "input", message: messageOf(error) });
+      thread.forget(threadId);
+      show({ name: "input" });
     },
   );
 }
