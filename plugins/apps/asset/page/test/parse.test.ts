@@ -2,14 +2,44 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { parse, type Step, withStep } from "../src/add/parse.ts";
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 const payload = { type: "unknown", rows: [], missingFields: [], warnings: [] };
 
-function answers(...events: [string, unknown][]) {
+function streamOf(...events: [string, unknown][]): Response {
   const text = events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   const headers = { "content-type": "text/event-stream" };
-  vi.stubGlobal("fetch", () => Promise.resolve(new Response(text.join(""), { headers })));
+  return new Response(text.join(""), { headers });
+}
+
+function answers(...events: [string, unknown][]) {
+  vi.stubGlobal("fetch", () => Promise.resolve(streamOf(...events)));
+}
+
+/** Cuts the stream after its start, and refuses the first reads of the thread. */
+function cuts(...refusals: number[]) {
+  const fetched = vi.fn(async (url: string) => {
+    if (url.endsWith("/stream")) return streamOf(["start", { threadId: "t" }]);
+    const status = refusals.shift();
+    if (status === undefined) return Response.json({ threadId: "t", reviewPayload: payload });
+    return Response.json({ detail: "the host is shutting down" }, { status });
+  });
+  vi.stubGlobal("fetch", fetched);
+  return fetched;
+}
+
+/** Lets time pass until a promise is settled. */
+async function settled<T>(promise: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const settle = () => {
+    isSettled = true;
+  };
+  void promise.then(settle, settle);
+  while (!isSettled) await vi.advanceTimersByTimeAsync(1_000);
+  return promise;
 }
 
 const watch = () => ({ onThread: vi.fn(), onSteps: vi.fn() });
@@ -39,6 +69,22 @@ it("rejects with the message of a failed run", async () => {
 it("rejects if the stream ends without a review", async () => {
   answers();
   await expect(parse({ textInput: "买入" }, watch())).rejects.toThrow();
+});
+
+it.each([502, 503, 504])("waits after a cut for a host that responds with %i", async (status) => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const fetched = cuts(status, status);
+  expect(await settled(parse({ textInput: "买入" }, watch()))).toEqual({
+    threadId: "t",
+    reviewPayload: payload,
+  });
+  expect(fetched).toHaveBeenCalledTimes(4);
+});
+
+it.each([410, 429, 500])("rejects after a cut with status %i", async (status) => {
+  const fetched = cuts(status);
+  await expect(parse({ textInput: "买入" }, watch())).rejects.toMatchObject({ status });
+  expect(fetched).toHaveBeenCalledTimes(2);
 });
 
 it("updates the step of a node in place", () => {

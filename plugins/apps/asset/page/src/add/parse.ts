@@ -4,6 +4,13 @@ import { connected } from "@wattle/page/connection";
 import { jsonEvent, streamEvents } from "@wattle/page/sse";
 import { type Input, type ReviewEvent, readThread, STREAM, type StreamEvent } from "../api.ts";
 
+/** Statuses of a host that starts or stops, and of proxies that do not reach it. */
+const AWAY = [502, 503, 504];
+
+/** Pauses before a thread is read again, in milliseconds. Each is twice as long. */
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 8_000;
+
 /** Progress of a node. */
 export interface Step {
   node: string;
@@ -59,8 +66,9 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
   return review;
 }
 
-/** Reads the review of a thread once the server is reachable. */
+/** Reads the review of a thread once the server is reachable and ready. */
 async function reread(threadId: string): Promise<ReviewEvent> {
+  let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     await connected();
     try {
@@ -68,7 +76,11 @@ async function reread(threadId: string): Promise<ReviewEvent> {
       if (reviewPayload) return { threadId, reviewPayload };
       throw new ApiError("format", "该记录已经添加。");
     } catch (error) {
-      if (!(error instanceof ApiError) || error.kind !== "network") throw error;
+      if (!(error instanceof ApiError)) throw error;
+      if (AWAY.includes(error.status ?? 0)) {
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      } else if (error.kind !== "network") throw error;
     }
   }
 }
