@@ -46,6 +46,16 @@ function answersInput(...events: [string, unknown][]): void {
   );
 }
 
+/** Has the service cut the stream of an input after its start, and refuse reads of the thread. */
+function cutsInput(status: number): void {
+  const text = 'event: start\ndata: {"threadId": "own"}\n\n';
+  const headers = { "content-type": "text/event-stream" };
+  const refusal = { error: "没有结果" };
+  vi.stubGlobal("fetch", async (url: string) =>
+    url.endsWith("/stream") ? new Response(text, { headers }) : Response.json(refusal, { status }),
+  );
+}
+
 function send(): void {
   fireEvent.keyDown(screen.getByLabelText("描述交易或持仓"), { key: "Enter" });
 }
@@ -90,6 +100,25 @@ it("keeps the saved thread of another tab when its own run fails", async () => {
   send();
   await screen.findByText("AI 解析失败: x");
   expect(localStorage.getItem(KEY)).toBe("other");
+});
+
+it("forgets its own thread when its run fails", async () => {
+  answersInput(["start", { threadId: "own" }], ["error", { status: 502, error: "AI 解析失败: x" }]);
+  open("买入");
+  send();
+  await screen.findByText("AI 解析失败: x");
+  expect(localStorage.getItem(KEY)).toBeNull();
+});
+
+it.each([
+  [410, "没有结果", null],
+  [500, "服务返回了错误（500）。", "own"],
+])("forgets its own thread after a cut only if it is gone (%i)", async (status, text, saved) => {
+  cutsInput(status);
+  open("买入");
+  send();
+  await screen.findByText(text);
+  expect(localStorage.getItem(KEY)).toBe(saved);
 });
 
 it("continues its own thread after another tab has saved its thread", async () => {

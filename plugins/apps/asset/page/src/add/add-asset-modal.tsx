@@ -4,7 +4,7 @@ import { useEffect, useEffectEvent, useState } from "react";
 import { type Input, isGone, type ReviewEvent, readThread } from "../api.ts";
 import { ReviewForm } from "../confirm/review-form.tsx";
 import styles from "./add.module.css";
-import { parse, type Step } from "./parse.ts";
+import { EndedThread, parse, type Step } from "./parse.ts";
 import { ACCEPT, dataUrl, MOST_BYTES } from "./picture.ts";
 import { Progress } from "./progress.tsx";
 import { type OwnThread, savedThread, useOwnThread } from "./thread.ts";
@@ -63,7 +63,9 @@ function Round({ initial, thread, onStored }: RoundProps) {
       files.clear();
       setPhase({ name: "result", review });
     } catch (error) {
-      if (threadId !== undefined) thread.forget(threadId);
+      // After another error the run may go on, and the thread gets its result.
+      const hasEnded = error instanceof EndedThread || isGone(error);
+      if (threadId !== undefined && hasEnded) thread.forget(threadId);
       setPhase({ name: "input", message: messageOf(error) });
       throw error;
     }

@@ -11,6 +11,9 @@ const AWAY = [502, 503, 504];
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 8_000;
 
+/** The error of a thread that has no review: its run has failed, or its rows are stored. */
+export class EndedThread extends ApiError {}
+
 /** Progress of a node. */
 export interface Step {
   node: string;
@@ -46,7 +49,7 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
     } else if (event === "review") {
       review = data;
     } else if (event === "error") {
-      failure = new ApiError("http", data.error, { status: data.status });
+      failure = new EndedThread("http", data.error, { status: data.status });
     }
   };
   try {
@@ -74,7 +77,7 @@ async function reread(threadId: string): Promise<ReviewEvent> {
     try {
       const { reviewPayload } = await readThread(threadId);
       if (reviewPayload) return { threadId, reviewPayload };
-      throw new ApiError("format", "该记录已经添加。");
+      throw new EndedThread("format", "该记录已经添加。");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (AWAY.includes(error.status ?? 0)) {
