@@ -341,6 +341,7 @@ async function gone(visit: Visit): Promise<void> {
 async function unread(visit: Visit): Promise<void> {
   const { page } = visit;
   visit.expect(/status of 502/);
+  await show(visit, "账本");
   const alert = page.getByRole("region", { name: "账本" }).getByRole("alert");
   await alert.getByText("没有表格的编辑权限").waitFor();
   await visit.look("expense-unread");
@@ -378,6 +379,6 @@ await run({
   months: onPhone(months),
   away,
   fails: onPhone(fails),
-  unread,
+  unread: onPhone(unread),
   outlives: onPhone(outlives),
 });
