@@ -134,6 +134,12 @@ function runsAddress(app: string): string {
   return `${STUDIO}runs?app=${encodeURIComponent(app)}`;
 }
 
+/** Returns the language of an example in Chinese if that of the page is another one. */
+function languageOf(example: string, { lang }: Texts): string | undefined {
+  const chinese = TEXTS.zh.lang;
+  return lang !== chinese && /\p{Script=Han}/u.test(example) ? chinese : undefined;
+}
+
 interface ExampleProps {
   title: string;
   example: string;
@@ -148,13 +154,14 @@ function Example({ title, example, path, texts }: ExampleProps) {
       () => toast(texts.copied),
       () => toast(texts.notCopied, "error"),
     );
+  const text = <span lang={languageOf(example, texts)}>{example}</span>;
   return (
     <>
       {path === undefined ? (
-        <span className={styles.example}>{example}</span>
+        <span className={styles.example}>{text}</span>
       ) : (
         <a className={styles.example} href={tryAddress(path, example)} title={texts.open(title)}>
-          {example}
+          {text}
         </a>
       )}
       <Button

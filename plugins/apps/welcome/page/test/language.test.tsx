@@ -92,6 +92,17 @@ test("an example is the application's own, in each language", async () => {
   screen.getByRole("button", { name: "Copy: 午饭30元" });
 });
 
+test("a Chinese example on a page in English has its language", async () => {
+  show(["en-US"]);
+  const examples = ["午饭30元", "昨天买入腾讯 100 股 320", /youtube/];
+  const language = (text: string | RegExp) => screen.getByText(text).getAttribute("lang");
+  await screen.findByRole("link", { name: "午饭30元" });
+  expect(examples.map(language)).toEqual(["zh-CN", "zh-CN", null]);
+  fireEvent.click(screen.getByRole("radio", { name: "中文" }));
+  await speaks(CHINESE);
+  expect(examples.map(language)).toEqual([null, null, null]);
+});
+
 test("an application that is loaded links to its runs, if the host has a studio", async () => {
   show(["en-US"]);
   const [link, ...others] = await screen.findAllByRole("link", { name: "Runs in the studio" });
