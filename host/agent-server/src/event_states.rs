@@ -89,7 +89,9 @@ impl EventStates {
             }
             EventKind::Checkpointed(made) if is_root && self.exit_run.is_some() => {
                 let checkpoint = self.on_checkpoint(event, made).await?;
-                return Ok(EventState { checkpoint, ..EventState::default() });
+                let parent = self.checkpoint_before_input(need, checkpoint.as_ref()).await;
+                let parent = parent.map_err(store_failure)?;
+                return Ok(EventState { checkpoint, parent, ..EventState::default() });
             }
             EventKind::RunEnded(_) if is_root => self.exit_run = None,
             _ => {
@@ -99,11 +101,14 @@ impl EventStates {
                 }
             }
         }
-        let Some(NeededState::Checkpoint(namespace, id)) = need else {
+        let Some(NeededState::Checkpoint(namespace, id) | NeededState::Input(namespace, id)) = need
+        else {
             return Ok(EventState::default());
         };
         let checkpoint = self.read_checkpoint(namespace, *id).await.map_err(store_failure)?;
-        Ok(EventState { checkpoint, ..EventState::default() })
+        let parent = self.checkpoint_before_input(need, checkpoint.as_ref()).await;
+        let parent = parent.map_err(store_failure)?;
+        Ok(EventState { checkpoint, parent, ..EventState::default() })
     }
 
     /// Handles the start or the recovery of a run.
@@ -140,6 +145,7 @@ impl EventStates {
             Some(CheckpointTuple { checkpoint, events }) => EventState {
                 checkpoint: Some(checkpoint),
                 before: if continues { events } else { Vec::new() },
+                ..EventState::default()
             },
             None => EventState::default(),
         })
@@ -208,6 +214,20 @@ impl EventStates {
         };
         run.lineage = Some(Lineage::new(checkpoint.clone()));
         Ok(Some(checkpoint))
+    }
+
+    /// Returns the checkpoint before the input that made `made`. Returns `None` if the event does
+    /// not need it, if the input is the first of its graph, or if the checkpoint was deleted.
+    async fn checkpoint_before_input(
+        &self,
+        need: Option<&NeededState>,
+        made: Option<&Checkpoint>,
+    ) -> Result<Option<Checkpoint>, StoreError> {
+        let (Some(NeededState::Input(namespace, _)), Some(made)) = (need, made) else {
+            return Ok(None);
+        };
+        let Some(parent) = made.meta.parent else { return Ok(None) };
+        self.read_checkpoint(namespace, parent).await
     }
 
     async fn read_checkpoint(

@@ -38,6 +38,8 @@ pub enum NeededState {
     Start,
     /// State of a checkpoint.
     Checkpoint(Namespace, CheckpointId),
+    /// State of a checkpoint that an input made, and the state before the input.
+    Input(Namespace, CheckpointId),
     /// State after the event: the newest checkpoint of the root graph.
     Current,
 }
@@ -50,6 +52,9 @@ pub struct EventState {
     /// For the first event of a run that continues: the events between the checkpoint from which
     /// the run continues and the start of the run. Empty for all other events.
     pub before: Vec<Event>,
+    /// For [`NeededState::Input`]: the checkpoint before the input; `None` if there is none, or if
+    /// the store no longer has it. `None` for all other needed states.
+    pub parent: Option<Checkpoint>,
 }
 
 /// Returns true if a run with this reason starts at the current checkpoint. A run with another

@@ -50,6 +50,48 @@ async fn event_ids_increase_strictly() {
 }
 
 #[tokio::test]
+async fn checkpoints_of_streams_are_the_states_of_the_history() {
+    let host = Host::new();
+    for durability in ["async", "exit"] {
+        let id = host.thread().await;
+        let mut streamed = Vec::new();
+        for word in ["a", "b"] {
+            let run = json!({
+                "assistant_id": "slow",
+                "input": { "word": word },
+                "durability": durability,
+                "stream_mode": ["checkpoints", "debug"],
+            });
+            let response = host.post(&format!("/threads/{id}/runs/stream"), run).await;
+            let mut frames = response.frames();
+            frames.retain(|(kind, data, _)| kind == "debug" && data["type"] == "checkpoint");
+            streamed.extend(frames.into_iter().map(|(_, data, _)| data["payload"].clone()));
+        }
+        let request = json!({ "limit": 10 });
+        let history = host.post(&format!("/threads/{id}/history"), request).await.ok();
+        let history: Vec<Value> = history.as_array().unwrap().iter().rev().map(essence).collect();
+        assert_eq!(streamed.iter().map(essence).collect::<Vec<_>>(), history, "{durability}");
+        let (first, next) = (&history[0], &history[1]);
+        assert_eq!((&first["step"], &first["values"]), (&json!(-1), &json!({})));
+        assert_eq!((history.len(), &next["parent"]), (6, &first["checkpoint"]));
+    }
+}
+
+/// Returns what streams and the history show of a state.
+fn essence(state: &Value) -> Value {
+    let task = &state["tasks"][0];
+    json!({
+        "checkpoint": state["checkpoint"],
+        "parent": state["parent_checkpoint"],
+        "values": state["values"],
+        "step": state["metadata"]["step"],
+        "source": state["metadata"]["source"],
+        "next": state["next"],
+        "task": [task["id"], task["name"]],
+    })
+}
+
+#[tokio::test]
 async fn stream_resumes_from_any_event_id() {
     let host = Host::new();
     let id = host.thread().await;

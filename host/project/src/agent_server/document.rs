@@ -11,6 +11,9 @@ pub const INTERRUPT: &str = "__interrupt__";
 /// Key of the failure that a failed run has in place of its values.
 pub const ERROR: &str = "__error__";
 
+/// Name of the task that applies the input of a run.
+pub const START: &str = "__start__";
+
 /// The address of a checkpoint, or of a graph without a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Checkpoint {

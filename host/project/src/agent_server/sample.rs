@@ -17,7 +17,7 @@ use wattle_graph::id::{
 };
 use wattle_graph::llm::Delta;
 
-use crate::agent_server::id::task_uuid;
+use crate::agent_server::id::{input_uuid, task_uuid};
 use crate::agent_server::thread_info::ThreadInfo;
 use crate::agent_server::v1::Context;
 use crate::projection::{EventState, NeededState};
@@ -172,13 +172,20 @@ impl Sample {
             });
             made.last().map(|made| (Namespace::root(), made.checkpoint))
         };
+        let needs_parent = matches!(need, Some(NeededState::Input(..)));
         let wanted = need.and_then(|need| match need {
-            NeededState::Checkpoint(namespace, id) => Some((namespace, id)),
+            NeededState::Checkpoint(namespace, id) | NeededState::Input(namespace, id) => {
+                Some((namespace, id))
+            }
             NeededState::Start => newest(event.seq - 1),
             NeededState::Current => newest(event.seq),
         });
         let checkpoint = wanted.and_then(|place| self.checkpoints.get(&place).cloned());
-        EventState { checkpoint, ..EventState::default() }
+        let made = checkpoint.as_ref().filter(|_| needs_parent);
+        let parent = made.and_then(|made| {
+            self.checkpoints.get(&(made.meta.namespace.clone(), made.meta.parent?)).cloned()
+        });
+        EventState { checkpoint, parent, ..EventState::default() }
     }
 
     /// Returns the id of the interrupt.
@@ -197,6 +204,8 @@ impl Sample {
         }
         for (_, id) in self.checkpoints.keys() {
             text = text.replace(&thread_info().checkpoint_id(*id), &format!("<checkpoint {id}>"));
+            let before = input_uuid(&thread(), *id).to_string();
+            text = text.replace(&before, &format!("<before {id}>"));
         }
         text
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::Write;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 
@@ -38,6 +39,22 @@ impl ThreadInfo {
     pub fn input(&self, namespace: &Namespace, made: CheckpointId) -> Checkpoint {
         let id = input_uuid(&self.origin, made).to_string();
         Checkpoint { checkpoint_id: Some(id), ..self.place(namespace) }
+    }
+
+    /// Returns the address of the parent of checkpoint `made`, as clients see it: the state before
+    /// the input if an input made the checkpoint, or else the checkpoint `parent`. Returns `None` if
+    /// the checkpoint is the first of its graph and no input made it.
+    pub fn parent(
+        &self,
+        namespace: &Namespace,
+        made: CheckpointId,
+        source: CheckpointSource,
+        parent: Option<CheckpointId>,
+    ) -> Option<Checkpoint> {
+        match source {
+            CheckpointSource::Input => Some(self.input(namespace, made)),
+            _ => parent.map(|id| self.checkpoint(namespace, id)),
+        }
     }
 
     /// Returns the address of a graph, without a checkpoint id.

@@ -12,7 +12,7 @@ mod tasks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
 use wattle_graph::event::{
     Checkpointed, Custom, Event, EventKind, Progress, Reopened, RunEnded, RunStatus,
 };
@@ -137,7 +137,8 @@ impl V1 {
     }
 
     /// Adds the server-sent events of a log event of a graph that the stream shows.
-    fn show(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+    fn show(&mut self, event: &Event, state: &EventState) {
+        let checkpoint = state.checkpoint.as_ref();
         if let (EventKind::TaskStarted(_), Some(stood)) = (&event.kind, checkpoint) {
             self.messages.learn_ids(&self.context.thread_info, stood);
             self.checkpoints.insert(event.namespace.clone(), stood.clone());
@@ -153,7 +154,7 @@ impl V1 {
         }
         match &event.kind {
             EventKind::RunStarted(_) => self.start(event, checkpoint),
-            EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
+            EventKind::Checkpointed(made) => self.stand(event, made, state),
             EventKind::TaskStarted(started) => self.task_started(event, started),
             EventKind::TaskFinished(finished) => self.task_finished(event, finished),
             EventKind::TaskFailed(failed) => self.task_failed(event, failed),
@@ -202,10 +203,11 @@ impl V1 {
         self.values(event, checkpoint);
     }
 
-    fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
+    fn stand(&mut self, event: &Event, made: &Checkpointed, state: &EventState) {
         // The subgraphs of the previous superstep have ended.
         self.checkpoints.retain(|nested, _| !nested.is_nested_in(&event.namespace));
         self.start_checkpoints.remove(&event.namespace);
+        let checkpoint = state.checkpoint.as_ref();
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
             // Later server-sent events must not contain the state before this checkpoint. In the
             // other modes, no server-sent event contains a state.
@@ -215,6 +217,7 @@ impl V1 {
             return;
         };
         self.checkpoints.insert(event.namespace.clone(), checkpoint.clone());
+        self.checkpoint_before_input(event, checkpoint, state.parent.as_ref());
         self.values(event, checkpoint);
         self.checkpoint(event, checkpoint);
     }
@@ -339,8 +342,15 @@ impl Projection for V1 {
             EventKind::Checkpointed(made) => {
                 let names = self.speaks() && self.messages.waits_for(&event.namespace);
                 let is_first = self.speaks() && !self.checkpoints.contains_key(&event.namespace);
-                (self.shows_state() || names || is_first)
-                    .then(|| NeededState::Checkpoint(event.namespace.clone(), made.checkpoint))
+                let is_input = made.source == CheckpointSource::Input && self.shows_checkpoints();
+                (self.shows_state() || names || is_first).then(|| {
+                    let namespace = event.namespace.clone();
+                    if is_input {
+                        NeededState::Input(namespace, made.checkpoint)
+                    } else {
+                        NeededState::Checkpoint(namespace, made.checkpoint)
+                    }
+                })
             }
             EventKind::TaskStarted(_) if self.shows_tasks() || self.speaks() => {
                 let stood = self.start_checkpoints.get(&event.namespace)?;
@@ -362,7 +372,7 @@ impl Projection for V1 {
             EventKind::InterruptRaised(raised) if raised.answered => drop(self.note(event, raised)),
             EventKind::InterruptRaised(raised) => self.ask(event, raised),
             EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
-            _ if self.sees(&event.namespace) => self.show(event, state.checkpoint.as_ref()),
+            _ if self.sees(&event.namespace) => self.show(event, state),
             _ => {}
         }
         let mut frames = std::mem::take(&mut self.out);

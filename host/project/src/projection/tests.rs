@@ -132,7 +132,8 @@ fn numbered(mut events: Vec<Event>) -> Vec<Event> {
 
 /// Returns the same checkpoint for all events.
 fn known_state(_: NeededState, _: &Event) -> EventState {
-    EventState { checkpoint: Some(checkpoint(json!({ "messages": [] }))), before: Vec::new() }
+    let checkpoint = Some(checkpoint(json!({ "messages": [] })));
+    EventState { checkpoint, ..EventState::default() }
 }
 
 #[test]

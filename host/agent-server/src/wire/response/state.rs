@@ -3,20 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::id::Namespace;
 use wattle_run::time_travel::{StateView, TaskView};
 
-use wattle_project::agent_server::document::{Checkpoint, Interrupt};
+use wattle_project::agent_server::document::{Checkpoint, Interrupt, START};
 use wattle_project::agent_server::failure::task_error;
 use wattle_project::agent_server::id::{namespace_text, task_uuid};
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_project::agent_server::time::format_time_with_micros;
 
 use super::interrupt::interrupt;
-
-/// Name of the task that applies the input of a run.
-const START: &str = "__start__";
 
 /// First element of the `path` of a task that an edge started.
 const PULL_PATH: &str = "__pregel_pull";
@@ -79,8 +75,7 @@ impl ThreadState {
         view: &StateView,
         graph_metadata: &Map<String, Value>,
     ) -> Self {
-        let at = |id| thread_info.checkpoint(&view.namespace, id);
-        let mut checkpoint = at(view.checkpoint);
+        let mut checkpoint = thread_info.checkpoint(&view.namespace, view.checkpoint);
         if !view.namespace.is_root() {
             let above = view.parents.iter().map(|(space, id)| (space, *id));
             let map = above.chain([(&view.namespace, view.checkpoint)]);
@@ -89,10 +84,7 @@ impl ThreadState {
             });
             checkpoint.checkpoint_map = Some(Value::Object(map.collect()));
         }
-        let parent = match view.source {
-            CheckpointSource::Input => Some(thread_info.input(&view.namespace, view.checkpoint)),
-            _ => view.parent.map(at),
-        };
+        let parent = thread_info.parent(&view.namespace, view.checkpoint, view.source, view.parent);
         Self {
             values: thread_info.values(&view.values),
             next: view.next.iter().map(ToString::to_string).collect(),

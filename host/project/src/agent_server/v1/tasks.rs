@@ -1,19 +1,30 @@
 //! The server-sent events about tasks and checkpoints: `updates`, `tasks`, `checkpoints`, `debug`.
 
 use serde_json::{Map, Value, json};
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
 use wattle_graph::event::{Event, InterruptRaised, TaskFailed, TaskFinished, TaskStarted};
-use wattle_graph::id::{CheckpointId, Namespace, TaskId};
+use wattle_graph::id::{Namespace, TaskId};
 use wattle_graph::plan::tasks_of;
 
 use super::{RaisedInterrupt, V1};
-use crate::agent_server::document::{INTERRUPT, Interrupt};
+use crate::agent_server::document::{Checkpoint as Address, INTERRUPT, Interrupt, START};
 use crate::agent_server::failure::task_error;
 use crate::agent_server::id::{namespace_text, task_uuid};
 use crate::agent_server::message_stream::TaskRef;
 use crate::agent_server::mode::Mode;
 use crate::agent_server::time::format_time_with_micros;
 use crate::agent_server::work::{begun, ended, input};
+
+/// What a server-sent event shows of a checkpoint, or of the state before an input.
+struct ShownCheckpoint<'a> {
+    address: Address,
+    parent: Option<Address>,
+    values: Value,
+    /// Number of the superstep that runs next; -1 before the first input of a graph.
+    step: i64,
+    /// Tasks that start from the state: id and name of each.
+    tasks: Vec<(String, &'a str)>,
+}
 
 impl V1 {
     /// Adds the start of a task. Further attempts of the task add nothing.
@@ -112,60 +123,104 @@ impl V1 {
         }
     }
 
-    /// Adds a checkpoint with the tasks that start from it.
-    pub(super) fn checkpoint(&mut self, event: &Event, checkpoint: &Checkpoint) {
-        if !self.has(Mode::Checkpoints) && !self.has(Mode::Debug) {
+    /// Adds the state before the input that made a checkpoint. `parent` is the checkpoint before
+    /// the input. Adds nothing if no input made the checkpoint.
+    pub(super) fn checkpoint_before_input(
+        &mut self,
+        event: &Event,
+        made: &Checkpoint,
+        parent: Option<&Checkpoint>,
+    ) {
+        let (thread_info, meta) = (&self.context.thread_info, &made.meta);
+        if meta.source != CheckpointSource::Input || !self.shows_checkpoints() {
             return;
         }
-        let data = self.checkpoint_json(checkpoint);
+        let address = thread_info.input(&meta.namespace, meta.id);
+        let task = address.checkpoint_id.clone().unwrap_or_default();
+        let shown = ShownCheckpoint {
+            address,
+            parent: meta.parent.map(|id| thread_info.checkpoint(&meta.namespace, id)),
+            values: parent.map_or_else(|| json!({}), |it| thread_info.values(&it.state())),
+            step: i64::from(meta.step) - 1,
+            tasks: vec![(task, START)],
+        };
+        self.push_checkpoint(event, meta, &shown);
+    }
+
+    /// Adds a checkpoint with the tasks that start from it.
+    pub(super) fn checkpoint(&mut self, event: &Event, checkpoint: &Checkpoint) {
+        if !self.shows_checkpoints() {
+            return;
+        }
+        let (thread_info, meta) = (&self.context.thread_info, &checkpoint.meta);
+        let tasks = tasks_of(&thread_info.origin, meta).into_iter();
+        let shown = ShownCheckpoint {
+            address: thread_info.checkpoint(&meta.namespace, meta.id),
+            parent: thread_info.parent(&meta.namespace, meta.id, meta.source, meta.parent),
+            values: thread_info.values(&checkpoint.state()),
+            step: i64::from(meta.step),
+            tasks: tasks.map(|(id, trigger)| (task_uuid(&id), trigger.node.as_str())).collect(),
+        };
+        self.push_checkpoint(event, meta, &shown);
+    }
+
+    fn push_checkpoint(
+        &mut self,
+        event: &Event,
+        meta: &CheckpointMeta,
+        shown: &ShownCheckpoint<'_>,
+    ) {
+        let data = self.checkpoint_json(meta, shown);
         if self.has(Mode::Checkpoints) {
             self.push(Mode::Checkpoints, event, data.clone());
         }
         if self.has(Mode::Debug) {
-            let meta = &checkpoint.meta;
-            let at = |id| self.context.thread_info.checkpoint(&meta.namespace, id);
             let mut payload = data;
-            payload["checkpoint"] = json!(at(meta.id));
-            payload["parent_checkpoint"] = json!(meta.parent.map(at));
-            let data = debug(event, i64::from(meta.step), "checkpoint", payload);
+            payload["checkpoint"] = json!(shown.address);
+            payload["parent_checkpoint"] = json!(shown.parent);
+            let data = debug(event, shown.step, "checkpoint", payload);
             self.push(Mode::Debug, event, data);
         }
     }
 
     /// Returns the JSON of a checkpoint with its tasks.
-    fn checkpoint_json(&self, checkpoint: &Checkpoint) -> Value {
-        let (thread_info, meta) = (&self.context.thread_info, &checkpoint.meta);
+    fn checkpoint_json(&self, meta: &CheckpointMeta, shown: &ShownCheckpoint<'_>) -> Value {
+        let thread_info = &self.context.thread_info;
         let parents = meta.parent_graphs.iter().map(|(space, id)| {
             (namespace_text(space), Value::String(thread_info.checkpoint_id(*id)))
         });
         let parents = Value::Object(parents.collect());
-        let tasks = tasks_of(&thread_info.origin, meta).into_iter().map(|(id, trigger)| {
+        let tasks = shown.tasks.iter().map(|(id, name)| {
             json!({
-                "id": task_uuid(&id), "name": trigger.node, "interrupts": [], "state": null,
+                "id": id, "name": name, "interrupts": [], "state": null,
             })
         });
         let tasks: Vec<Value> = tasks.collect();
-        let next: Vec<&str> = meta.next.iter().map(|trigger| trigger.node.as_str()).collect();
+        let next: Vec<&str> = shown.tasks.iter().map(|(_, name)| *name).collect();
         json!({
-            "config": self.config(&meta.namespace, meta.id),
-            "parent_config": meta.parent.map(|parent| self.config(&meta.namespace, parent)),
-            "values": thread_info.values(&checkpoint.state()),
-            "metadata": { "source": meta.source, "step": meta.step, "parents": parents },
+            "config": self.config(&shown.address),
+            "parent_config": shown.parent.as_ref().map(|parent| self.config(parent)),
+            "values": shown.values,
+            "metadata": { "source": meta.source, "step": shown.step, "parents": parents },
             "next": next,
             "tasks": tasks,
         })
     }
 
-    fn config(&self, namespace: &Namespace, id: CheckpointId) -> Value {
+    fn config(&self, address: &Address) -> Value {
         let context = &self.context;
         json!({ "configurable": {
-            "checkpoint_ns": namespace_text(namespace),
+            "checkpoint_ns": address.checkpoint_ns,
             "run_id": context.run,
             "thread_id": context.thread_info.thread,
             "graph_id": context.graph_id,
             "assistant_id": context.assistant_id,
-            "checkpoint_id": context.thread_info.checkpoint_id(id),
+            "checkpoint_id": address.checkpoint_id,
         } })
+    }
+
+    pub(super) fn shows_checkpoints(&self) -> bool {
+        self.has(Mode::Checkpoints) || self.has(Mode::Debug)
     }
 
     pub(super) fn shows_tasks(&self) -> bool {

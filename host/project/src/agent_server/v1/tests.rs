@@ -74,8 +74,45 @@ fn interrupted_run_has_the_stream_of_a_langgraph_server_in_all_modes() {
     ];
     let frames = stream(&log, RUNS[0], &modes, true);
     // The model of the captured stream ended its message with an empty delta, which the file lacks.
-    // In this test a node streams the message, so the stream has no such delta.
+    // In this test a node streams the message, so the stream has no such delta. In the state before
+    // the input, the captured stream has empty lists for channels that have no value here.
     check(&log, &frames, include_str!("testdata/interrupt.txt"));
+}
+
+#[test]
+fn input_of_a_later_run_follows_the_state_of_the_run_before() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "a": 1 }), &["agent"]);
+    log.begin("agent");
+    log.finish(json!({ "a": 2 }));
+    log.checkpoint(CheckpointSource::Loop, 1, json!({ "a": 2 }), &[]);
+    log.end(RunStatus::Completed);
+    log.go_on(RUNS[1]);
+    log.start(RunReason::Input);
+    log.checkpoint(CheckpointSource::Input, 3, json!({ "a": 3 }), &["agent"]);
+    log.end(RunStatus::Cancelled);
+    let frames = stream(&log, RUNS[1], &[Mode::Checkpoints, Mode::Values], false);
+    assert_eq!(names(&frames), ["metadata", "checkpoints", "values", "checkpoints"]);
+    let (before, made) = (&frames[1].data, &frames[3].data);
+    assert_eq!((&before["values"], &before["metadata"]["step"]), (&json!({ "a": 2 }), &json!(2)));
+    assert_eq!(before["next"], json!(["__start__"]));
+    let id = |config: &Value| log.readable(config["configurable"]["checkpoint_id"].to_string());
+    assert_eq!(id(&before["config"]), "\"<before 3>\"");
+    assert_eq!(id(&before["parent_config"]), "\"<checkpoint 2>\"");
+    assert_eq!(made["parent_config"], before["config"]);
+    assert_eq!((&made["values"], &made["metadata"]["step"]), (&json!({ "a": 3 }), &json!(3)));
+}
+
+#[test]
+fn subgraph_has_the_state_before_its_input() {
+    let frames = stream(&Sample::whole(), RUNS[1], &[Mode::Checkpoints], true);
+    let steps = |is_nested: bool| {
+        let shown = frames[1..].iter().filter(|frame| frame.event.contains('|') == is_nested);
+        shown.map(|frame| frame.data["metadata"]["step"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(true), [-1, 0, 1]);
+    assert_eq!(steps(false), [3, 4], "the run begins with an answer");
 }
 
 #[test]
