@@ -13,6 +13,7 @@ use crate::gated_store::GatedStore;
 use crate::host::{Host, HostOptions, request};
 use crate::live_stream::{Frame, LiveStream};
 use crate::plugin::{Closures, Nothing};
+use crate::protocol::{ID, command, event_names, result};
 
 /// Creates a host with a subgraph whose second node fails the first time.
 fn failing_once() -> Host {
@@ -117,6 +118,37 @@ async fn typed_events_of_a_resumed_subgraph_are_the_same_for_later_clients() {
         let inputs: Vec<&Value> = begun.filter_map(|data| data.get("input")).collect();
         assert_eq!(inputs, [&json!({ "word": "w", "items": ["first"] })]);
     }
+}
+
+#[tokio::test]
+async fn run_from_the_parent_of_a_typed_checkpoint_replaces_the_input() {
+    let host = Host::new();
+    let run = |word: &str, config: Value| {
+        json!({
+            "assistant_id": "slow", "input": { "word": word }, "config": config,
+        })
+    };
+    result(&command(&host, "run.start", run("a", json!({}))).await);
+    let wanted = json!({ "channels": ["lifecycle", "checkpoints", "values"] });
+    let mut live = LiveStream::events(&host, ID, wanted).await;
+    let first = live.run().await;
+    let names = [
+        "lifecycle running",
+        "checkpoints",
+        "values",
+        "checkpoints",
+        "values",
+        "lifecycle completed",
+    ];
+    assert_eq!(event_names(&first), names);
+    let data = |frame: &Frame| frame.1["params"]["data"].clone();
+    assert_eq!(data(&first[4])["items"], json!(["a"]));
+    let made = data(&first[1]);
+    let config = json!({ "configurable": { "checkpoint_id": made["parent_id"] } });
+    result(&command(&host, "run.start", run("b", config)).await);
+    let edited = live.run().await;
+    assert_eq!(event_names(&edited), names);
+    assert_eq!(data(&edited[4])["items"], json!(["b"]));
 }
 
 #[tokio::test]

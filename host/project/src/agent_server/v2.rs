@@ -217,18 +217,23 @@ impl V2 {
         self.push_here(Channel::Values, "values", event, values.map(compact).unwrap_or_default());
     }
 
+    /// Sends a checkpoint and then its values. The JavaScript client pairs values with the
+    /// checkpoint before them: it edits a message by a run from the parent of that checkpoint.
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
         let state = checkpoint.filter(|it| it.meta.id == made.checkpoint);
-        let values = state.map(|state| compact(self.thread_info.values(&state.state())));
-        self.push_here(Channel::Values, "values", event, values.unwrap_or_default());
         let mut data = json!({
             "id": self.thread_info.checkpoint_id(made.checkpoint), "step": made.step,
             "source": made.source,
         });
-        if let Some(parent) = state.and_then(|state| state.meta.parent) {
-            data["parent_id"] = self.thread_info.checkpoint_id(parent).into();
+        let parent = state.and_then(|state| state.meta.parent);
+        let parent =
+            self.thread_info.parent(&event.namespace, made.checkpoint, made.source, parent);
+        if let Some(id) = parent.and_then(|parent| parent.checkpoint_id) {
+            data["parent_id"] = id.into();
         }
         self.push_here(Channel::Checkpoints, "checkpoints", event, data);
+        let values = state.map(|state| compact(self.thread_info.values(&state.state())));
+        self.push_here(Channel::Values, "values", event, values.unwrap_or_default());
         // The subgraphs of the previous superstep have ended.
         self.checkpoints.retain(|nested, _| !nested.is_nested_in(&event.namespace));
         match state {

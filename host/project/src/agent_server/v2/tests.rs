@@ -123,6 +123,21 @@ fn stream_that_starts_after_a_completed_run_equals_the_rest_of_the_whole_stream(
 }
 
 #[test]
+fn checkpoint_precedes_its_values_and_names_its_parent() {
+    let (log, _) = two_runs();
+    let sent = stream(&log, &["values", "checkpoints"]);
+    let methods: Vec<&str> = sent.iter().map(|sent| sent.method).collect();
+    assert_eq!(methods, ["checkpoints", "values"].repeat(4));
+    let ids = |name: &str| -> Vec<String> {
+        let checkpoints = data(&sent).into_iter().step_by(2);
+        checkpoints.map(|data| log.readable(data[name].as_str().unwrap().to_owned())).collect()
+    };
+    let made = ["<checkpoint 1>", "<checkpoint 2>", "<checkpoint 3>", "<checkpoint 4>"];
+    assert_eq!(ids("id"), made);
+    assert_eq!(ids("parent_id"), ["<before 1>", made[0], "<before 3>", made[2]]);
+}
+
+#[test]
 fn blocks_of_a_message_do_not_interleave() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
