@@ -57,6 +57,8 @@ pub(crate) struct HostState {
     /// Fixed clocks and random numbers that WASI gives a guest without a [`Gate`]; `None` until the
     /// guest first uses them.
     constants: Option<Box<Constants>>,
+    /// True once the guest has tried to use a socket, and the log has a message about this.
+    pub(crate) is_socket_denial_logged: bool,
 }
 
 impl Drop for HostState {
@@ -98,6 +100,7 @@ impl HostState {
             calls: ConcurrentCalls::default(),
             folders: Vec::new(),
             constants: None,
+            is_socket_denial_logged: false,
         };
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.memory);

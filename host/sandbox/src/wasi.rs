@@ -1,12 +1,13 @@
 //! WASI for components that import it: a context, and `wasi:http` through the gate.
 //!
-//! Components get neither arguments nor sockets. They get folders and environment variables only if
-//! they are typed components and the operator grants these. Lines on stdout and stderr become log
-//! messages and count as such. The last bytes of both streams are kept for the failure of the
-//! guest. The gate supplies the wall clock, the monotonic clock and random numbers, so a
-//! re-executed guest reads the same values. A `poll` on a timer waits for real time, which the
-//! guest can observe only with the gate's clocks. A guest without a gate reads constants, and its
-//! timers are ready at once. Requests of `wasi:http` are host calls of the gate.
+//! Components get neither arguments nor sockets: an attempt to create a socket or to look up a name
+//! returns `access-denied`. They get folders and environment variables only if they are typed
+//! components and the operator grants these. Lines on stdout and stderr become log messages and
+//! count as such. The last bytes of both streams are kept for the failure of the guest. The gate
+//! supplies the wall clock, the monotonic clock and random numbers, so a re-executed guest reads
+//! the same values. A `poll` on a timer waits for real time, which the guest can observe only with
+//! the gate's clocks. A guest without a gate reads constants, and its timers are ready at once.
+//! Requests of `wasi:http` are host calls of the gate.
 
 mod clocks;
 pub(crate) mod constants;
@@ -18,6 +19,7 @@ mod listing;
 mod log_stream;
 mod preopens;
 mod random;
+mod sockets;
 
 use wasmtime::component::{HasSelf, Linker, LinkerInstance};
 use wasmtime_wasi::p2::bindings;
@@ -67,7 +69,8 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     bindings::random::insecure_seed::add_to_linker::<_, Host>(linker, |guest| guest)?;
     bindings::filesystem::preopens::add_to_linker::<_, Host>(linker, |guest| guest)?;
     linker.allow_shadowing(false);
-    listing::link(linker)
+    listing::link(linker)?;
+    sockets::link(linker)
 }
 
 /// Defines `wasi:http`, which uses resources of other WASI packages.

@@ -19,6 +19,7 @@ mod node;
 mod output;
 mod places;
 mod silent_net;
+mod sockets;
 mod stream;
 mod stub_ports;
 mod tool;

@@ -44,4 +44,7 @@ async fn a_wasi_guest_gets_an_empty_context_and_its_output_is_logged() {
     };
     assert_eq!(said("stdout"), ["hello from the standard output"], "blank lines are no messages");
     assert_eq!(said("stderr"), ["hello from the standard error"]);
+    let warnings = said("warn");
+    assert_eq!(warnings.len(), 1, "the guest tries two sockets: {warnings:?}");
+    assert!(warnings[0].contains("has no sockets"), "{warnings:?}");
 }
