@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
 import tomllib
@@ -12,6 +13,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 SDK = Path(__file__).parent.parent
+LICENSE = SDK.parents[2] / "LICENSE"
 
 PLUGIN = """
     from wattle import node
@@ -54,19 +56,30 @@ def sources() -> set[str]:
 
 
 class Package(unittest.TestCase):
-    """The wheel is built once, by the backend that authors build it with."""
+    """Wheel and sources are built once, by the backend that authors build them with."""
 
     @classmethod
     def setUpClass(cls) -> None:
         cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory())).resolve()
-        run("-m", "hatchling", "build", "-t", "wheel", "-d", cls.folder, folder=SDK)
+        run("-m", "hatchling", "build", "-d", cls.folder, folder=SDK)
         (cls.wheel,) = cls.folder.glob("*.whl")
+        (cls.sources,) = cls.folder.glob("*.tar.gz")
 
     def test_the_package_has_all_modules_and_the_contract(self) -> None:
         with ZipFile(self.wheel) as wheel:
             names = {it for it in wheel.namelist() if ".dist-info/" not in it}
         self.assertEqual(names, sources())
         self.assertLess({"wattle/py.typed", "wattle/wit/node.wit"}, names)
+
+    def test_the_wheel_and_the_sources_have_the_license(self) -> None:
+        with ZipFile(self.wheel) as wheel:
+            (name,) = (it for it in wheel.namelist() if it.endswith("/licenses/LICENSE"))
+            of_wheel = wheel.read(name)
+        with tarfile.open(self.sources) as sources:
+            (member,) = (it for it in sources.getmembers() if it.name.endswith("/LICENSE"))
+            self.assertTrue(member.isfile(), "a link leads nowhere outside of the repository")
+            of_sources = sources.extractfile(member).read()
+        self.assertEqual([of_wheel, of_sources], [LICENSE.read_bytes()] * 2)
 
     def test_the_package_needs_the_packages_of_its_project_file(self) -> None:
         project = tomllib.loads((SDK / "pyproject.toml").read_text("utf-8"))["project"]
