@@ -87,6 +87,23 @@ mod tests {
         assert_eq!(Language::value_variants().len(), 4);
     }
 
+    /// Registries and unpacked SDKs show a README without the rest of the repository.
+    #[test]
+    fn readme_links_only_to_files_of_its_sdk() {
+        for &language in Language::value_variants() {
+            let names: Vec<&str> = files(language).map(|(path, _)| path).collect();
+            let mut readmes = files(language).filter(|(path, _)| path.ends_with("README.md"));
+            let (path, content) = readmes.next().unwrap();
+            let folder = path.trim_end_matches("README.md");
+            let text = std::str::from_utf8(content).unwrap();
+            let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+            for target in targets.filter(|it| !it.is_empty() && !it.starts_with("https://")) {
+                let file = format!("{folder}{target}");
+                assert!(names.contains(&file.as_str()), "{language}: {path} links to {target}");
+            }
+        }
+    }
+
     #[test]
     fn the_workspace_of_the_rust_sdk_has_its_crates_and_what_they_inherit() {
         let folder = unpacked(Language::Rust).keep();
