@@ -1,7 +1,9 @@
 //! Failures: the error type of guests and of all imports.
 
-use std::char::ParseCharError;
+use std::array::TryFromSliceError;
+use std::char::{CharTryFromError, ParseCharError};
 use std::fmt;
+use std::net::AddrParseError;
 use std::num::{ParseFloatError, ParseIntError, TryFromIntError};
 use std::str::{ParseBoolError, Utf8Error};
 use std::string::FromUtf8Error;
@@ -224,7 +226,10 @@ from_conversions! {
     ParseFloatError: "read a number";
     ParseBoolError: "read a boolean";
     ParseCharError: "read a character";
+    AddrParseError: "read an address";
     TryFromIntError: "convert an integer";
+    CharTryFromError: "convert an integer to a character";
+    TryFromSliceError: "convert a slice to an array";
     Utf8Error: "read bytes as UTF-8";
     FromUtf8Error: "read bytes as UTF-8";
 }
@@ -275,7 +280,10 @@ mod tests {
             (read::<f64>("x"), "read a number: "),
             (read::<bool>("x"), "read a boolean: "),
             (read::<char>("xy"), "read a character: "),
+            (read::<std::net::IpAddr>("x"), "read an address: "),
             (u8::try_from(256_i64).unwrap_err().into(), "convert an integer: "),
+            (char::try_from(0xd800_u32).unwrap_err().into(), "convert an integer to a character: "),
+            (<[u8; 2]>::try_from(&[1_u8][..]).unwrap_err().into(), "convert a slice to an array: "),
             (not_utf8.utf8_error().into(), "read bytes as UTF-8: "),
             (not_utf8.into(), "read bytes as UTF-8: "),
         ];
