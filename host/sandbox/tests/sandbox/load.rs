@@ -26,7 +26,7 @@ async fn error_of_a_module_without_component_type_names_the_sdk() {
     assert!(error.hint.contains("export!"), "{error}");
 }
 
-/// Two functions of `wasm32-wasip1`, which C and TinyGo import.
+/// Two functions of `wasm32-wasip1`, which wasi-libc imports.
 const WASIP1: &str = r#"
     (import "wasi_snapshot_preview1" "fd_write"
         (func $fd_write (param i32 i32 i32 i32) (result i32)))
