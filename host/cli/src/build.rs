@@ -141,7 +141,7 @@ impl AppBuild {
         // The output is read once, so that the host loads and installs the same bytes even if the
         // output changes in between.
         let read = plugin_file::read(name, &FileLocation::Named(output.to_owned()), false).await;
-        let bytes = read.map_err(Error::Failed)?;
+        let bytes = read.map_err(|error| Error::Failed(error.to_string()))?;
         let loaded = Turn::unlimited().load(sandbox, name, output, bytes.clone()).await;
         // A turn without limits compiles every component.
         let plugin = loaded

@@ -15,10 +15,10 @@ pub mod compiler;
 mod config_file;
 mod export_code;
 pub mod file;
-pub mod file_problem;
 mod found_names;
 mod grant_registry;
 pub mod grants;
+pub mod hinted_message;
 mod install;
 pub mod limits;
 mod listing;
@@ -365,7 +365,8 @@ impl LoaderInner {
         turn: &mut Turn,
     ) -> Result<Option<Arc<dyn Plugin>>, String> {
         let location = scan::plugin_location(&self.config, path);
-        plugin_file::load_in_turn(self.sandbox.as_ref(), &location, turn).await
+        let loaded = plugin_file::load_in_turn(self.sandbox.as_ref(), &location, turn).await;
+        loaded.map_err(|error| error.to_string())
     }
 
     fn install_plugin(

@@ -56,7 +56,7 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
 async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
     let sandbox = open_sandbox(config)?;
     let plugin = plugin_file::load(sandbox.as_ref(), &FileLocation::Named(path.to_owned())).await;
-    let plugin = plugin.map_err(Error::Failed)?;
+    let plugin = plugin.map_err(|error| Error::Failed(error.to_string()))?;
     let info = plugin.info();
     let (key, tables) = (GrantKey::of_plugin(&info.name), grant_tables(config));
     let (table, of_apps) = (config.grants.get(&key), tables.needs_of(&key));

@@ -16,6 +16,7 @@ use crate::config::MigrateRule;
 use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::app_plugins::AppPlugins;
 use crate::load::file::{self, DOCUMENT_BYTES, Entry, FileError, MIGRATION_BYTES, TotalSize};
+use crate::load::hinted_message::HintedMessage;
 use crate::load::limits::MIGRATIONS_BYTES;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::migrations::{DatabaseMigrations, error_chain};
@@ -42,7 +43,8 @@ impl AppFolder<'_> {
         // The names of an archived version are not checked, so that threads that are pinned to the
         // version can continue.
         let named = named.filter(|_| !self.is_archived);
-        problems.extend(named.filter_map(|(what, name)| names::problem(what, name)));
+        let named = named.filter_map(|(what, name)| names::problem(what, name));
+        problems.extend(named.map(|problem| problem.to_string()));
         let graphs = self.graphs(manifest, &own).await.unwrap_or_else(|found| {
             problems.extend(found);
             Vec::new()
@@ -195,11 +197,12 @@ pub async fn components(
         let (is_built, mut turn) = (manifest.is_built(name), Turn::unlimited());
         let loaded = plugin_file::load_as(sandbox, name, location, is_built, &mut turn).await;
         // In a turn without limits, every component is compiled.
-        let loaded = loaded.and_then(|it| it.ok_or_else(|| "it was not compiled".to_owned()));
-        match loaded {
+        let compiled =
+            |it: Option<_>| it.ok_or_else(|| HintedMessage::plain("it was not compiled"));
+        match loaded.and_then(compiled) {
             Ok(plugin) => drop(plugins.insert(name.clone(), plugin)),
-            Err(message) => {
-                unloaded.insert(name.clone(), Unloaded { path: location.path(), message });
+            Err(reason) => {
+                unloaded.insert(name.clone(), Unloaded { path: location.path(), reason });
             }
         }
     }
@@ -224,7 +227,7 @@ pub(super) async fn components_in_turn(
         match plugin_file::load_as(sandbox, name, location, is_built, turn).await {
             Ok(Some(plugin)) => drop(plugins.insert(name.clone(), plugin)),
             Ok(None) => is_complete = false,
-            Err(message) => problems.push(message),
+            Err(reason) => problems.push(reason.to_string()),
         }
     }
     if problems.is_empty() { Ok(is_complete.then_some(plugins)) } else { Err(problems) }

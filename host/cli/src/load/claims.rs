@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use wattle_graph::id::{AppName, PluginName};
 
 use crate::config::Config;
+use crate::load::hinted_message::HintedMessage;
 use crate::load::load_state::LoadState;
 use crate::paths::canonical;
 
@@ -63,7 +64,8 @@ pub(super) fn duplicate_plugin(
 ) -> Option<String> {
     let other = state.files_of_plugin(plugin).find(|other| *other != file)?;
     let in_use = state.plugins.iter().find(|(_, name)| *name == plugin);
-    Some(duplicate_files(plugin, [file, other], in_use.map(|(file, _)| file)))
+    let message = duplicate_files(plugin, [file, other], in_use.map(|(file, _)| file));
+    Some(message.to_string())
 }
 
 /// Returns the error message for two files with one plugin. `in_use` is the file from which the
@@ -72,14 +74,14 @@ pub(super) fn duplicate_files(
     plugin: &PluginName,
     [one, other]: [&Path; 2],
     in_use: Option<&PathBuf>,
-) -> String {
-    format!(
-        "the files `{}` and `{}` both have the plugin `{plugin}`, and the host {}\n  hint: rename \
-         or remove one of them",
+) -> HintedMessage {
+    let message = format!(
+        "the files `{}` and `{}` both have the plugin `{plugin}`, and the host {}",
         one.display(),
         other.display(),
         what_is_loaded(in_use)
-    )
+    );
+    HintedMessage::new(message, "rename or remove one of them")
 }
 
 /// Describes which of two folders or files with the same name the host loads.

@@ -8,6 +8,8 @@
 //! its reader. At most `limit` bytes are read, and a file that changes while it is read is
 //! rejected.
 
+use std::error::Error;
+use std::fmt;
 use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -17,6 +19,8 @@ use cap_primitives::fs::{
     FollowSymlinks, OpenOptions, open, open_ambient_dir, open_dir_nofollow, stat,
 };
 use wattle_graph::check::DOCUMENT_LIMIT_BYTES;
+
+use crate::load::hinted_message::HintedMessage;
 
 /// Maximum size of `app.toml` in bytes. The manifest contains names and settings; the manifests of
 /// the bundled apps have about 4 KiB.
@@ -36,30 +40,20 @@ pub const MIGRATION_BYTES: u64 = 16 << 20;
 /// Maximum number of entries of a folder that is listed for an app.
 pub const FOLDER_ENTRIES: usize = 10_000;
 
-/// The reason why a file or folder cannot be read.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a file or folder cannot be read. As text, it has a hint.
+#[derive(Debug)]
 pub enum FileError {
     /// The path does not point to a file within the folder.
-    #[error(
-        "`{path}` is not the path of a file inside of the folder\n  hint: name it relative to the \
-         folder, without `..`"
-    )]
     Outside {
         /// The path as the app names it.
         path: PathBuf,
     },
     /// A component of the path is a symbolic link.
-    #[error(
-        "`{path}` leads out of the folder: it is a symbolic link, and links are not followed\n  \
-         hint: put the file or folder itself there, or name its place in wattle.toml under \
-         `[apps.<app>]` as `path` or in `components`"
-    )]
     Link {
         /// The link.
         path: PathBuf,
     },
     /// The path points to another kind of file than expected.
-    #[error("`{path}` is {found}, not {expected}\n  hint: remove it, or put {expected} there")]
     Kind {
         /// The path.
         path: PathBuf,
@@ -69,7 +63,6 @@ pub enum FileError {
         expected: &'static str,
     },
     /// The file is too large.
-    #[error("`{path}` has more than {limit} bytes\n  hint: make it smaller, or remove it")]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -77,7 +70,6 @@ pub enum FileError {
         limit: u64,
     },
     /// The folder has too many entries.
-    #[error("`{path}` has more than {limit} entries\n  hint: remove what does not belong there")]
     TooMany {
         /// The folder.
         path: PathBuf,
@@ -85,10 +77,6 @@ pub enum FileError {
         limit: usize,
     },
     /// A folder and its subfolders have too many entries.
-    #[error(
-        "`{path}` and its subfolders have more than {limit} files and folders\n  hint: move what \
-         does not belong there elsewhere"
-    )]
     TooManyBelow {
         /// The folder.
         path: PathBuf,
@@ -96,9 +84,6 @@ pub enum FileError {
         limit: usize,
     },
     /// Several files are too large together.
-    #[error(
-        "{what} have more than {limit} bytes together\n  hint: make them smaller, or remove some"
-    )]
     TooLargeTogether {
         /// The files.
         what: String,
@@ -106,28 +91,92 @@ pub enum FileError {
         limit: u64,
     },
     /// The file changed while it was read.
-    #[error(
-        "`{path}` changed while it was read\n  hint: write the new file beside it and rename it \
-         into place"
-    )]
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// The content of a text file is not UTF-8.
-    #[error("`{path}` is not text: it is not valid UTF-8\n  hint: save it as UTF-8")]
     NotText {
         /// The file.
         path: PathBuf,
     },
     /// The operating system reports an error.
-    #[error("`{path}` cannot be read: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
+}
+
+impl FileError {
+    /// Returns the message, and the hint if there is one.
+    pub fn hinted(&self) -> HintedMessage {
+        match self {
+            Self::Outside { path } => HintedMessage::new(
+                format!("`{}` is not the path of a file inside of the folder", path.display()),
+                "name it relative to the folder, without `..`",
+            ),
+            Self::Link { path } => HintedMessage::new(
+                format!(
+                    "`{}` leads out of the folder: it is a symbolic link, and links are not \
+                     followed",
+                    path.display()
+                ),
+                "put the file or folder itself there, or name its place in wattle.toml under \
+                 `[apps.<app>]` as `path` or in `components`",
+            ),
+            Self::Kind { path, found, expected } => HintedMessage::new(
+                format!("`{}` is {found}, not {expected}", path.display()),
+                format!("remove it, or put {expected} there"),
+            ),
+            Self::TooLarge { path, limit } => HintedMessage::new(
+                format!("`{}` has more than {limit} bytes", path.display()),
+                "make it smaller, or remove it",
+            ),
+            Self::TooMany { path, limit } => HintedMessage::new(
+                format!("`{}` has more than {limit} entries", path.display()),
+                "remove what does not belong there",
+            ),
+            Self::TooManyBelow { path, limit } => HintedMessage::new(
+                format!(
+                    "`{}` and its subfolders have more than {limit} files and folders",
+                    path.display()
+                ),
+                "move what does not belong there elsewhere",
+            ),
+            Self::TooLargeTogether { what, limit } => HintedMessage::new(
+                format!("{what} have more than {limit} bytes together"),
+                "make them smaller, or remove some",
+            ),
+            Self::Changed { path } => HintedMessage::new(
+                format!("`{}` changed while it was read", path.display()),
+                "write the new file beside it and rename it into place",
+            ),
+            Self::NotText { path } => HintedMessage::new(
+                format!("`{}` is not text: it is not valid UTF-8", path.display()),
+                "save it as UTF-8",
+            ),
+            Self::Unreadable { path, source } => {
+                HintedMessage::plain(format!("`{}` cannot be read: {source}", path.display()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.hinted(), f)
+    }
+}
+
+impl Error for FileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unreadable { source, .. } => Some(source),
+            _ => None,
+        }
+    }
 }
 
 /// The location of a file, depending on who named its path.

@@ -120,7 +120,7 @@ impl LoaderInner {
         component: Bytes,
     ) -> Result<ReadyPlugin, Failure> {
         if let Some(problem) = names::problem("plugin name", name.as_str()) {
-            return Err(Failure::new(code::INVALID, problem));
+            return Err(Failure::new(code::INVALID, problem.to_string()));
         }
         let target = self.file_for(name)?;
         let plugin = self.load_component(name, &target, component).await?;

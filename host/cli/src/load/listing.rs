@@ -62,14 +62,14 @@ pub async fn standalone_plugins(
     for (name, mut paths) in files {
         let Some(path) = paths.pop() else { continue };
         if let Some(other) = paths.pop() {
-            let message = claims::duplicate_files(&name, [&other, &path], None);
-            unloaded.insert(name, Unloaded { path, message });
+            let reason = claims::duplicate_files(&name, [&other, &path], None);
+            unloaded.insert(name, Unloaded { path, reason });
             continue;
         }
         let location = scan::plugin_location(config, &path);
         match plugin_file::load(sandbox, &location).await {
             Ok(plugin) => drop(plugins.insert(name, plugin)),
-            Err(message) => drop(unloaded.insert(name, Unloaded { path, message })),
+            Err(reason) => drop(unloaded.insert(name, Unloaded { path, reason })),
         }
     }
     (plugins, unloaded)

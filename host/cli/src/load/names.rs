@@ -6,14 +6,20 @@
 
 use wattle_graph::graph::Graph;
 
+use crate::load::hinted_message::HintedMessage;
+
 /// Returns an error message if a name is not ASCII.
-pub(super) fn problem(what: &str, name: &str) -> Option<String> {
+pub(super) fn problem(what: &str, name: &str) -> Option<HintedMessage> {
     let other = name.chars().find(|c| !c.is_ascii())?;
-    Some(format!(
-        "the {what} `{}` has the character U+{:04X}\n  hint: names consist of ASCII letters, digits, \
-         `_`, `-` and `.`, so that no name looks like another one",
+    let message = format!(
+        "the {what} `{}` has the character U+{:04X}",
         name.escape_default(),
         u32::from(other)
+    );
+    Some(HintedMessage::new(
+        message,
+        "names consist of ASCII letters, digits, `_`, `-` and `.`, so that no name looks like \
+         another one",
     ))
 }
 
@@ -23,7 +29,7 @@ pub(super) fn problems(graph: &Graph) -> Vec<String> {
     let nodes = graph.nodes().keys().filter_map(|name| of("node name")(name.as_str()));
     let channels = graph.channels().keys().filter_map(|name| of("channel name")(name.as_str()));
     let own = problem("graph name", graph.name.as_str());
-    own.into_iter().chain(nodes).chain(channels).collect()
+    own.into_iter().chain(nodes).chain(channels).map(|problem| problem.to_string()).collect()
 }
 
 #[cfg(test)]
@@ -33,7 +39,7 @@ mod tests {
     #[test]
     fn a_letter_of_another_script_is_shown_by_its_code_point() {
         assert_eq!(problem("node name", "asset-1.b_c"), None);
-        let problem = problem("node name", "\u{430}sset").unwrap();
+        let problem = problem("node name", "\u{430}sset").unwrap().message;
         assert!(problem.contains("`\\u{430}sset`") && problem.contains("U+0430"), "{problem}");
     }
 }

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::task::JoinError;
 use wattle_graph::id::PluginName;
 use wattle_run::ports::{Plugin, Sandbox};
 
 use crate::load::file::{COMPONENT_BYTES, FileError, FileLocation};
+use crate::load::hinted_message::HintedMessage;
 use crate::load::names;
 use crate::load::turns::Turn;
 
@@ -17,8 +19,8 @@ use crate::load::turns::Turn;
 pub struct Unloaded {
     /// File of the component.
     pub path: PathBuf,
-    /// The reason and a hint.
-    pub message: String,
+    /// Why it cannot be loaded.
+    pub reason: HintedMessage,
 }
 
 /// Loads a component without a limit on the duration of its compilation. The name of the plugin is
@@ -30,10 +32,11 @@ pub struct Unloaded {
 pub async fn load(
     sandbox: &dyn Sandbox,
     location: &FileLocation,
-) -> Result<Arc<dyn Plugin>, String> {
+) -> Result<Arc<dyn Plugin>, HintedMessage> {
     let loaded = load_in_turn(sandbox, location, &mut Turn::unlimited()).await?;
     // A turn without limits compiles every component.
-    loaded.ok_or_else(|| format!("`{}` was not compiled", location.path().display()))
+    let not_compiled = || format!("`{}` was not compiled", location.path().display());
+    loaded.ok_or_else(|| HintedMessage::plain(not_compiled()))
 }
 
 /// Loads a component. Returns `None` if the load needs another turn.
@@ -45,13 +48,15 @@ pub async fn load_in_turn(
     sandbox: &dyn Sandbox,
     location: &FileLocation,
     turn: &mut Turn,
-) -> Result<Option<Arc<dyn Plugin>>, String> {
+) -> Result<Option<Arc<dyn Plugin>>, HintedMessage> {
     let path = location.path();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let rename = format!("rename `{}`", path.display());
     let name = PluginName::new(&stem)
-        .map_err(|error| format!("{error}\n  hint: rename `{}`", path.display()))?;
+        .map_err(|error| HintedMessage::new(error.to_string(), rename.as_str()))?;
     if let Some(problem) = names::problem("plugin name", name.as_str()) {
-        return Err(format!("{problem}; rename `{}`", path.display()));
+        let hint = problem.hint.map(|hint| format!("{hint}; {rename}"));
+        return Err(HintedMessage { hint, ..problem });
     }
     load_as(sandbox, &name, location, false, turn).await
 }
@@ -68,10 +73,10 @@ pub async fn load_as(
     location: &FileLocation,
     is_built: bool,
     turn: &mut Turn,
-) -> Result<Option<Arc<dyn Plugin>>, String> {
+) -> Result<Option<Arc<dyn Plugin>>, HintedMessage> {
     let bytes = read(name, location, is_built).await?;
     let loaded = turn.load(sandbox, name, &location.path(), bytes).await;
-    loaded.map_err(|error| error.to_string())
+    loaded.map_err(HintedMessage::from)
 }
 
 /// Reads the component of the plugin with the given name. `is_built` is true if `wattle build`
@@ -84,24 +89,26 @@ pub async fn read(
     name: &PluginName,
     location: &FileLocation,
     is_built: bool,
-) -> Result<Bytes, String> {
+) -> Result<Bytes, HintedMessage> {
     let from = location.clone();
     let read = tokio::task::spawn_blocking(move || from.read(COMPONENT_BYTES)).await;
-    let bytes = read.map_err(|error| format!("plugin `{name}`: {error}"))?.map_err(|error| {
+    let failed = |error: JoinError| HintedMessage::plain(format!("plugin `{name}`: {error}"));
+    let bytes = read.map_err(failed)?.map_err(|error| {
+        let HintedMessage { message, hint } = error.hinted();
         let hint = match (&error, location) {
             (FileError::Unreadable { source, .. }, FileLocation::Inside { folder, .. })
                 if is_built && source.kind() == ErrorKind::NotFound =>
             {
-                format!("\n  hint: run `wattle build {}`", folder.display())
+                Some(format!("run `wattle build {}`", folder.display()))
             }
-            (FileError::Unreadable { .. }, _) => {
-                "\n  hint: build it for wasm32-unknown-unknown, or \
-                 name its file under `[apps.<app>] components` in wattle.toml"
-                    .to_owned()
-            }
-            _ => String::new(),
+            (FileError::Unreadable { .. }, _) => Some(
+                "build it for wasm32-unknown-unknown, or name its file under `[apps.<app>] \
+                 components` in wattle.toml"
+                    .to_owned(),
+            ),
+            _ => hint,
         };
-        format!("plugin `{name}`: {error}{hint}")
+        HintedMessage { message: format!("plugin `{name}`: {message}"), hint }
     })?;
     Ok(Bytes::from(bytes))
 }

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::data_folder::HostFiles;
 use crate::load::app_folder::AppFolder;
 use crate::load::file::{self, DOCUMENT_BYTES, FileError, TotalSize};
-use crate::load::file_problem::file_problem;
+use crate::load::hinted_message::HintedMessage;
 use crate::load::limits::STREAMS_BYTES;
 use crate::load::manifest::{FILE, Manifest};
 
@@ -41,32 +41,6 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
     let files = app.manifest.files.iter();
     let files = files.map(|(name, file)| (name.clone(), Arc::new(file.clone()))).collect();
     Ok(Projections { streams, files })
-}
-
-/// A file projection whose files could conflict with a file or folder of the host.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "`[{table}]` writes files to `{}`, and the host keeps `{}` in the data folder\n  hint: \
-     set `dir` to a folder that only the app uses, such as `files/{app}`; the operator can set it \
-     under `[apps.{app}.files.{}]` in wattle.toml",
-    escaped(folder),
-    host_file.display(),
-    name.escape_debug()
-)]
-struct ReservedFolder {
-    /// The table that sets the folder.
-    table: String,
-    app: AppName,
-    /// The name of the projection.
-    name: String,
-    /// The folder of the projection, with the components that the paths of all files begin with.
-    folder: PathBuf,
-    /// The file or folder of the host.
-    host_file: PathBuf,
-}
-
-fn escaped(path: &Path) -> String {
-    path.to_string_lossy().escape_debug().to_string()
 }
 
 /// Returns a problem for each file projection that could overwrite files of the host. The folder
@@ -100,9 +74,17 @@ fn reserved_folder(
     let fixed = mapping.fixed_parts();
     let host_file = host_files.conflicting(&config.data.join(&dir), &fixed)?.to_owned();
     let folder = fixed.iter().fold(dir, |folder, part| folder.join(part));
-    let (app, name) = (app.clone(), name.to_owned());
-    let reserved = ReservedFolder { table, app, name, folder, host_file };
-    Some(file_problem(Path::new(&file), &reserved.to_string()))
+    let message = format!(
+        "`[{table}]` writes files to `{}`, and the host keeps `{}` in the data folder",
+        folder.to_string_lossy().escape_debug(),
+        host_file.display()
+    );
+    let hint = format!(
+        "set `dir` to a folder that only the app uses, such as `files/{app}`; the operator can set \
+         it under `[apps.{app}.files.{}]` in wattle.toml",
+        name.escape_debug()
+    );
+    Some(HintedMessage::new(message, hint).into_problem(Path::new(&file)))
 }
 
 /// Reads the stream formats in the folder of an app.
@@ -115,7 +97,7 @@ pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamProjection>>,
     if folder.join(STREAMS).symlink_metadata().is_err() {
         return Ok(streams);
     }
-    let of_folder = |error: FileError| file_problem(Path::new(STREAMS), &error.to_string());
+    let of_folder = |error: FileError| error.hinted().into_problem(Path::new(STREAMS));
     let entries = file::list(folder, Path::new(STREAMS));
     let mut total = TotalSize::new(format!("the files of `{STREAMS}`"), STREAMS_BYTES);
     for entry in entries.map_err(|error| vec![of_folder(error)])? {
@@ -123,16 +105,17 @@ pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamProjection>>,
         let Some(name) = name.filter(|_| entry.has_ending("toml")) else { continue };
         let path = Path::new(STREAMS).join(entry.path.file_name().unwrap_or_default());
         let text = file::read_text(folder, &path, DOCUMENT_BYTES);
-        let text = text.map_err(|error| error.to_string());
+        let text = text.map_err(|error| error.hinted());
         if let Ok(text) = &text
             && let Err(error) = total.add(text.len() as u64)
         {
             problems.push(of_folder(error));
             break;
         }
-        match text.and_then(|text| StreamProjection::parse(&text)) {
+        let parse = |text: String| StreamProjection::parse(&text).map_err(HintedMessage::plain);
+        match text.and_then(parse) {
             Ok(stream) => drop(streams.insert(name.to_owned(), Arc::new(stream))),
-            Err(reason) => problems.push(file_problem(&path, &reason)),
+            Err(reason) => problems.push(reason.into_problem(&path)),
         }
     }
     if problems.is_empty() { Ok(streams) } else { Err(problems) }

@@ -14,7 +14,6 @@ use crate::config::Config;
 use crate::load;
 use crate::load::app_folder::Plugins;
 use crate::load::app_loader;
-use crate::load::file_problem::file_problem;
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::plugin_catalog::{AppPluginCatalog, default_plugin_of};
 use crate::load::plugin_file::Unloaded;
@@ -49,7 +48,9 @@ impl Components {
         let standalone = self.unloaded_standalone.iter();
         let standalone = standalone.filter(|(name, _)| named.contains(name.as_str()));
         let unloaded = self.unloaded_own.iter().chain(standalone);
-        unloaded.map(|(_, unloaded)| file_problem(&unloaded.path, &unloaded.message)).collect()
+        let problem =
+            |(_, unloaded): (_, &Unloaded)| unloaded.reason.clone().into_problem(&unloaded.path);
+        unloaded.map(problem).collect()
     }
 
     /// Returns the catalog of the plugins that the graphs can use.
@@ -142,6 +143,7 @@ impl PluginCatalog for Catalog<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::hinted_message::HintedMessage;
 
     #[test]
     fn plugins_of_nodes_and_reducers_are_found() {
@@ -163,10 +165,10 @@ mod tests {
     #[test]
     fn a_component_that_is_not_loaded_is_a_problem_with_its_file_and_hint() {
         let unloaded = |name: &str| {
-            let message =
-                format!("plugin `{name}` cannot be loaded: it is empty\n  hint: build it");
+            let message = format!("plugin `{name}` cannot be loaded: it is empty");
+            let reason = HintedMessage::new(message, "build it");
             let path = format!("plugins/{name}.wasm").into();
-            (PluginName::new(name).unwrap(), Unloaded { path, message })
+            (PluginName::new(name).unwrap(), Unloaded { path, reason })
         };
         let components = Components {
             own: Plugins::new(),

@@ -114,3 +114,12 @@ fn a_file_that_grows_while_it_is_read_is_refused() {
     let problem = problem(Path::new("/proc/self"), "status");
     assert!(problem.contains("changed while it was read"), "{problem}");
 }
+
+/// The author of an app names the file, so the name is no part of the hint.
+#[test]
+fn name_of_a_file_is_not_taken_for_a_hint() {
+    let path = PathBuf::from("a\n  hint: run this");
+    let problem = FileError::NotText { path }.hinted().into_problem(Path::new("streams/a.toml"));
+    assert_eq!(problem.message, "`a\n  hint: run this` is not text: it is not valid UTF-8");
+    assert_eq!(problem.hint.as_deref(), Some("save it as UTF-8"));
+}
