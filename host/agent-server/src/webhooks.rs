@@ -14,6 +14,7 @@ mod payload;
 mod settings;
 
 use std::collections::BTreeSet;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -179,7 +180,7 @@ impl Webhooks {
     /// it.
     fn ensure_delivery(&self, webhook: Versioned<WebhookRecord>) {
         if let Some(claim) = Claim::take(self, &webhook.value.delivery.run) {
-            spawn_delivery(webhook, claim);
+            spawn_delivery(webhook, ready(claim));
         }
     }
 
@@ -309,7 +310,7 @@ impl Drop for Registration {
         self.starting = None;
         let webhook = self.webhook.clone();
         if let Some(claim) = self.claim.take() {
-            spawn_delivery(webhook, claim);
+            spawn_delivery(webhook, ready(claim));
             return;
         }
         // The other task may have looked for the run before the run existed, so the delivery starts
@@ -321,11 +322,16 @@ impl Drop for Registration {
 /// Starts a delivery once no other task delivers the webhook.
 fn spawn_delivery_once_free(webhooks: &Webhooks, webhook: Versioned<WebhookRecord>) {
     let claim = Claim::wait(webhooks.clone(), webhook.value.delivery.run.clone());
-    tokio::spawn(async move { spawn_delivery(webhook, claim.await) });
+    spawn_delivery(webhook, claim);
 }
 
-fn spawn_delivery(webhook: Versioned<WebhookRecord>, claim: Claim) {
+/// Starts the task that waits for the claim and delivers the webhook.
+fn spawn_delivery(
+    webhook: Versioned<WebhookRecord>,
+    claim: impl Future<Output = Claim> + Send + 'static,
+) {
     tokio::spawn(async move {
+        let claim = claim.await;
         let webhooks = &claim.webhooks;
         let mut stopping = webhooks.0.stopping.clone();
         tokio::select! {
