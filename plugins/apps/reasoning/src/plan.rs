@@ -80,7 +80,7 @@ pub(crate) struct Plan {
     pub(crate) filters: Vec<Filter>,
     /// Conditions on fields that the ontology does not have. They are reported and not executed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) ignored: Vec<WantedFilter>,
+    pub(crate) ignored: Vec<IgnoredFilter>,
     pub(crate) group_by: Vec<String>,
     pub(crate) metrics: Vec<Metric>,
     pub(crate) page: i64,
@@ -95,6 +95,23 @@ pub(crate) struct Filter {
     pub(crate) field: String,
     pub(crate) op: &'static str,
     pub(crate) value: Value,
+}
+
+/// A condition that is not executed, as a model writes it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct IgnoredFilter {
+    pub(crate) field: String,
+    pub(crate) op: String,
+    /// Null for a condition without a value, such as `is_null`.
+    #[schemars(extend("type" = ["string", "number", "boolean", "array", "null"], "items" = {"type": ["string", "number"]}))]
+    pub(crate) value: Value,
+}
+
+impl From<&WantedFilter> for IgnoredFilter {
+    fn from(wanted: &WantedFilter) -> Self {
+        let WantedFilter { field, op, value } = wanted.clone();
+        Self { field, op, value }
+    }
 }
 
 /// A metric of each group.

@@ -2,7 +2,7 @@
 import { JsonView } from "@wattle/page";
 import { type Column, DataTable } from "@wattle/page/table";
 import { useState } from "react";
-import type { Parts, Result, Row, WantedFilter } from "./api.ts";
+import type { IgnoredFilter, Parts, Result, Row } from "./api.ts";
 import styles from "./page.module.css";
 import { columnsOf, countOf, factsOf, shown } from "./result.ts";
 
@@ -29,7 +29,7 @@ export function Answer({ result }: { result: Result }) {
 }
 
 /** Conditions without a field in the data, which were not executed. */
-function Ignored({ conditions }: { conditions: Parts<WantedFilter>[] }) {
+function Ignored({ conditions }: { conditions: Parts<IgnoredFilter>[] }) {
   if (conditions.length === 0) return null;
   const texts = conditions.map(({ field, op, value }) => `${field} ${op} ${shown(value)}`);
   return <p className={styles.ignored}>以下条件没有对应的数据字段，未执行：{texts.join("；")}</p>;

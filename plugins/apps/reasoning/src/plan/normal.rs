@@ -7,7 +7,7 @@ use wattle_plugin::prelude::{Failure, Value};
 use crate::catalog::Catalog;
 use crate::plan::operator::{Operator, Operators, unsupported};
 use crate::plan::unknown::{Part, Unknown};
-use crate::plan::{Filter, Metric, Mode, Plan, Wanted, WantedFilter, WantedMetric};
+use crate::plan::{Filter, IgnoredFilter, Metric, Mode, Plan, Wanted, WantedFilter, WantedMetric};
 
 /// Default number of rows in a page.
 const PAGE_SIZE: i64 = 20;
@@ -94,11 +94,11 @@ fn filters(
     wanted: &Wanted,
     catalog: &Catalog<'_>,
     operators: &Operators,
-) -> Result<(Vec<Filter>, Vec<WantedFilter>), Failure> {
+) -> Result<(Vec<Filter>, Vec<IgnoredFilter>), Failure> {
     let (mut filters, mut ignored) = (Vec::new(), Vec::new());
     for wanted in wanted.filters.iter().flatten().filter(|filter| !is_open(filter)) {
         let Some(field) = catalog.field(&wanted.field) else {
-            ignored.push(wanted.clone());
+            ignored.push(IgnoredFilter::from(wanted));
             continue;
         };
         let label = catalog.label(field);
@@ -338,6 +338,18 @@ mod tests {
         assert_eq!(refused("is_null", Value::Null), "联系电话 is_null");
         let unknown_field = json!([{"field": "shoe_size", "op": "exclude", "value": 42}]);
         assert_eq!(plan(json!({"filters": unknown_field})).ignored[0].op, "exclude");
+    }
+
+    #[test]
+    fn s1_48_an_ignored_condition_without_a_value_fits_the_described_schema() {
+        let said = json!({"filters": [{"field": "shoe_size", "op": "is_null"}]});
+        assert_eq!(plan(said).ignored[0].value, Value::Null);
+        let document = include_str!("../../openapi.json");
+        let document: Value = serde_json::from_str(document).unwrap();
+        let plan = &document["components"]["schemas"]["Plan"]["properties"]["ignored"];
+        assert_eq!(plan["items"], json!({"$ref": "#/components/schemas/IgnoredFilter"}));
+        let value = document.pointer("/components/schemas/IgnoredFilter/properties/value/type");
+        assert!(value.unwrap().as_array().unwrap().contains(&json!("null")), "{value:?}");
     }
 
     #[test]

@@ -75,7 +75,8 @@ async fn s1_48_attribute_names_are_mapped_to_fields() {
     let server = Setup::reasoning().await.start().await;
     let filters = json!([{ "field": "客户电话", "op": "==", "value": "13800138000" },
                          { "field": "customer_level", "op": "in", "value": "金牌" },
-                         { "field": "鞋码", "op": "eq", "value": 42 }]);
+                         { "field": "鞋码", "op": "eq", "value": 42 },
+                         { "field": "尺码", "op": "is_null", "value": null }]);
     decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": filters }));
     let ran = server.reasoning().answer(QUESTION).await;
     assert_eq!(
@@ -85,6 +86,7 @@ async fn s1_48_attribute_names_are_mapped_to_fields() {
     );
     let ignored = &ran["result"]["data_execution"]["plan"]["ignored"];
     assert_eq!(ignored[0]["field"], "鞋码", "a dropped condition is reported");
+    assert_eq!(ignored[1], json!({ "field": "尺码", "op": "is_null", "value": null }));
     let last = server.reasoning_calls().pop().unwrap().body.unwrap();
     assert!(last["messages"][1]["content"].as_str().unwrap().contains("鞋码"), "also to the model");
 }
