@@ -62,17 +62,12 @@ pub(crate) fn patch(
         match key.as_str() {
             "blocks" => {
                 let read = blocks(key, value)?;
-                snapshot.blocks = value.clone();
                 if !fields.contains_key("spotBlocks") {
-                    snapshot.spot_blocks = read.map_or(Value::Null, |read| {
-                        serde_json::to_value(spots(&read)).unwrap_or_default()
-                    });
+                    snapshot.spot_blocks = whole(read.as_deref().map(spots).as_deref());
                 }
+                snapshot.blocks = whole(read.as_deref());
             }
-            "spotBlocks" => {
-                blocks(key, value)?;
-                snapshot.spot_blocks = value.clone();
-            }
+            "spotBlocks" => snapshot.spot_blocks = whole(blocks(key, value)?.as_deref()),
             "toolOutputs" => snapshot.tool_outputs = outputs(value)?,
             "handbookHtml" => snapshot.html = page(snapshot, value, preview)?,
             "previewPath" => snapshot.preview_path = path(value, &preview.path)?,
@@ -105,6 +100,12 @@ fn blocks(key: &str, value: &Value) -> Result<Option<Vec<Block>>, Refused> {
     }
     check(key, &read)?;
     Ok(Some(read))
+}
+
+/// Returns blocks as they are stored: each has all of its fields, also those that a request may
+/// leave out.
+fn whole(blocks: Option<&[Block]>) -> Value {
+    blocks.map_or(Value::Null, |blocks| serde_json::to_value(blocks).unwrap_or_default())
 }
 
 /// Checks ids and coordinates: images and coordinates belong to blocks by their ids, and a map

@@ -176,6 +176,21 @@ fn s3_52_the_editor_writes_columns_without_a_version() {
 }
 
 #[test]
+fn s3_52_stored_blocks_have_the_fields_that_a_request_leaves_out() {
+    let short = json!({"block_id": "a", "type": "spot", "title": "t", "description": "d"});
+    for key in ["blocks", "spotBlocks"] {
+        let mut snapshot = Snapshot::default();
+        patch(&mut snapshot, &json!({ key: [short] }), &preview()).unwrap();
+        let view = json!(snapshot.view());
+        assert_eq!(view[key], json!([block("a", "spot")]));
+        assert_eq!(view["spotBlocks"], json!([block("a", "spot")]));
+    }
+    let mut snapshot = Snapshot::default();
+    patch(&mut snapshot, &json!({"blocks": null}), &preview()).unwrap();
+    assert_eq!((&snapshot.blocks, &snapshot.spot_blocks), (&Value::Null, &Value::Null));
+}
+
+#[test]
 fn s3_39_an_edited_page_is_cleaned_like_a_made_one() {
     let context = json!({"video": {"thumbnailUrl": "https://i.example/t.jpg",
         "videoUrl": "https://www.youtube.com/watch?v=abcdef"}});
