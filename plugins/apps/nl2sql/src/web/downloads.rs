@@ -7,8 +7,9 @@ use crate::owner::Owner;
 use crate::store::downloads;
 use crate::web::ErrorEnvelope;
 
-/// Sends a file.
-#[handler(GET, "/api/chat/downloads/{file}", bytes = "text/csv", error = ErrorEnvelope)]
+/// Sends a file. A request with its `etag` gets status 304.
+#[handler(GET, "/api/chat/downloads/{file}", bytes = "text/csv", returns(304),
+    error = ErrorEnvelope)]
 pub(crate) fn download(request: &Request) -> Result<Response, Failure> {
     respond::<ErrorEnvelope>(request, || {
         let owner = Owner::of_request(request)?;

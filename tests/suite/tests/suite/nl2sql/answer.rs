@@ -1,6 +1,7 @@
 //! Tests of what the user receives: an answer in words, the first rows, and a file with all rows.
 
 use serde_json::json;
+use wattle_suite::answer::Answer;
 use wattle_suite::nl2sql::writes;
 use wattle_suite::server::Setup;
 
@@ -28,6 +29,8 @@ async fn b11_s4_42_s4_43_more_than_ten_rows_become_a_file_for_the_same_admin() {
     assert!(text.starts_with("\u{feff}order_no,customer_name,city,status,"), "{text}");
     assert_eq!(text.lines().count() as u64, rows + 1);
     assert!(text.contains("\r\n"));
+    let known = server.request("GET", url).header("if-none-match", file.header("etag"));
+    assert_eq!(Answer::of(known).await.status, 304);
 
     assert_eq!(server.as_admin("2", "GET", url).await.status, 404, "another admin");
     for name in ["..%2Fnl2sql.db", "%2e%2e", "x.csv", "a%00.csv"] {
