@@ -4,6 +4,8 @@ use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use crate::described::Exchange;
+
 /// A response that was read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -20,12 +22,14 @@ impl Answer {
     ///
     /// # Panics
     ///
-    /// If the request fails.
+    /// If the request fails, or an application responds otherwise than it describes; see
+    /// [`described`](crate::described).
     pub async fn of(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("the server responds");
+        let (exchange, response) = Exchange::begin(request).await;
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let text = response.text().await.expect("the body is complete");
+        exchange.check(&text);
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Self { status, headers, body }
     }

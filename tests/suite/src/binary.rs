@@ -6,9 +6,11 @@ use std::process::{Output, Stdio};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+use wattle::config;
 use wattle_kit::error::Error;
 use wattle_kit::process::Program;
 
+use crate::described::{Apps, Registration};
 use crate::workspace::{ENVIRONMENT, Workspace};
 
 /// Returns the path of the binary that cargo built, in the parent of the test executable's folder.
@@ -114,6 +116,8 @@ pub struct Served {
     pub program: Program,
     /// The base URL of the server.
     pub url: String,
+    /// The applications whose responses are checked.
+    pub described: Registration,
 }
 
 /// Starts `wattle serve` and waits until it is ready.
@@ -139,5 +143,7 @@ pub async fn try_serve(workspace: &Workspace) -> Result<Served, Error> {
     let line = program.ready(|line| line.starts_with('{')).await?;
     let ready: Value = serde_json::from_str(&line).expect("JSON");
     let url = ready["address"].as_str().expect("an address").to_owned();
-    Ok(Served { program, url })
+    let config = config::read(Some(&workspace.config())).expect("the server has read it");
+    let described = Apps::of(&config).at(&url);
+    Ok(Served { program, url, described })
 }

@@ -20,6 +20,7 @@
 //! * [`binary`]: the real `wattle` binary as a child process.
 //! * [`browser`]: a real browser, for pages.
 //! * [`answer`]: HTTP responses and event streams.
+//! * [`described`]: checks that applications respond as their `openapi.json` describes.
 //! * [`mortal`]: engines in processes of their own, one of which dies at a write.
 //! * [`lost_put`]: a long-term memory that loses the result of a put.
 //! * [`effects`]: an HTTP port that counts effects and can stop before or after one.
@@ -33,6 +34,7 @@ pub mod attack;
 pub mod before;
 pub mod binary;
 pub mod browser;
+pub mod described;
 pub mod desk;
 pub mod effects;
 pub mod expense;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 
 use crate::answer::Answer;
+use crate::described::Exchange;
 use crate::guests;
 use crate::server::{Setup, TestServer};
 use crate::workspace;
@@ -168,8 +169,9 @@ impl TestServer {
     ///
     /// If the request fails, or the file is not UTF-8.
     pub async fn file(&self, path: &str) -> String {
-        let answer = self.request("GET", path).send().await.expect("the server responds");
-        let bytes = answer.bytes().await.expect("the body is complete");
+        let (exchange, response) = Exchange::begin(self.request("GET", path)).await;
+        exchange.check_head();
+        let bytes = response.bytes().await.expect("the body is complete");
         String::from_utf8(bytes.to_vec()).expect("UTF-8")
     }
 

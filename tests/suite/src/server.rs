@@ -15,6 +15,7 @@ use wattle_run::ports::{Net, Sandbox};
 use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
 
 use crate::answer::Answer;
+use crate::described::{Apps, Registration};
 use crate::workspace::{self, Workspace};
 use crate::world::START_MS;
 
@@ -170,10 +171,13 @@ impl Setup {
         options.overrides.env = Some(Arc::new(move |name: &str| {
             own.get(name).cloned().or_else(|| usual.as_ref().and_then(|usual| usual(name)))
         }));
-        let running = Box::pin(Server::start(self.config(), options)).await;
+        let config = self.config();
+        let apps = Apps::of(&config);
+        let running = Box::pin(Server::start(config, options)).await;
         let running = running.unwrap_or_else(|error| panic!("the server starts: {error}"));
+        let described = apps.at(&running.url());
         let client = Client::builder().no_proxy().build().expect("a client");
-        TestServer { running, client, setup: self }
+        TestServer { running, client, setup: self, described }
     }
 }
 
@@ -204,6 +208,8 @@ pub struct TestServer {
     pub client: Client,
     /// The setup from which the server was started.
     pub setup: Setup,
+    /// The applications whose responses are checked.
+    pub described: Registration,
 }
 
 impl TestServer {

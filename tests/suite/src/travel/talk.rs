@@ -3,6 +3,8 @@
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
+use crate::described::Exchange;
+
 /// The data of the last event of a stream.
 const DONE: &str = "[DONE]";
 
@@ -33,7 +35,8 @@ impl Stream {
     ///
     /// If the response is neither.
     pub async fn try_open(request: RequestBuilder) -> Option<Self> {
-        let response = request.send().await.expect("the server responds");
+        let (exchange, response) = Exchange::begin(request).await;
+        exchange.check_head();
         let status = response.status().as_u16();
         if status == 204 {
             return None;
