@@ -20,8 +20,8 @@ use crate::limit::THREAD_PENDING_RUNS;
 use crate::metadata;
 use crate::meter::model_usage::ModelUsage;
 use crate::ports::store::{
-    LeaseHolder, QueueCondition, RunKind, RunOptions, RunRecord, RunSpec, ThreadHead, ThreadRecord,
-    ThreadStatus,
+    LeaseHolder, QueueCondition, RecoveryCount, RunKind, RunOptions, RunRecord, RunSpec,
+    ThreadHead, ThreadRecord, ThreadStatus,
 };
 use crate::task::options;
 
@@ -180,6 +180,7 @@ impl Engine {
             first_step: None,
             origin: None,
             usage: ModelUsage::default(),
+            recovery_count: RecoveryCount::default(),
             spec: Some(Box::new(spec)),
         }
     }

@@ -33,8 +33,8 @@ use crate::log::{Commit, ThreadLog};
 use crate::metadata;
 use crate::meter::model_usage::ModelUsage;
 use crate::ports::store::{
-    CheckpointTuple, QueueCondition, RunKind, RunOptions, RunRecord, ThreadHead, ThreadRecord,
-    ThreadStatus,
+    CheckpointTuple, QueueCondition, RecoveryCount, RunKind, RunOptions, RunRecord, ThreadHead,
+    ThreadRecord, ThreadStatus,
 };
 use crate::result_reuse::{self, ReusableResults};
 use crate::task::task_count::{TaskCount, finished_in_log};
@@ -395,6 +395,7 @@ impl Engine {
             first_step: None,
             origin: None,
             usage: ModelUsage::default(),
+            recovery_count: RecoveryCount::default(),
             spec: slot.request.spec.take(),
         }
     }

@@ -48,7 +48,8 @@ pub use self::options::{Durability, RunOptions};
 pub use self::outline::CheckpointOutline;
 pub use self::owner::{MentionPage, Owner, OwnerUsage, StoreUsage};
 pub use self::run::{
-    PendingQuery, PendingRun, QueueCondition, RunAnswers, RunKind, RunRecord, RunSpec, StaleAnswers,
+    PendingQuery, PendingRun, QueueCondition, RecoveryCount, RunAnswers, RunKind, RunRecord,
+    RunSpec, StaleAnswers,
 };
 pub use self::run_search::{FoundRun, RunCounts, RunCursor, RunSearch, RunSearchPage};
 pub use self::search::{

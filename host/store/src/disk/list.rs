@@ -14,8 +14,8 @@ use wattle_graph::principal::Principal;
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
-    ListPage, OrphanedThread, RunKind, RunOptions, RunRecord, RunSpec, RunSummary, StaleAnswers,
-    StoreError, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
+    ListPage, OrphanedThread, RecoveryCount, RunKind, RunOptions, RunRecord, RunSpec, RunSummary,
+    StaleAnswers, StoreError, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
 };
 
 use crate::codec::{named, packed, read, unpacked_bytes};
@@ -278,6 +278,7 @@ impl PendingRecord {
             first_step: None,
             origin: None,
             usage: ModelUsage::default(),
+            recovery_count: RecoveryCount::default(),
             spec: self.spec.map(spec).map(Box::new),
         }
     }

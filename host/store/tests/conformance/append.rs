@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, StoreError, ThreadRecord};
+use wattle_run::ports::store::{Batch, RecoveryCount, StoreError, ThreadRecord};
 
 use crate::fixtures::{
     all_runs, append, batch, checkpoint, create, event, events, id, incompressible_text, read,
@@ -74,6 +74,17 @@ pub(crate) async fn batch_without_events_after_a_conflict_conflicts(store: &dyn 
     assert_eq!((head.record, head.last_checkpoint), (before, Some(id(1))));
     append(store, &thread, Batch { after_seq: Some(1), ..new_record }).await.unwrap();
     assert_eq!(store.thread(&thread).await.unwrap().unwrap().record, changed);
+}
+
+pub(crate) async fn batch_without_events_replaces_the_record_of_a_run(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let mut run = run(&thread, "r");
+    let started = Batch { run: Some(run.clone()), ..events(1, 1) };
+    append(store, &thread, started).await.unwrap();
+    run.recovery_count = RecoveryCount { without_progress: 2, is_handed_over: true };
+    let replaced = Batch { run: Some(run.clone()), after_seq: Some(1), ..Batch::default() };
+    append(store, &thread, replaced).await.unwrap();
+    assert_eq!(store.run(&run.id).await.unwrap(), Some(run));
 }
 
 pub(crate) async fn refused_batch_writes_nothing(store: &dyn Store) {

@@ -107,6 +107,7 @@ conformance! {
         gap_or_repetition_of_sequence_numbers_is_a_conflict
         batches_queued_behind_a_conflict_conflict
         batch_without_events_after_a_conflict_conflicts
+        batch_without_events_replaces_the_record_of_a_run
         refused_batch_writes_nothing
         first_batch_of_a_thread_needs_a_thread_record
         invalid_batches_are_refused

@@ -19,7 +19,8 @@ use wattle_graph::id::{
 };
 use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
-    Batch, EncodedEvents, RunOptions, RunRecord, ThreadFailure, ThreadRecord, ThreadStatus,
+    Batch, EncodedEvents, RecoveryCount, RunOptions, RunRecord, ThreadFailure, ThreadRecord,
+    ThreadStatus,
 };
 
 use super::plan::{Field, Fields, run_id, tenant_name, thread_id, uuid};
@@ -170,6 +171,7 @@ impl ThreadLog {
             origin: None,
             spec: None,
             usage: ModelUsage::default(),
+            recovery_count: RecoveryCount::default(),
         }
     }
 

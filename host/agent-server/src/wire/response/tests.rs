@@ -10,7 +10,7 @@ use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, Thre
 use wattle_project::agent_server::thread_info::ThreadInfo;
 use wattle_run::hostcall::runs::{EndedRun, InterruptView, RunOutcome, RunRef};
 use wattle_run::meter::model_usage::ModelUsage;
-use wattle_run::ports::store::{RunOptions, RunRecord};
+use wattle_run::ports::store::{RecoveryCount, RunOptions, RunRecord};
 use wattle_run::time_travel::{StateView, TaskView};
 
 use super::{Assistant, RunStatus, ThreadState, run_values};
@@ -196,6 +196,7 @@ fn interrupted_run_has_the_status_success() {
         first_step: None,
         origin: None,
         usage: ModelUsage::default(),
+        recovery_count: RecoveryCount::default(),
         spec: None,
     };
     for (stored, code, status) in [

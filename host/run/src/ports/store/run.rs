@@ -64,6 +64,9 @@ pub struct RunRecord {
     /// ended the run.
     #[serde(default, skip_serializing_if = "ModelUsage::is_empty")]
     pub usage: ModelUsage,
+    /// Recoveries of the run without progress; zero if an older host wrote the record.
+    #[serde(default, skip_serializing_if = "RecoveryCount::is_zero")]
+    pub recovery_count: RecoveryCount,
     /// The request; `None` if the run started at once and its request is not needed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<RunSpec>>,
@@ -95,6 +98,24 @@ impl RunRecord {
     /// Returns the time of the request, milliseconds since 1970.
     pub fn created_ms(&self) -> i64 {
         self.created_ms.unwrap_or(self.started_ms)
+    }
+}
+
+/// The number of recoveries of a run since its last progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryCount {
+    /// Number of recoveries that followed the end of a process, since the last progress of the run.
+    #[serde(default)]
+    pub without_progress: u32,
+    /// True if the host that executed the run has stopped it and handed it over. The next recovery
+    /// of the run does not count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_handed_over: bool,
+}
+
+impl RecoveryCount {
+    fn is_zero(&self) -> bool {
+        *self == Self::default()
     }
 }
 
