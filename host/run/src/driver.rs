@@ -21,7 +21,7 @@ use wattle_graph::id::NodeName;
 use wattle_graph::lineage::Lineage;
 
 use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
-use crate::log::Commit;
+use crate::log::{Commit, ThreadLog};
 use crate::ports::observer::RunSummary;
 use crate::ports::store::{Durability, RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
 use crate::task::context::GraphContext;
@@ -82,6 +82,11 @@ impl Driver {
     /// Returns the record of the run's thread.
     pub(crate) fn record(&self) -> &ThreadRecord {
         &self.record
+    }
+
+    /// Returns the log of the run's thread.
+    pub(crate) fn log(&self) -> &Arc<ThreadLog> {
+        &self.context().log
     }
 
     /// Returns the durability of the run.

@@ -28,6 +28,7 @@ mod owner;
 mod queue;
 pub mod recover;
 mod recovered_usage;
+mod recovery_count;
 mod recovery_state;
 mod remote_run;
 mod request;

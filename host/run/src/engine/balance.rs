@@ -41,7 +41,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum number of reports per lease period.
 const REPORTS_PER_LEASE: u64 = 3;
 
-/// Number of runs above the mean up to which a host hands over no run. Each handover costs two
+/// Number of runs above the mean up to which a host hands over no run. Each handover costs three
 /// commits.
 const HANDOVER_SLACK: usize = 8;
 

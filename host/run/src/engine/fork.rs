@@ -153,7 +153,7 @@ impl Engine {
         };
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
-        self.continue_run(slot, head, run, RunReason::Fork).await
+        self.continue_fork(slot, head, run).await
     }
 
     /// Returns a checkpoint with the code that made it.

@@ -5,7 +5,8 @@
 //! operation on a thread recovers the run of the thread first. If a run cannot be recovered, its
 //! thread is set aside with the reason. Such a thread does not delay the recovery of other runs.
 //! The host retries the recovery of the thread with growing delays, after the next start, and on
-//! request. A run whose app is still being loaded waits for its app.
+//! request. A run whose app is still being loaded waits for its app. A run that was recovered too
+//! often without progress is not executed again without a request.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -15,10 +16,11 @@ use std::time::Duration;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
-use wattle_graph::event::{RunReason, RunStatus};
+use wattle_graph::event::RunStatus;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
+use super::recovery_count::RecoveryCause;
 pub use super::recovery_state::{Recovery, SetAside};
 use super::{Engine, EngineInner, new_run_id, recovered_usage, thread_not_found};
 use crate::caller_id::CallerId;
@@ -184,7 +186,7 @@ impl Engine {
         let engine = self.clone();
         let attempt = async move {
             let turns = &engine.0.recovery.turns;
-            let recovery = Box::pin(engine.recover_or_set_aside(cut));
+            let recovery = Box::pin(engine.recover_or_set_aside(cut, RecoveryCause::Orphaned));
             turns.scope(CallerId::default(), TurnSpan::UntilEnd, recovery).await
         };
         AbortOnDropHandle::new(self.0.runtime.spawn(attempt))
@@ -231,14 +233,14 @@ impl Engine {
         };
         let mut recovered = 0;
         for thread in due {
-            recovered += usize::from(
-                self.recover_now(&thread).await.is_ok_and(|it| it == RecoveryOutcome::Recovered),
-            );
+            let came = self.recover_now(&thread, RecoveryCause::Orphaned).await;
+            recovered += usize::from(came.is_ok_and(|it| it == RecoveryOutcome::Recovered));
         }
         recovered
     }
 
-    /// Retries the recovery of a thread's orphaned run.
+    /// Retries the recovery of a thread's orphaned run, also if the run was recovered too often
+    /// without progress.
     ///
     /// # Errors
     ///
@@ -246,7 +248,7 @@ impl Engine {
     /// the thread is loaded for the first time; the failure of the recovery.
     pub async fn retry_recovery(&self, thread: &ThreadId) -> Result<RunRef, Failure> {
         let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        let came = self.recover_now(thread).await?;
+        let came = self.recover_now(thread, RecoveryCause::Requested).await?;
         self.check_not_waiting(thread)?;
         if let Some(aside) = self.set_aside(thread).filter(|_| came == RecoveryOutcome::SetAside) {
             return Err(aside.failure);
@@ -275,7 +277,7 @@ impl Engine {
         }
         // Boxed: otherwise, the future of every operation that claims a thread would contain that
         // of a recovery, which is rare.
-        Box::pin(self.recover_now(thread)).await?;
+        Box::pin(self.recover_now(thread, RecoveryCause::Orphaned)).await?;
         self.check_not_waiting(thread)
     }
 
@@ -285,7 +287,11 @@ impl Engine {
         app.map_or(Ok(()), |app| self.0.catalog.check_loading(&app))
     }
 
-    async fn recover_now(&self, thread: &ThreadId) -> Result<RecoveryOutcome, Failure> {
+    async fn recover_now(
+        &self,
+        thread: &ThreadId,
+        cause: RecoveryCause,
+    ) -> Result<RecoveryOutcome, Failure> {
         if self.is_active(thread) {
             return Ok(RecoveryOutcome::NotNeeded);
         }
@@ -298,10 +304,14 @@ impl Engine {
             self.clear_set_aside(thread);
             return Ok(RecoveryOutcome::NotNeeded);
         }
-        Ok(self.recover_or_set_aside((&record).into()).await)
+        Ok(self.recover_or_set_aside((&record).into(), cause).await)
     }
 
-    async fn recover_or_set_aside(&self, cut: OrphanedThread) -> RecoveryOutcome {
+    async fn recover_or_set_aside(
+        &self,
+        cut: OrphanedThread,
+        cause: RecoveryCause,
+    ) -> RecoveryOutcome {
         if self.0.catalog.is_loading(&cut.app) {
             self.0.recovery.waiting().insert(cut.thread.clone(), cut.clone());
             // The app may have been loaded before the run was in the list.
@@ -311,7 +321,7 @@ impl Engine {
             }
         }
         let patience = Duration::from_millis(limit::RECOVERY_MS);
-        let attempt = reads::timeout(patience, Box::pin(self.recover_thread(&cut)));
+        let attempt = reads::timeout(patience, Box::pin(self.recover_thread(&cut, cause)));
         // A panic of the attempt is caught here; its unwinding releases the claim of the thread.
         let recovered = match AssertUnwindSafe(attempt).catch_unwind().await {
             Ok(in_time) => in_time.unwrap_or_else(|_elapsed| Err(recovery_timed_out(&cut.thread))),
@@ -365,14 +375,20 @@ impl Engine {
         set_aside.insert(thread, aside);
     }
 
-    /// Removes a thread from the threads that are set aside or wait for their apps.
+    /// Removes a thread from the threads that are set aside, wait for their apps, or have lost their
+    /// logs.
     pub(super) fn clear_set_aside(&self, thread: &ThreadId) {
         self.0.recovery.set_aside().remove(thread);
         self.0.recovery.waiting().remove(thread);
+        self.0.recovery.lost_logs().remove(thread);
     }
 
     /// Recovers the run of a thread. Returns false if the run has ended meanwhile on another host.
-    async fn recover_thread(&self, cut: &OrphanedThread) -> Result<bool, Failure> {
+    async fn recover_thread(
+        &self,
+        cut: &OrphanedThread,
+        cause: RecoveryCause,
+    ) -> Result<bool, Failure> {
         let run = cut.run.clone().unwrap_or_else(new_run_id);
         let mut slot = self.claim_without_recovery(&cut.thread, run.clone()).await?;
         let store = self.0.ports.store.as_ref();
@@ -386,7 +402,7 @@ impl Engine {
         }
         let mut run = known.unwrap_or_else(|| self.new_run(&mut slot, &head, None));
         run.usage = recovered_usage::count(store, &head, &run).await;
-        self.continue_run(slot, head, run, RunReason::Recovery).await?;
+        self.continue_orphaned(slot, head, run, cause).await?;
         Ok(true)
     }
 

@@ -1,7 +1,7 @@
 //! The state of the recovery of orphaned runs: its progress, the threads that are set aside, and
 //! the runs that wait for their apps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -64,14 +64,17 @@ pub(super) struct RecoveryState {
     set_aside: Mutex<BTreeMap<ThreadId, SetAside>>,
     /// Orphaned runs whose apps are being loaded.
     waiting: Mutex<BTreeMap<ThreadId, OrphanedThread>>,
+    /// Threads with an orphaned run whose log this process could not write.
+    lost_logs: Mutex<BTreeSet<ThreadId>>,
 }
 
 impl Default for RecoveryState {
     fn default() -> Self {
         let progress = watch::Sender::new(Recovery::NONE);
-        let (set_aside, waiting) = (Mutex::default(), Mutex::default());
+        let (set_aside, waiting, lost_logs) =
+            (Mutex::default(), Mutex::default(), Mutex::default());
         let turns = ReadTurns::new(RECOVERY_READS);
-        Self { progress, handed_over: Notify::new(), turns, set_aside, waiting }
+        Self { progress, handed_over: Notify::new(), turns, set_aside, waiting, lost_logs }
     }
 }
 
@@ -84,6 +87,11 @@ impl RecoveryState {
     /// Locks the runs that wait for their apps. No code that can panic runs under this lock.
     pub(super) fn waiting(&self) -> MutexGuard<'_, BTreeMap<ThreadId, OrphanedThread>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the threads whose logs were lost. No code that can panic runs under this lock.
+    pub(super) fn lost_logs(&self) -> MutexGuard<'_, BTreeSet<ThreadId>> {
+        self.lost_logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Updates the progress, unless the recovery after a start is complete.

@@ -62,6 +62,7 @@ async fn run_to_end(mut slot: ThreadClaim, driver: Driver, first: Shared<Ticket>
     // Calls that are held for the thread before the run. An input or a fork may have discarded
     // their interrupts. The run may hold further calls as soon as its start is durable.
     let held = engine.0.ports.tools.held_calls(Some(&slot.thread));
+    let log = driver.log().clone();
     let start = async {
         first.await?;
         observer.run_started(&app, &graph);
@@ -79,6 +80,12 @@ async fn run_to_end(mut slot: ThreadClaim, driver: Driver, first: Shared<Ticket>
             Err(_refused) => return,
         },
     };
+    if matches!(left, DriveOutcome::HandOver) {
+        // Boxed, because the future of every run would otherwise contain that of a handover.
+        Box::pin(slot.mark_handed_over(&log)).await;
+    }
+    // The thread has an active run as long as the log exists.
+    drop(log);
     let (end, summary, has_released_lease) = match left {
         DriveOutcome::Ended { end, summary, has_released_lease } => {
             (end, summary, has_released_lease)

@@ -19,6 +19,7 @@ use super::answers::retain_pending;
 use super::fork::CommandRun;
 use super::held_calls::must_start_on;
 use super::owner::check_owner;
+use super::recovery_count::RecoveryCause;
 use super::request::RunRequest;
 use super::threads::bind;
 use super::unanswered::{ThreadPosition, continues_unanswered, was_drained};
@@ -299,19 +300,41 @@ impl Engine {
         self.continue_at(slot, head, tuple, run, reason, answers).await
     }
 
-    /// Continues a run from the current checkpoint of its thread, after a crash or as a fork.
-    pub(super) async fn continue_run(
+    /// Continues a fork from the current checkpoint of its thread.
+    pub(super) async fn continue_fork(
         &self,
         slot: ThreadClaim,
         head: ThreadHead,
         run: RunRecord,
-        reason: RunReason,
     ) -> Result<RunRef, Failure> {
-        let tuple = view::current_checkpoint(&self.0.states, &head).await?;
-        let tuple = tuple.ok_or_else(|| {
+        let tuple = self.current_checkpoint(&head).await?;
+        self.continue_at(slot, head, tuple, run, RunReason::Fork, Vec::new()).await
+    }
+
+    /// Continues an orphaned run from the current checkpoint of its thread, and counts the
+    /// recovery.
+    ///
+    /// # Errors
+    ///
+    /// `limit` if the run was recovered too often without progress. Nothing is then written.
+    pub(super) async fn continue_orphaned(
+        &self,
+        slot: ThreadClaim,
+        head: ThreadHead,
+        mut run: RunRecord,
+        cause: RecoveryCause,
+    ) -> Result<RunRef, Failure> {
+        let tuple = self.current_checkpoint(&head).await?;
+        run.recovery_count = self.count_recovery(&run, &tuple.events, cause)?;
+        self.continue_at(slot, head, tuple, run, RunReason::Recovery, Vec::new()).await
+    }
+
+    /// Returns the current checkpoint of a thread that a run has started on.
+    async fn current_checkpoint(&self, head: &ThreadHead) -> Result<CheckpointTuple, Failure> {
+        let tuple = view::current_checkpoint(&self.0.states, head).await?;
+        tuple.ok_or_else(|| {
             Failure::internal(format!("thread `{}` has no checkpoint", head.record.id))
-        })?;
-        self.continue_at(slot, head, tuple, run, reason, Vec::new()).await
+        })
     }
 
     /// Continues a run from the current checkpoint of its thread, which is `tuple`: with answers,

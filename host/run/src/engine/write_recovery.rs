@@ -32,6 +32,7 @@ impl Engine {
         if self.is_shared() || self.is_shutting_down() {
             return;
         }
+        self.0.recovery.lost_logs().insert(run.thread.clone());
         match failure.code.as_str() {
             // A lease that was lost can be acquired again.
             code::UNAVAILABLE | code::BUSY => self.probe_writes(),

@@ -5,6 +5,7 @@ mod answers;
 mod breakpoints;
 mod caps;
 mod control;
+mod crash_loop;
 mod doubt;
 mod durability;
 mod elicit;

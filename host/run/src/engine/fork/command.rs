@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Event, RunReason};
+use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::NodeKind;
 use wattle_graph::id::{CheckpointId, NodeName, TaskId, ThreadId};
@@ -98,7 +98,7 @@ impl Engine {
         let options = request.record.options.clone();
         let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
         let head = self.write_fork(&mut slot, head, &run, fork).await?;
-        self.continue_run(slot, head, run, RunReason::Fork).await
+        self.continue_fork(slot, head, run).await
     }
 
     /// Prepares a command on a thread without a checkpoint.

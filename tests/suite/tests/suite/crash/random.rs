@@ -114,10 +114,17 @@ impl Trial {
             }
             self.crash().await;
             self.arm();
-            if self.world.engine.recover().await == 0 {
+            let engine = &self.world.engine;
+            if engine.recover().await > 0 {
+                continue;
+            }
+            if engine.set_aside(&run.thread).is_some() {
+                // The last crashes left no progress between them.
+                engine.retry_recovery(&run.thread).await.unwrap();
+            } else {
                 // The request that stopped belonged to an earlier host, and the run had already
                 // ended.
-                let view = self.world.engine.thread(&run.thread).await.unwrap().unwrap();
+                let view = engine.thread(&run.thread).await.unwrap().unwrap();
                 assert_ne!(view.status, ThreadStatus::Running, "the run has ended");
             }
         }

@@ -398,9 +398,9 @@ async fn subgraphs_with_durability_exit_repeat_no_call_after_a_crash() {
     for state in ["inherit", "own", "none"] {
         let graph = NESTED.replace("state = \"inherit\"", &format!("state = \"{state}\""));
         let mut world = World::new(&graph, paying());
-        world.net.hang_next(3);
+        world.net.hang_next(2);
         let run = world.begin_as(json!({}), durably(Durability::Exit)).await.unwrap();
-        for _ in 0..3 {
+        for _ in 0..2 {
             world.net.hung().await;
             world.crash().await;
             assert_eq!(world.engine.recover().await, 1);

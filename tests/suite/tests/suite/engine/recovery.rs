@@ -536,6 +536,8 @@ async fn a_run_continues_when_the_store_accepts_batches_again() {
     store.refuse(None);
     news.changed().await.unwrap();
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
+    let record = store.run(&run.run).await.unwrap().unwrap();
+    assert_eq!(record.recovery_count.without_progress, 0, "the process went on");
 }
 
 /// Otherwise a run whose batch the store never accepts would be repeated without end.
