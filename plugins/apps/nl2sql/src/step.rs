@@ -45,6 +45,7 @@ pub(crate) fn run<I: Serialize, O: Serialize>(
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::{Context, Failure, json};
+    use wattle_plugin::sql::Value;
 
     use super::{Done, run};
     use crate::testing::host;
@@ -84,6 +85,18 @@ mod tests {
         assert_eq!((&record["status"], &record["output"]), (&json!("failed"), &json!(null)));
         assert_eq!(record["error_message"], "broken");
         assert!(host.statements()[0].text.contains("workflow_log"));
+    }
+
+    #[test]
+    fn logged_failure_has_no_secrets() {
+        let host = host();
+        let refused = Failure::unavailable("Incorrect API key: sk-abc123456");
+        let failed = host.run(|| {
+            run(&Context::default(), "task_parse", &json!({}), |_| Err::<Done<()>, _>(refused))
+        });
+        assert!(failed.is_err());
+        let message = Value::Text("Incorrect API key: [redacted]".to_owned());
+        assert_eq!(host.statements()[0].parameters[9], message);
     }
 
     #[test]

@@ -218,7 +218,7 @@ fn shortened(result: &ResultReturnResult) -> ResultReturnResult {
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
+    use wattle_plugin::prelude::{Completion, Context, Failure, Value, json, sql};
     use wattle_plugin::testing::{FakeHost, assert_contains, run_node};
 
     use super::{PROMPT, result_return};
@@ -326,6 +326,18 @@ mod tests {
         assert_eq!((texts[0].as_str(), texts.last().unwrap().as_str()), ("BEGIN", "COMMIT"));
         assert!(texts.iter().any(|text| text.contains("INTO chat_history")));
         assert!(texts.iter().any(|text| text.contains("INTO workflow_log")));
+    }
+
+    #[test]
+    fn logged_error_of_a_statement_has_no_secrets() {
+        let mut invalid = validated(json!([]), false, false);
+        invalid["is_valid"] = json!(false);
+        invalid["error"] = json!("password=abc is wrong");
+        let host = worded();
+        run(&host, &input(invalid)).unwrap();
+        let log = host.statements().into_iter().find(|it| it.text.contains("INTO workflow_log"));
+        let error = sql::Value::from("password=[redacted] is wrong");
+        assert_eq!(log.unwrap().parameters[9], error);
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! `workflow_log`: the outcome of each question, one row per run.
+//! `workflow_log`: the outcome of each question, one row per run. Errors are stored without secrets,
+//! which services and databases repeat in their messages.
 
 use wattle_plugin::prelude::{Failure, params};
+use wattle_plugin::redact;
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::running_step::Step;
@@ -35,7 +37,7 @@ pub(crate) fn add(
         status(result.final_status),
         result.reason_code.map(ReasonCode::as_str),
         None::<String>,
-        validated.and_then(|it| it.error.clone()),
+        validated.and_then(|it| it.error.as_deref()).map(redact::text),
         result.hidden_context_retry_count,
         validated.map_or(0, |it| i64::try_from(it.rows).unwrap_or(i64::MAX)),
         validated.map(|it| it.executed_sql.clone()).unwrap_or_default(),
@@ -56,7 +58,7 @@ pub(crate) fn write_failure(step: &Step<'_>, failure: &Failure) -> Result<(), Fa
         "error",
         None::<String>,
         step.name,
-        &failure.message,
+        redact::text(&failure.message),
         0,
         0,
         "",

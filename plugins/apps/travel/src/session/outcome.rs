@@ -4,6 +4,7 @@
 //! a failure remains when the run ends.
 
 use wattle_plugin::prelude::Failure;
+use wattle_plugin::redact;
 use wattle_plugin::runs::{RunEnded, RunLog};
 
 use crate::session::step::{Step, StepStatus};
@@ -109,9 +110,10 @@ fn does(one: &Step, other: &Step) -> bool {
     one.tool == other.tool || (is_image(one) && is_image(other))
 }
 
+/// Returns the error message of a run, without the secrets that services repeat in it.
 fn message(failure: Option<&Failure>) -> String {
     let message = failure.map(|failure| failure.message.as_str());
-    message.unwrap_or("the run ended without a result").to_owned()
+    redact::text(message.unwrap_or("the run ended without a result"))
 }
 
 #[cfg(test)]
@@ -220,6 +222,17 @@ mod tests {
         let session = after(&[], Some("failed"));
         assert_eq!(session.status, Status::Error);
         assert_eq!(session.last_error.as_deref(), Some("no model answered"));
+    }
+
+    #[test]
+    fn error_of_a_failed_run_has_no_secrets() {
+        let mut failed = view(&[], Some("failed"));
+        if let Some((_, _, ended)) = &mut failed.ended {
+            ended.failure = Some(Failure::unavailable("Incorrect API key: sk-abc123456"));
+        }
+        let mut session = Session { status: Status::Running, ..Session::default() };
+        failed.apply(&mut session, 10);
+        assert_eq!(session.last_error.as_deref(), Some("Incorrect API key: [redacted]"));
     }
 
     #[test]

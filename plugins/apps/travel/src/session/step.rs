@@ -2,12 +2,14 @@
 
 pub(crate) use wattle_plugin::chat::{Step, StepStatus};
 use wattle_plugin::prelude::log;
+use wattle_plugin::redact;
 use wattle_plugin::runs::Event;
 
 use crate::channel::AGENT;
 use crate::tool;
 
-/// Returns the steps of a run, in order. A call of an unknown tool is not a step.
+/// Returns the steps of a run, in order. A call of an unknown tool is not a step. Errors have no
+/// secrets, which services repeat in their messages.
 pub(crate) fn steps(events: &[Event]) -> Vec<Step> {
     let mut steps = AGENT.steps(events);
     steps.retain(|step| match check_name(&step.tool) {
@@ -20,6 +22,9 @@ pub(crate) fn steps(events: &[Event]) -> Vec<Step> {
             false
         }
     });
+    for error in steps.iter_mut().filter_map(|step| step.error.as_mut()) {
+        *error = redact::text(error);
+    }
     steps
 }
 
@@ -66,6 +71,13 @@ mod tests {
         logs[3].ends("cancelled");
         let names = logs.map(|log| of(&log).remove(0).status.name());
         assert_eq!(names, ["RUNNING", "SUCCESS", "ERROR", "CANCELLED"]);
+    }
+
+    #[test]
+    fn errors_of_steps_have_no_secrets() {
+        let mut log = asked("search_image");
+        log.returns("search_image", 0, bad("Client-ID sk-abc123456 is not valid"));
+        assert_eq!(of(&log)[0].error.as_deref(), Some("Client-ID [redacted] is not valid"));
     }
 
     #[test]
