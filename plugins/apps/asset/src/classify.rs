@@ -7,6 +7,11 @@ use crate::state::TaskType;
 
 pub(crate) const CLASSIFY_IMAGE_PROMPT: &str = include_str!("../prompts/img_classify.md");
 
+const IMAGE_QUESTION: &str = include_str!("../prompts/img_classify.question.md");
+
+const IMAGE_QUESTION_WITH_TEXT: &str =
+    include_str!("../prompts/img_classify.question_with_text.md");
+
 pub(crate) const CLASSIFY_TEXT_PROMPT: &str = include_str!("../prompts/text_classify.md");
 
 /// Classification of an image or a text.
@@ -31,8 +36,8 @@ struct Label {
 /// Classifies an image, which the user may have sent with a text, with the vision model.
 pub(crate) fn image(image: &str, text: Option<&str>) -> Result<TaskType, Failure> {
     let question = match text {
-        Some(text) => format!("请对这张图片分类。用户的附加文字：{text}"),
-        None => "请对这张图片分类。".to_owned(),
+        Some(text) => prompt::fill(IMAGE_QUESTION_WITH_TEXT, &[("text", text)])?,
+        None => prompt::fill(IMAGE_QUESTION, &[])?,
     };
     let request = llm::Request::route("vision")
         .system(prompt::fill(CLASSIFY_IMAGE_PROMPT, &[])?)

@@ -9,6 +9,10 @@ use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, llm, p
 use crate::state::{InputType, ReviewPayload};
 use crate::{date, picture};
 
+const IMAGE_QUESTION: &str = include_str!("../prompts/ext.question.md");
+
+const IMAGE_QUESTION_WITH_TEXT: &str = include_str!("../prompts/ext.question_with_text.md");
+
 /// Warning if the model found no row. The user can add rows.
 const NOTHING_FOUND: &str = "未提取到任何记录";
 
@@ -70,8 +74,8 @@ impl Input {
         let request = match (self.input_type, &self.image_data) {
             (InputType::Image, Some(image)) => {
                 let question = match text {
-                    "" => "请提取图片中的内容。".to_owned(),
-                    text => format!("请提取图片中的内容。用户的附加文字：{text}"),
+                    "" => prompt::fill(IMAGE_QUESTION, &[])?,
+                    text => prompt::fill(IMAGE_QUESTION_WITH_TEXT, &[("text", text)])?,
                 };
                 llm::Request::route("vision")
                     .system(prompt::fill(prompts.image, &[("today", &today)])?)
