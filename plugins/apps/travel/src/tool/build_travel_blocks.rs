@@ -4,7 +4,7 @@ mod prompt;
 
 use wattle_plugin::llm::Task;
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, json, tool,
+    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, json, log, tool,
 };
 
 use crate::block::{self, Draft, spots};
@@ -49,7 +49,10 @@ pub(crate) fn build_travel_blocks(
     };
     let (system, user) = (prompt::system()?, prompt::user(video)?);
     let check = |draft: Draft| block::check(&draft).map(|()| draft);
-    tell(context, video, TASK.document(&system, &user, check)?.value)
+    let drafted = TASK.document(&system, &user, check)?;
+    // The fields of the output are fixed, so only the log has the model.
+    log::debug!("task `{}`: {}", TASK.name(), drafted.origin());
+    tell(context, video, drafted.value)
 }
 
 /// Returns the video with an id, or the latest one. The error names the step that is missing.

@@ -5,7 +5,7 @@ mod queries;
 use std::collections::HashMap;
 
 use wattle_plugin::llm::Task;
-use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, prompt, tool};
+use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, log, prompt, tool};
 
 use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
@@ -49,7 +49,10 @@ pub(crate) fn resolve_spot_coordinates(
 fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>, Failure> {
     let (system, user) = (prompt::fill(SPOTS, &[])?, queries::user(spots, context)?);
     let check = |answer| queries::check(answer, spots);
-    Ok(TASK.document(&system, &user, check)?.value)
+    let checked = TASK.document(&system, &user, check)?;
+    // The fields of the output are fixed, so only the log has the model.
+    log::debug!("task `{}`: {}", TASK.name(), checked.origin());
+    Ok(checked.value)
 }
 
 /// Queries every spot. A spot that is not found is queried again, with the location of the video

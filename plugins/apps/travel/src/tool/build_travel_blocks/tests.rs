@@ -147,6 +147,14 @@ fn s3_23_too_few_or_too_many_blocks_are_requested_again() {
 }
 
 #[test]
+fn log_has_the_model_and_its_attempts() {
+    let host = host(&[3]);
+    call(&host, json!({ "videos": videos() }), json!({})).unwrap();
+    let expected = "task `json_compilation_strict`: google:json_compilation_strict-0 (attempts=2)";
+    assert_eq!(host.logged()[0].message, expected);
+}
+
+#[test]
 fn s3_23_after_the_retries_follow_the_fallback_and_a_failure() {
     let host = host(&[3, 3, 3, 3, 3, 3]);
     let failure = call(&host, json!({ "videos": videos() }), json!({})).unwrap_err();

@@ -151,6 +151,15 @@ fn s3_26_every_spot_is_covered_exactly_once() {
 }
 
 #[test]
+fn log_has_the_model_and_its_attempts() {
+    let host = host();
+    call(&host, json!({ "blocks": blocks() })).unwrap();
+    let expected =
+        "task `spot_query_normalization`: google:spot_query_normalization-0 (attempts=1)";
+    assert_eq!(host.logged()[0].message, expected);
+}
+
+#[test]
 fn place_that_is_not_found_again_keeps_its_coordinates() {
     let mut known = blocks();
     known[2]["location"] = json!({"lat": 1.0, "lng": 2.0});
