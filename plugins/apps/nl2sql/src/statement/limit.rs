@@ -2,54 +2,75 @@
 
 use std::ops::Range;
 
-use sqlparser::ast::LimitClause;
+use sqlparser::ast::{Expr, LimitClause, UnaryOperator, Value};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 use wattle_plugin::sql::Dialect;
 
 use crate::statement::cut::offset;
 use crate::statement::parse;
 
-/// Limits a statement to `rows` rows, unless it has a limit. `LIMIT ALL` and an `OFFSET` alone are
-/// no limit.
+/// Limits a statement to `rows` rows, unless it has a limit. `LIMIT ALL`, `LIMIT NULL`, a negative
+/// limit and an `OFFSET` alone are no limit.
 pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     let Ok(query) = parse::query(sql, dialect) else { return sql.to_owned() };
-    let has_limit = match &query.limit_clause {
-        Some(LimitClause::LimitOffset { limit, .. }) => limit.is_some(),
-        Some(LimitClause::OffsetCommaLimit { .. }) => true,
-        None => false,
+    let limit = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => limit.as_ref(),
+        Some(LimitClause::OffsetCommaLimit { limit, .. }) => Some(limit),
+        None => None,
     };
-    if has_limit || query.fetch.is_some() {
+    if limit.is_some_and(is_bound) || query.fetch.is_some() {
         return sql.to_owned();
     }
-    match limit_all(sql, dialect) {
+    // The syntax tree does not have `ALL`. Other words after a name `limit` are no limit.
+    let is_limit =
+        |place: &Range<usize>| limit.is_some() || sql[place.clone()].eq_ignore_ascii_case("all");
+    match place(sql, dialect).filter(is_limit) {
         Some(Range { start, end }) => format!("{}{rows}{}", &sql[..start], &sql[end..]),
         None => format!("{sql}\nLIMIT {rows}"),
     }
 }
 
-/// Returns the place of `ALL` in the clause `LIMIT ALL` of the query itself, which the syntax tree
-/// does not have.
-fn limit_all(sql: &str, dialect: &Dialect) -> Option<Range<usize>> {
+/// Returns true if a limit bounds the rows. PostgreSQL returns all rows for `NULL`, and SQLite for a
+/// negative number.
+fn is_bound(limit: &Expr) -> bool {
+    match limit {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_bound(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => false,
+        Expr::Value(literal) => literal.value != Value::Null,
+        _ => true,
+    }
+}
+
+/// Returns the place of what follows the last `LIMIT` of the query itself, up to its `OFFSET` and
+/// without an offset before a comma.
+fn place(sql: &str, dialect: &Dialect) -> Option<Range<usize>> {
     let mut depth = 0_usize;
     let mut is_after_limit = false;
-    for token in parse::tokens(sql, dialect).ok()? {
-        let keyword = match &token.token {
+    let mut place: Option<Range<usize>> = None;
+    for TokenWithSpan { token, span } in parse::tokens(sql, dialect).ok()? {
+        let keyword = match &token {
             Token::Whitespace(_) => continue,
-            Token::Word(word) => word.keyword,
+            Token::Word(word) if depth == 0 => word.keyword,
             _ => Keyword::NoKeyword,
         };
-        match token.token {
+        match token {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
-            _ if depth == 0 && is_after_limit && keyword == Keyword::ALL => {
-                return Some(offset(sql, token.span.start)..offset(sql, token.span.end));
+            _ => {}
+        }
+        match keyword {
+            Keyword::LIMIT => (is_after_limit, place) = (true, None),
+            Keyword::OFFSET => is_after_limit = false,
+            _ if depth == 0 && token == Token::Comma => place = None,
+            _ if is_after_limit => {
+                let start = place.map_or_else(|| offset(sql, span.start), |it| it.start);
+                place = Some(start..offset(sql, span.end));
             }
             _ => {}
         }
-        is_after_limit = keyword == Keyword::LIMIT;
     }
-    None
+    place
 }
 
 #[cfg(test)]
@@ -67,6 +88,7 @@ mod tests {
                 "WITH x AS (SELECT 1 LIMIT 1) SELECT * FROM x -- all",
                 "WITH x AS (SELECT 1 LIMIT ALL) SELECT * FROM x",
                 "WITH x AS (SELECT 1) SELECT * FROM x OFFSET 3",
+                "WITH x AS (SELECT 1 LIMIT -1) SELECT x.limit, NULL FROM x OFFSET 3",
             ] {
                 assert_eq!(limited(sql, &dialect, 5), format!("{sql}\nLIMIT 5"));
             }
@@ -76,7 +98,9 @@ mod tests {
     #[test]
     fn limit_is_kept() {
         for dialect in DIALECTS {
-            for end in ["LIMIT 3 OFFSET 1", "OFFSET 1 LIMIT 3", "FETCH FIRST 3 ROWS ONLY"] {
+            for end in
+                ["LIMIT 3 OFFSET 1", "OFFSET 1 LIMIT 3", "LIMIT (4 - 1)", "FETCH FIRST 3 ROWS ONLY"]
+            {
                 let sql = format!("WITH x AS (SELECT 1) SELECT * FROM x {end}");
                 assert_eq!(limited(&sql, &dialect, 5), sql);
             }
@@ -92,6 +116,11 @@ mod tests {
                 ("LIMIT ALL", "LIMIT 5"),
                 ("limit /* 3 */ all OFFSET 2", "limit /* 3 */ 5 OFFSET 2"),
                 ("OFFSET 2 LIMIT ALL -- all", "OFFSET 2 LIMIT 5 -- all"),
+                ("LIMIT NULL", "LIMIT 5"),
+                ("limit (null) OFFSET 2", "limit 5 OFFSET 2"),
+                ("LIMIT CAST(NULL AS INTEGER)", "LIMIT 5"),
+                ("LIMIT -1 OFFSET 2", "LIMIT 5 OFFSET 2"),
+                ("OFFSET 2 LIMIT - /* - */ 1 -- 3", "OFFSET 2 LIMIT 5 -- 3"),
             ] {
                 let start = "WITH x AS (SELECT '金额' AS n LIMIT ALL) SELECT * FROM x";
                 assert_eq!(
@@ -100,5 +129,8 @@ mod tests {
                 );
             }
         }
+        let start = "WITH x AS (SELECT 1) SELECT * FROM x LIMIT";
+        let replaced = limited(&format!("{start} 1, -1"), &Dialect::Sqlite, 5);
+        assert_eq!(replaced, format!("{start} 1, 5"));
     }
 }
