@@ -54,3 +54,20 @@ test("an error has a message in the language of the document", async () => {
   document.documentElement.lang = "en";
   await expect(request("x")).rejects.toThrow("The service returned an error (500).");
 });
+
+test.each([429, 500, 503])("a Chinese page has a text for a failed host (%i)", async (status) => {
+  const detail = "the host is shutting down; try again later";
+  const body = { type: "urn:wattle:problem:unavailable", title: "temporarily unavailable", detail };
+  vi.stubGlobal("fetch", async () => Response.json(body, { status }));
+  await expect(request("x")).rejects.toThrow(`服务返回了错误（${status}）。`);
+  document.documentElement.lang = "en";
+  await expect(request("x")).rejects.toThrow(detail);
+});
+
+test.each([
+  [409, { type: "urn:wattle:problem:busy", detail: "a run is active" }, "a run is active"],
+  [500, { error: "数据库没有响应" }, "数据库没有响应"],
+])("refusals and errors of an app keep their text (%i)", async (status, body, text) => {
+  vi.stubGlobal("fetch", async () => Response.json(body, { status }));
+  await expect(request("x")).rejects.toThrow(text);
+});

@@ -2,6 +2,12 @@
 import { isAway, lost, reached } from "../connection/state.ts";
 import { texts } from "../language/language.ts";
 
+/** Start of the type of a problem that the host reports. Apps and proxies report none. */
+const HOST_PROBLEM = "urn:wattle:problem:";
+
+/** Statuses of a host that is busy, fails or stops. Others are about what the page has sent. */
+const HOST_FAILURES = [429, 500, 503];
+
 /** The kind of a failure: no connection, an error response, or an unreadable response. */
 export type FailureKind = "network" | "http" | "format";
 
@@ -106,11 +112,22 @@ export async function errorOf(response: Response): Promise<ApiError> {
   }
 }
 
-/** Returns the error in the body of a response, as a client has parsed it. */
+/**
+ * Returns the error in the body of a response, as a client has parsed it. The message of a host
+ * that is busy, fails or stops is in the language of the document.
+ */
 export function errorIn(status: number, body: unknown): ApiError {
-  const message = messageIn(body) ?? texts().httpError(status);
+  const message = messageFor(status, body);
   const code = codeIn(body);
   return new ApiError("http", message, { status, body, ...(code === undefined ? {} : { code }) });
+}
+
+function messageFor(status: number, body: unknown): string {
+  const message = messageIn(body);
+  if (message === undefined) return texts().httpError(status);
+  const type = field(body, "type");
+  const isOfHost = typeof type === "string" && type.startsWith(HOST_PROBLEM);
+  return isOfHost && HOST_FAILURES.includes(status) ? texts().hostError(status, message) : message;
 }
 
 function field(body: unknown, name: string): unknown {

@@ -9,6 +9,8 @@ const zh = {
   noConnection: "无法连接到服务，请检查网络后重试。",
   unreadable: "服务的回答无法读取。",
   httpError: (status: number) => `服务返回了错误（${status}）。`,
+  /** The message of a failure of the host, which writes in English. */
+  hostError: (status: number, _message: string) => `服务返回了错误（${status}）。`,
   streamCut: "连接在回答结束前中断。",
   theme: (name: string) => `主题：${name}`,
   themes: { system: "跟随系统", light: "浅色", dark: "深色" },
@@ -50,6 +52,7 @@ const en: Texts = {
   noConnection: "The service cannot be reached. Check your network and try again.",
   unreadable: "The response of the service cannot be read.",
   httpError: (status) => `The service returned an error (${status}).`,
+  hostError: (_status, message) => message,
   streamCut: "The connection was cut before the end of the response.",
   theme: (name) => `Theme: ${name}`,
   themes: { system: "system", light: "light", dark: "dark" },

@@ -1,5 +1,5 @@
 // Endpoints of the app.
-import { ApiError, errorIn } from "@wattle/page/api";
+import { ApiError } from "@wattle/page/api";
 import { endpoints } from "@wattle/page/endpoints";
 import type { Confirmed, paths } from "./schema.d.ts";
 
@@ -18,16 +18,8 @@ export function isGone(error: unknown): boolean {
   return error instanceof ApiError && GONE.includes(error.status ?? 0);
 }
 
-/** Reads a thread. The message of an error is in the language of the page. */
-export async function readThread(threadId: string) {
-  try {
-    return await call("get", "/api/ai/asset-graph/threads/{threadId}", { path: { threadId } });
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.kind !== "http" || isGone(error)) throw error;
-    // The app refuses only threads that are gone. Other errors are of the host, in English.
-    throw errorIn(error.status ?? 0, undefined);
-  }
-}
+export const readThread = (threadId: string) =>
+  call("get", "/api/ai/asset-graph/threads/{threadId}", { path: { threadId } });
 
 export async function resume(threadId: string, confirmedData: Confirmed) {
   const body = { threadId, confirmedData };

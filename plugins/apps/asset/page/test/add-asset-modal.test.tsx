@@ -46,11 +46,16 @@ function answersInput(...events: [string, unknown][]): void {
   );
 }
 
+/** What the host responds with while it stops. */
+const STOPPING = {
+  type: "urn:wattle:problem:unavailable",
+  detail: "the host is shutting down; try again later",
+};
+
 /** Has the service cut the stream of an input after its start, and refuse reads of the thread. */
-function cutsInput(status: number): void {
+function cutsInput(status: number, refusal: object): void {
   const text = 'event: start\ndata: {"threadId": "own"}\n\n';
   const headers = { "content-type": "text/event-stream" };
-  const refusal = { error: "没有结果" };
   vi.stubGlobal("fetch", async (url: string) =>
     url.endsWith("/stream") ? new Response(text, { headers }) : Response.json(refusal, { status }),
   );
@@ -111,10 +116,10 @@ it("forgets its own thread when its run fails", async () => {
 });
 
 it.each([
-  [410, "没有结果", null],
-  [500, "服务返回了错误（500）。", "own"],
-])("forgets its own thread after a cut only if it is gone (%i)", async (status, text, saved) => {
-  cutsInput(status);
+  [410, { error: "没有结果" }, "没有结果", null],
+  [500, STOPPING, "服务返回了错误（500）。", "own"],
+])("forgets its own thread after a cut if it is gone (%i)", async (status, body, text, saved) => {
+  cutsInput(status, body);
   open("买入");
   send();
   await screen.findByText(text);
@@ -148,8 +153,7 @@ it("does not continue the thread of another tab after the end of its own", async
 
 it.each([429, 500, 503])("keeps a saved thread that cannot be read (%i)", async (status) => {
   localStorage.setItem(KEY, "own");
-  const problem = { detail: "the host is shutting down; try again later" };
-  vi.stubGlobal("fetch", async () => Response.json(problem, { status }));
+  vi.stubGlobal("fetch", async () => Response.json(STOPPING, { status }));
   open();
   await screen.findByText(`服务返回了错误（${status}）。`);
   cleanup();
