@@ -1,7 +1,7 @@
 // Requests: URLs, bodies and the errors of hosts, apps and proxies.
 import { afterEach, expect, test, vi } from "vitest";
 import { ApiError, address, request } from "../src/api/index.ts";
-import { connection } from "../src/connection/state.ts";
+import { connection, lost, reached } from "../src/connection/state.ts";
 import { inOrder } from "../src/hook/reads.ts";
 
 afterEach(() => {
@@ -75,6 +75,23 @@ test("a server that is starting is not reachable yet", async () => {
   expect(connection()).toBe("lost");
   answer = () => new Response("{}");
   await request("x");
+  expect(connection()).toBe("connected");
+});
+
+test("pauses grow until the server responds to another request than that of the page", async () => {
+  vi.useFakeTimers();
+  vi.stubGlobal("fetch", async () => new Response("{}"));
+  reached();
+  for (const pauseMs of [500, 1_000, 2_000]) {
+    lost();
+    await vi.advanceTimersByTimeAsync(pauseMs - 1);
+    expect(connection()).toBe("lost");
+    await vi.advanceTimersByTimeAsync(1);
+    expect(connection()).toBe("connected");
+  }
+  await request("x");
+  lost();
+  await vi.advanceTimersByTimeAsync(500);
   expect(connection()).toBe("connected");
 });
 

@@ -4,7 +4,7 @@ import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from "react";
 import { useTexts } from "../language/language.ts";
 import { type Connection, connection } from "./state.ts";
 
-export { connected, lost, reached } from "./state.ts";
+export { connected, isAway, lost, reached } from "./state.ts";
 
 /** Returns the state of the connection. `onReturn` is called each time it is restored. */
 export function useConnection(onReturn?: () => void): Connection {

@@ -11,12 +11,15 @@ const LONGEST_PAUSE_MS = 8_000;
 /** Statuses of proxies whose server is not reachable, and of a host that is starting. */
 const AWAY = [502, 503, 504];
 
-/** Returns true if a response says that the server itself is not reachable yet. */
-export function isAway(response: Response): boolean {
-  return AWAY.includes(response.status);
+/** Returns true if a response, or its error, says that the server itself is not reachable yet. */
+export function isAway({ status = 0 }: { status?: number | undefined }): boolean {
+  return AWAY.includes(status);
 }
 
 let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** The pause before the next request of the entry document. */
+let pauseMs = FIRST_PAUSE_MS;
 
 // Browsers know that they are offline, but not whether the server is reachable.
 onlineManager.setEventListener(() => {
@@ -30,6 +33,11 @@ export function connection(): Connection {
 
 /** Records that a request has reached the server. */
 export function reached(): void {
+  pauseMs = FIRST_PAUSE_MS;
+  restore();
+}
+
+function restore(): void {
   clearTimeout(timer);
   timer = undefined;
   onlineManager.setOnline(true);
@@ -38,16 +46,19 @@ export function reached(): void {
 /** Records that a request has not reached the server. */
 export function lost(): void {
   onlineManager.setOnline(false);
-  if (timer === undefined) ask(FIRST_PAUSE_MS);
+  if (timer === undefined) ask();
 }
 
-function ask(pauseMs: number): void {
+function ask(): void {
   timer = setTimeout(async () => {
     const isBack = await isReachable();
     if (onlineManager.isOnline()) return;
-    if (isBack) reached();
-    else ask(Math.min(pauseMs * 2, LONGEST_PAUSE_MS));
+    // A server that serves its pages may not be ready for other requests. The pauses grow until it
+    // has responded to one of these.
+    if (isBack) restore();
+    else ask();
   }, pauseMs);
+  pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
 }
 
 async function isReachable(): Promise<boolean> {

@@ -78,7 +78,8 @@ it.each([502, 503, 504])("waits after a cut for a host that responds with %i", a
     threadId: "t",
     reviewPayload: payload,
   });
-  expect(fetched).toHaveBeenCalledTimes(4);
+  // The stream, the thread, the page itself until the host responds, and the thread again.
+  expect(fetched).toHaveBeenCalledTimes(5);
 });
 
 it.each([410, 429, 500])("rejects after a cut with status %i", async (status) => {

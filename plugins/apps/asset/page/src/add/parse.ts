@@ -1,15 +1,8 @@
 // Parses an input into a review, through the app's stream. Recovers from a lost connection.
 import { ApiError } from "@wattle/page";
-import { connected } from "@wattle/page/connection";
+import { connected, isAway, lost } from "@wattle/page/connection";
 import { jsonEvent, streamEvents } from "@wattle/page/sse";
 import { type Input, type ReviewEvent, readThread, STREAM, type StreamEvent } from "../api.ts";
-
-/** Statuses of a host that starts or stops, and of proxies that do not reach it. */
-const AWAY = [502, 503, 504];
-
-/** Pauses before a thread is read again, in milliseconds. Each is twice as long. */
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 8_000;
 
 /** The error of a thread that has no review: its run has failed, or its rows are stored. */
 export class EndedThread extends ApiError {}
@@ -71,7 +64,6 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
 
 /** Reads the review of a thread once the server is reachable and ready. */
 async function reread(threadId: string): Promise<ReviewEvent> {
-  let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
     await connected();
     try {
@@ -80,10 +72,9 @@ async function reread(threadId: string): Promise<ReviewEvent> {
       throw new EndedThread("format", "该记录已经添加。");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (AWAY.includes(error.status ?? 0)) {
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
-        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
-      } else if (error.kind !== "network") throw error;
+      // A host that starts or stops is waited for like one that is not reachable.
+      if (isAway(error)) lost();
+      else if (error.kind !== "network") throw error;
     }
   }
 }
