@@ -21,7 +21,8 @@ interface AnswerFormProps {
   /** Drafts of interrupts that a user left before the answer was sent, by their keys. */
   kept: Map<string, Draft>;
   keptKey: string;
-  onAnswered: () => void;
+  /** Called when the answer is sent. Returns what is called when the host has taken it. */
+  onSend: () => () => void;
   /**
    * Called when the host says that the interrupt is not pending. Returns true if this is so; the
    * host also says it of a thread that has another run at the moment.
@@ -35,7 +36,7 @@ const ANYTHING = { anyOf: [{ type: "string", title: TEXTS.text }, { title: TEXTS
 const KEYS: Readonly<Record<Kind, string>> = { approve: "a", edit: "e", reject: "r" };
 
 /** The form and its buttons. */
-export function AnswerForm({ item, kept, keptKey, onAnswered, onConflict }: AnswerFormProps) {
+export function AnswerForm({ item, kept, keptKey, onSend, onConflict }: AnswerFormProps) {
   const { payload, response_schema } = item.interrupt;
   const box = useRef<HTMLFormElement>(null);
   const field = useMemo(() => fieldOf(response_schema ?? ANYTHING), [response_schema]);
@@ -46,6 +47,7 @@ export function AnswerForm({ item, kept, keptKey, onAnswered, onConflict }: Answ
     entered.change(next);
   };
   const sending = useAttempt(async (answer: unknown) => {
+    const onAnswered = onSend();
     try {
       await sendAnswer(item, answer);
     } catch (error) {

@@ -1,12 +1,12 @@
 // The inbox: the pending interrupts of all threads, and the answer to the selected one.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Announce, Button } from "@wattle/page";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { useAccess } from "../access/access.tsx";
 import { type List, usePagedList } from "../api/pages.ts";
 import { None } from "../part/filters/none.tsx";
 import type { Draft } from "../part/schema-form/draft.ts";
-import { inboxRoute, RouteLink, useGo, useSearchOf } from "../router/links.tsx";
+import { inboxRoute, RouteLink, useGo, useGoLater, useSearchOf } from "../router/links.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { useTitle } from "../shell/title.ts";
@@ -90,13 +90,15 @@ interface Inbox {
   titles: Map<string, string>;
   /** Selects the next interrupt; absent if there is none. */
   onNext: (() => void) | undefined;
-  onAnswered: (item: InboxItem) => void;
+  /** Called when an answer is sent. Returns what is called when the host has taken it. */
+  onSend: (item: InboxItem) => () => void;
   /** Removes an interrupt that is not pending any more. */
   onGone: (item: InboxItem) => void;
 }
 
 function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
   const go = useGo();
+  const goLater = useGoLater();
   const client = useQueryClient();
   const [kept] = useState(() => new Map<string, Draft>());
   const [titles] = useState(() => new Map<string, string>());
@@ -109,22 +111,12 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
   const { thread, interrupt } = filter;
   const selected =
     thread === undefined || interrupt === undefined ? undefined : keyIn(thread, interrupt);
-  // What is selected when the host has taken an answer; nothing after a user has left the inbox.
-  const latest = useRef<string>(undefined);
-  useEffect(() => {
-    latest.current = selected;
-    return () => {
-      latest.current = undefined;
-    };
-  }, [selected]);
-  const select = (item: InboxItem | undefined) => {
-    go(inboxRoute(withItem(filter, item)), { replace: selected !== undefined });
-    setFocus((before) => before + 1);
-  };
   const at = rows?.findIndex((row) => keyOf(row) === selected) ?? -1;
   const move = (by: number) => {
     const item = rows?.[at < 0 ? 0 : at + by];
-    if (item !== undefined) select(item);
+    if (item === undefined) return;
+    go(inboxRoute(withItem(filter, item)), { replace: selected !== undefined });
+    setFocus((before) => before + 1);
   };
   useShortcut("j", TEXTS.next, () => move(1));
   useShortcut("k", TEXTS.previous, () => move(-1));
@@ -133,13 +125,16 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
     setGone((before) => new Map(before).set(keyOf(item), item.updated_ms));
     void client.invalidateQueries({ queryKey: ["inbox"] });
   };
-  const answered = (item: InboxItem) => {
-    remove(item);
-    const left = rows?.filter((row) => keyOf(row) !== keyOf(item)) ?? [];
-    setSaid(TEXTS.sent(left.length));
-    // A user who has gone on to another question or view stays there.
-    if (latest.current !== keyOf(item)) return;
-    select(left[Math.min(Math.max(at, 0), left.length - 1)]);
+  const send = (item: InboxItem) => {
+    const goOn = goLater();
+    return () => {
+      remove(item);
+      const left = rows?.filter((row) => keyOf(row) !== keyOf(item)) ?? [];
+      setSaid(TEXTS.sent(left.length));
+      const next = left[Math.min(Math.max(at, 0), left.length - 1)];
+      const isNext = goOn(inboxRoute(withItem(filter, next)), { replace: true });
+      if (isNext) setFocus((before) => before + 1);
+    };
   };
   const hasOther = rows?.some((row) => keyOf(row) !== selected) ?? false;
   const onNext = hasOther
@@ -153,7 +148,7 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
     kept,
     titles,
     onNext,
-    onAnswered: answered,
+    onSend: send,
     onGone: remove,
   };
 }
@@ -214,7 +209,7 @@ function Open({ item, place, inbox }: OpenProps) {
     <QuestionView
       item={item}
       kept={inbox.kept}
-      onAnswered={() => inbox.onAnswered(item)}
+      onSend={() => inbox.onSend(item)}
       onConflict={onConflict}
     />
   );

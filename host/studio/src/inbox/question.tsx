@@ -17,12 +17,12 @@ import { TEXTS } from "./texts.ts";
 interface QuestionProps {
   item: InboxItem;
   kept: Map<string, Draft>;
-  onAnswered: () => void;
+  onSend: () => () => void;
   onConflict: () => Promise<boolean>;
 }
 
 /** An interrupt with its form. */
-export function QuestionView({ item, kept, onAnswered, onConflict }: QuestionProps) {
+export function QuestionView({ item, kept, onSend, onConflict }: QuestionProps) {
   const access = useAccess();
   const { payload, node } = item.interrupt;
   const title = titleOf(payload, node);
@@ -40,7 +40,7 @@ export function QuestionView({ item, kept, onAnswered, onConflict }: QuestionPro
           item={item}
           kept={kept}
           keptKey={key}
-          onAnswered={onAnswered}
+          onSend={onSend}
           onConflict={onConflict}
         />
       ) : (

@@ -147,8 +147,13 @@ export function interruptRoute({ thread, tenant }: ThreadPlace, interrupt: strin
   return inboxRoute({ thread, interrupt, ...given({ of: tenant }) });
 }
 
+interface GoOptions {
+  /** True if the route takes the place of the current one in the history. */
+  replace: boolean;
+}
+
 /** Returns a function that goes to a route. */
-export function useGo(): (route: string, options?: { replace: boolean }) => void {
+export function useGo(): (route: string, options?: GoOptions) => void {
   const { history } = useRouter();
   return (route, { replace } = { replace: false }) => {
     if (replace) history.replace(publicPath(route));
@@ -156,8 +161,8 @@ export function useGo(): (route: string, options?: { replace: boolean }) => void
   };
 }
 
-/** Goes to a route. */
-export type Go = (route: string) => void;
+/** Goes to a route. Returns false if it does not. */
+export type Go = (route: string, options?: GoOptions) => boolean;
 
 /**
  * Returns a function that is called before something that takes time. It returns one that goes to a
@@ -165,10 +170,13 @@ export type Go = (route: string) => void;
  */
 export function useGoLater(): () => Go {
   const { history } = useRouter();
+  const go = useGo();
   return () => {
     const { href } = history.location;
-    return (route) => {
-      if (history.location.href === href) history.push(publicPath(route));
+    return (route, options) => {
+      if (history.location.href !== href) return false;
+      go(route, options);
+      return true;
     };
   };
 }
