@@ -43,7 +43,7 @@ export function Filters({ cleared, count, children, more }: FiltersProps) {
   );
 }
 
-interface TimeFieldProps {
+export interface TimeFieldProps {
   label: string;
   /** Milliseconds since 1970. */
   value: string | undefined;

@@ -1,4 +1,4 @@
-// The fields that the filters of several lists have.
+// The filters that several lists have.
 import { SelectField } from "@wattle/page";
 import { useAccess } from "../../access/access.tsx";
 import { choosesTenant } from "../../access/tenant.ts";
@@ -7,11 +7,15 @@ import type { Option } from "../options.ts";
 import { visible } from "../text.tsx";
 import { words } from "./conditions.ts";
 import { FilterField } from "./field.tsx";
+import { Filters, TimeField, type TimeFieldProps } from "./filters.tsx";
 import { METADATA_CHARS, readPairs } from "./metadata.ts";
 import { useAppOptions, useGraphOptions } from "./options.ts";
 import { TEXTS } from "./texts.ts";
 
 type Key = "text" | "status" | "app" | "graph" | "tenant" | "failure" | "metadata";
+
+/** The parameters whose fields are hidden at first, in addition to the times. */
+const MORE: readonly Key[] = ["graph", "failure", "metadata"];
 
 interface FieldsProps {
   filter: Partial<Readonly<Record<Key, string | undefined>>>;
@@ -25,8 +29,37 @@ interface UsualFieldsProps extends FieldsProps {
   statuses: readonly Option[];
 }
 
+interface UsualFiltersProps extends UsualFieldsProps {
+  /** Route of the list without a filter. */
+  cleared: string;
+  /** The times that limit the list. */
+  times: readonly TimeFieldProps[];
+}
+
+/** The filters of a list of threads or runs. */
+export function UsualFilters({ cleared, times, ...usual }: UsualFiltersProps) {
+  const { filter, set } = usual;
+  const values = [...MORE.map((key) => filter[key]), ...times.map(({ value }) => value)];
+  return (
+    <Filters
+      cleared={Object.keys(filter).length > 0 ? cleared : undefined}
+      count={values.filter((value) => value !== undefined).length}
+      more={
+        <>
+          <FurtherFields filter={filter} set={set} />
+          {times.map((time) => (
+            <TimeField key={time.label} {...time} />
+          ))}
+        </>
+      }
+    >
+      <UsualFields {...usual} />
+    </Filters>
+  );
+}
+
 /** The filters that are needed often. */
-export function UsualFields({ filter, set, textHint, statuses }: UsualFieldsProps) {
+function UsualFields({ filter, set, textHint, statuses }: UsualFieldsProps) {
   return (
     <>
       <FilterField
@@ -73,7 +106,7 @@ export function TenantField({ value = "", onValue }: TenantFieldProps) {
 }
 
 /** The filters by graph, failure and metadata, which are needed less often. */
-export function FurtherFields({ filter, set }: FieldsProps) {
+function FurtherFields({ filter, set }: FieldsProps) {
   return (
     <>
       <SelectField
