@@ -1,6 +1,10 @@
 //! The limits of the engine and of guests. Each constant gives its reason.
 
+mod call_limits;
+
 use serde::{Deserialize, Serialize};
+
+pub use self::call_limits::{NetLimits, SqlLimits};
 
 /// Maximum linear memory of a guest. A node that handles JSON needs a few MiB, an image in base64
 /// about 50.
@@ -449,6 +453,9 @@ pub const MEMORY_TOTAL_BYTES: u64 = 4 << 30;
 /// cached: equal tasks are executed again, and nothing fails.
 pub const APP_CACHE_BYTES: u64 = 1 << 30;
 
+/// Maximum number of supersteps of one edit. All of them are in memory before the first is written.
+pub const EDIT_SUPERSTEPS: usize = 100;
+
 /// Limits of one guest call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -518,7 +525,6 @@ impl Limits {
     /// Returns the smaller value of each limit.
     #[must_use]
     pub fn min(&self, most: &Self) -> Self {
-        let (net, sql) = (&self.net, &self.sql);
         Self {
             memory_bytes: self.memory_bytes.min(most.memory_bytes),
             cpu_ms: self.cpu_ms.min(most.cpu_ms),
@@ -527,73 +533,8 @@ impl Limits {
             host_call_bytes: self.host_call_bytes.min(most.host_call_bytes),
             output_bytes: self.output_bytes.min(most.output_bytes),
             lift_bytes: self.lift_bytes.min(most.lift_bytes),
-            net: NetLimits {
-                response_bytes: net.response_bytes.min(most.net.response_bytes),
-                request_bytes: net.request_bytes.min(most.net.request_bytes),
-                timeout_ms: net.timeout_ms.min(most.net.timeout_ms),
-                longest_timeout_ms: net.longest_timeout_ms.min(most.net.longest_timeout_ms),
-                redirects: net.redirects.min(most.net.redirects),
-            },
-            sql: SqlLimits {
-                rows: sql.rows.min(most.sql.rows),
-                bytes: sql.bytes.min(most.sql.bytes),
-                timeout_ms: sql.timeout_ms.min(most.sql.timeout_ms),
-                statement_bytes: sql.statement_bytes.min(most.sql.statement_bytes),
-            },
+            net: self.net.min(&most.net),
+            sql: self.sql.min(&most.sql),
         }
-    }
-}
-
-/// Limits of one outbound HTTP exchange.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NetLimits {
-    /// Maximum bytes of a response body, which the guest receives in one piece. Default: 8 MiB,
-    /// enough for usual JSON responses.
-    pub response_bytes: u64,
-    /// Maximum bytes of a request body. Default: 8 MiB.
-    pub request_bytes: u64,
-    /// Time of the whole exchange, including redirects, for a request without its own timeout. Default: 30 s.
-    pub timeout_ms: u64,
-    /// Maximum timeout that a request may set. Default: 120 s. Some services work while the client waits; work that
-    /// takes longer should be polled.
-    pub longest_timeout_ms: u64,
-    /// Maximum number of redirects that are followed. Default: 5.
-    pub redirects: u32,
-}
-
-impl Default for NetLimits {
-    fn default() -> Self {
-        Self {
-            response_bytes: 8 << 20,
-            request_bytes: 8 << 20,
-            timeout_ms: 30_000,
-            longest_timeout_ms: 120_000,
-            redirects: 5,
-        }
-    }
-}
-
-/// Maximum number of supersteps of one edit. All of them are in memory before the first is written.
-pub const EDIT_SUPERSTEPS: usize = 100;
-
-/// Limits of one SQL statement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SqlLimits {
-    /// Maximum rows. Further rows are dropped, and the result is marked truncated. Default: 10,000.
-    pub rows: u64,
-    /// Maximum bytes of all values of a result. Further rows are dropped, and the result is marked
-    /// as truncated. Default: 8 MiB.
-    pub bytes: u64,
-    /// Maximum time of one statement, in milliseconds. Default: 30 s.
-    pub timeout_ms: u64,
-    /// Maximum bytes of the text of a statement. Bounds the recursion of parsers. Default: 256 KiB.
-    pub statement_bytes: u64,
-}
-
-impl Default for SqlLimits {
-    fn default() -> Self {
-        Self { rows: 10_000, bytes: 8 << 20, timeout_ms: 30_000, statement_bytes: 256 << 10 }
     }
 }
