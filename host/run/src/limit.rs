@@ -305,6 +305,18 @@ pub const JSON_MESSAGE_DEPTH: usize = JSON_DEPTH + 16;
 /// not be stored anyway.
 pub const JSON_VALUES_BYTES: u64 = 64 << 20;
 
+/// Maximum bytes in memory of the values and keys of all JSON texts of one host call or of one
+/// batch of host calls, without these texts; see `wattle_graph::weight`. As many as those of a
+/// message of a service. No setting changes the limit, so a re-executed guest reaches it at the
+/// same call.
+pub const GUEST_VALUES_BYTES: u64 = 64 << 20;
+
+/// Factor of [`Limits::output_bytes`]. The values and keys of one result of a guest take at most
+/// this many times as many bytes in memory, without their texts, or [`GUEST_VALUES_BYTES`] if that
+/// is more. A list of numbers of four digits takes 14 times the memory of its text, and one of
+/// numbers of one digit takes 36 times.
+pub const OUTPUT_VALUES_FACTOR: u64 = 16;
+
 /// Maximum bytes of a run context as JSON. The record of a thread contains it, and every task gets
 /// a copy. Settings of a caller have some KiB; documents belong into the input.
 pub const RUN_CONTEXT_BYTES: u64 = 256 << 10;

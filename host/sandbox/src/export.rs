@@ -1,6 +1,7 @@
 //! One guest call: a fresh store and instance, one exported function, one outcome.
 
 pub(crate) mod node;
+pub(crate) mod output_json;
 pub(crate) mod reduce;
 pub(crate) mod tool;
 pub(crate) mod typed;

@@ -1,4 +1,4 @@
-//! Bounded parsing of JSON from services and clients.
+//! Bounded parsing of JSON from guests, services and clients.
 //!
 //! A parsed value takes up to 36 times the memory of its text: a number in a list has two bytes of
 //! text and takes [`VALUE_BYTES`]. [`Bounded`] wraps a deserializer and counts each value before it

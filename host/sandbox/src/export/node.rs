@@ -7,15 +7,15 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::json_text::JsonWithText;
 use wattle_graph::plan::TaskInput;
-use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 
 use crate::bindings::exports::wattle::plugin::node;
 use crate::bindings::wattle::plugin::types;
-use crate::export::write::{self, not_json};
+use crate::export::output_json::OutputJson;
+use crate::export::write::{self, named};
 use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
 use crate::guest_error::Callee;
-use crate::json;
+use crate::json::{extra_bytes, extra_field, to_text};
 
 /// Runs a node. Errors of wasmtime and invalid outcomes become errors of the guest call.
 pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOutcome, GuestError> {
@@ -40,7 +40,9 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
     };
     let mut live = call.instantiate().await?;
     let done = live.call(&export.run, (context, input)).await;
-    into_outcome(live.finish_fallible(done).await?, limits, callee)
+    let outcome = live.finish_fallible(done).await?;
+    check_output_size(outcome_size(&outcome), limits, callee)?;
+    into_outcome(outcome, &OutputJson::new(limits, callee))
 }
 
 /// Returns the input as JSON text. The values are serialized in place, without a copy.
@@ -54,19 +56,14 @@ fn input_text(input: &TaskInput, callee: Callee<'_>) -> Result<String, GuestErro
 /// for an error handler the failure that it handles.
 fn context_extra(config: &JsonWithText, error: Option<&Value>) -> Vec<(String, String)> {
     let config = (!config.is_null()).then(|| ("config".to_owned(), config.text().to_owned()));
-    let error = error.map(|error| ("error".to_owned(), json::to_text(error)));
+    let error = error.map(|error| ("error".to_owned(), to_text(error)));
     config.into_iter().chain(error).collect()
 }
 
-fn into_outcome(
-    outcome: node::Outcome,
-    limits: &Limits,
-    callee: Callee<'_>,
-) -> Result<NodeOutcome, GuestError> {
-    check_output_size(outcome_size(&outcome), limits, callee)?;
-    let for_parent = extra_flag(&outcome.extra, "parent", callee)?;
-    let writes = outcome.updates.into_iter().map(|update| write::into_write(update, callee));
-    let sends = outcome.sends.into_iter().map(|send| into_send(send, callee));
+fn into_outcome(outcome: node::Outcome, json: &OutputJson<'_>) -> Result<NodeOutcome, GuestError> {
+    let for_parent = extra_flag(&outcome.extra, "parent", json)?;
+    let writes = outcome.updates.into_iter().map(|update| write::into_write(update, json));
+    let sends = outcome.sends.into_iter().map(|send| into_send(send, json));
     Ok(NodeOutcome {
         writes: writes.collect::<Result<_, _>>()?,
         goto: outcome.goto,
@@ -79,38 +76,36 @@ fn into_outcome(
 fn parse_extra_field<T: DeserializeOwned>(
     extra: &[(String, String)],
     key: &str,
-    callee: Callee<'_>,
+    json: &OutputJson<'_>,
 ) -> Result<Option<T>, GuestError> {
-    let Some(text) = json::extra_field(extra, key) else { return Ok(None) };
-    let wrong = |error: &dyn std::fmt::Display| {
-        invalid_result(callee, &format!("an invalid `extra.{key}`"), error)
-    };
-    let value = json::parse_output(text).map_err(|error| wrong(&error))?;
-    serde_json::from_value(value).map_err(|error| wrong(&error))
+    let Some(text) = extra_field(extra, key) else { return Ok(None) };
+    let value = json.parse(text, &format!("an `extra.{key}`"))?;
+    serde_json::from_value(value).map_err(|error| {
+        invalid_result(json.callee(), &format!("an invalid `extra.{key}`"), &error)
+    })
 }
 
 fn extra_flag(
     extra: &[(String, String)],
     key: &str,
-    callee: Callee<'_>,
+    json: &OutputJson<'_>,
 ) -> Result<bool, GuestError> {
-    Ok(parse_extra_field(extra, key, callee)?.unwrap_or_default())
+    Ok(parse_extra_field(extra, key, json)?.unwrap_or_default())
 }
 
 fn outcome_size(outcome: &node::Outcome) -> usize {
     let updates = outcome.updates.iter().map(write::update_size);
-    let send =
-        |send: &types::Send| send.node.len() + send.input.len() + json::extra_bytes(&send.extra);
+    let send = |send: &types::Send| send.node.len() + send.input.len() + extra_bytes(&send.extra);
     let goto = outcome.goto.iter().map(String::len);
     let rest: usize = updates.chain(outcome.sends.iter().map(send)).chain(goto).sum();
-    rest + json::extra_bytes(&outcome.extra)
+    rest + extra_bytes(&outcome.extra)
 }
 
-fn into_send(send: types::Send, callee: Callee<'_>) -> Result<SendTask, GuestError> {
-    let input = json::parse_output(&send.input)
-        .map_err(|error| invalid_result(callee, &not_json("a send to", &send.node), &error))?;
-    let node = NodeName::new(&send.node)
-        .map_err(|error| invalid_result(callee, "a send with an invalid node name", &error))?;
-    let timeout_ms = parse_extra_field(&send.extra, "timeout_ms", callee)?;
+fn into_send(send: types::Send, json: &OutputJson<'_>) -> Result<SendTask, GuestError> {
+    let input = json.parse(&send.input, &named("a send to", &send.node))?;
+    let node = NodeName::new(&send.node).map_err(|error| {
+        invalid_result(json.callee(), "a send with an invalid node name", &error)
+    })?;
+    let timeout_ms = parse_extra_field(&send.extra, "timeout_ms", json)?;
     Ok(SendTask { node, input, timeout_ms })
 }

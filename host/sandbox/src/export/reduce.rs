@@ -3,7 +3,8 @@
 use serde_json::Value;
 use wattle_run::ports::sandbox::GuestError;
 
-use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
+use crate::export::output_json::OutputJson;
+use crate::export::{GuestCall, check_output_size, missing_export};
 use crate::json;
 
 /// Runs a reducer and parses its result.
@@ -23,7 +24,5 @@ pub(crate) async fn run(
     let done = live.call(&export.reduce, (reducer.to_owned(), current, updates)).await;
     let text = live.finish_fallible(done).await?;
     check_output_size(text.len(), limits, callee)?;
-    serde_json::from_str(&text).map_err(|error| {
-        invalid_result(callee, "a value that is not a valid JSON document", &error)
-    })
+    OutputJson::new(limits, callee).parse(&text, "a value")
 }

@@ -1,12 +1,11 @@
 //! Calls a tool of a plugin and converts its output.
 
 use wattle_graph::tool::ToolOutput;
-use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{GuestError, PluginToolCall};
 
 use crate::bindings::exports::wattle::plugin::tool;
-use crate::export::{GuestCall, check_output_size, invalid_result, missing_export, write};
-use crate::guest_error::Callee;
+use crate::export::output_json::OutputJson;
+use crate::export::{GuestCall, check_output_size, missing_export, write};
 use crate::import::message::{into_part, part_bytes};
 use crate::json;
 
@@ -35,24 +34,19 @@ pub(crate) async fn run(
     };
     let mut live = call.instantiate().await?;
     let done = live.call(&export.call, (context, arguments)).await;
-    into_output(live.finish_fallible(done).await?, limits, callee)
+    let output = live.finish_fallible(done).await?;
+    check_output_size(output_size(&output), limits, callee)?;
+    into_output(output, &OutputJson::new(limits, callee))
 }
 
-fn into_output(
-    output: tool::ToolOutput,
-    limits: &Limits,
-    callee: Callee<'_>,
-) -> Result<ToolOutput, GuestError> {
-    check_output_size(output_size(&output), limits, callee)?;
-    let structured =
-        output.structured.as_deref().map(json::parse_output).transpose().map_err(|error| {
-            invalid_result(callee, "structured data that is not a valid JSON document", &error)
-        })?;
+fn into_output(output: tool::ToolOutput, json: &OutputJson<'_>) -> Result<ToolOutput, GuestError> {
+    let structured = output.structured.as_deref();
+    let structured = structured.map(|text| json.parse(text, "structured data")).transpose()?;
     let parts = output.content.into_iter().map(|part| {
-        into_part(part, "content")
-            .map_err(|failure| invalid_result(callee, "invalid content", &failure))
+        into_part(part, json.as_call("content"))
+            .map_err(|failure| json.refused("invalid content", failure))
     });
-    let updates = output.updates.into_iter().map(|update| write::into_write(update, callee));
+    let updates = output.updates.into_iter().map(|update| write::into_write(update, json));
     Ok(ToolOutput {
         content: parts.collect::<Result<_, _>>()?,
         structured,

@@ -3,16 +3,14 @@
 use bytes::Bytes;
 use serde::Deserialize;
 use wattle_graph::id::{NodeName, RunId, ThreadId};
-use wattle_run::limit::Limits;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::sandbox::{
     GuestError, HandOff, StreamFormat, WebBody, WebRequest, WebResponse,
 };
 
 use crate::bindings::exports::wattle::plugin::web;
+use crate::export::output_json::OutputJson;
 use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
-use crate::guest_error::Callee;
-use crate::json;
 
 /// Calls the web handler with a request. Errors of wasmtime and invalid responses become errors of
 /// the guest call.
@@ -37,15 +35,16 @@ pub(crate) async fn run(
     };
     let mut live = call.instantiate().await?;
     let done = live.call(&export.handle, (request,)).await;
-    into_response(live.finish_fallible(done).await?, limits, callee)
+    let response = live.finish_fallible(done).await?;
+    check_output_size(response_size(&response), limits, callee)?;
+    into_response(response, &OutputJson::new(limits, callee))
 }
 
 fn into_response(
     response: web::Response,
-    limits: &Limits,
-    callee: Callee<'_>,
+    json: &OutputJson<'_>,
 ) -> Result<WebResponse, GuestError> {
-    check_output_size(response_size(&response), limits, callee)?;
+    let callee = json.callee();
     let body = match response.body {
         web::Body::Empty => WebBody::Empty,
         web::Body::Bytes(bytes) => WebBody::Bytes(Bytes::from(bytes)),
@@ -54,7 +53,7 @@ fn into_response(
                 invalid_result(callee, "a body that is not a blob reference", &text)
             })?)
         }
-        web::Body::HandOff(hand_off) => WebBody::HandOff(into_hand_off(hand_off, callee)?),
+        web::Body::HandOff(hand_off) => WebBody::HandOff(into_hand_off(hand_off, json)?),
         web::Body::Other(case) => {
             return Err(invalid_result(callee, "a body that this host does not support", &case));
         }
@@ -73,8 +72,9 @@ fn response_size(response: &web::Response) -> usize {
     headers + body
 }
 
-fn into_hand_off(hand_off: web::HandOff, callee: Callee<'_>) -> Result<HandOff, GuestError> {
-    let bad = |error: &dyn std::fmt::Display| invalid_result(callee, "an invalid hand-off", error);
+fn into_hand_off(hand_off: web::HandOff, json: &OutputJson<'_>) -> Result<HandOff, GuestError> {
+    let what = "an invalid hand-off";
+    let bad = |error: &dyn std::fmt::Display| invalid_result(json.callee(), what, error);
     let format = match hand_off.format {
         web::StreamFormat::Sse => StreamFormat::Sse,
         web::StreamFormat::AiSdk => StreamFormat::AiSdk,
@@ -88,8 +88,8 @@ fn into_hand_off(hand_off: web::HandOff, callee: Callee<'_>) -> Result<HandOff, 
     };
     let run = hand_off.run_id.map(RunId::new).transpose().map_err(|error| bad(&error))?;
     let thread = ThreadId::new(hand_off.thread_id).map_err(|error| bad(&error))?;
-    let wishes: HandOffExtra =
-        json::parse_extra(&hand_off.extra, "hand-off").map_err(|error| bad(&error))?;
+    let wishes = json.as_call("hand-off").parse_extra::<HandOffExtra>(&hand_off.extra);
+    let wishes = wishes.map_err(|failure| json.refused(what, failure))?;
     let cancel_after_ms = match wishes.on_disconnect {
         OnDisconnect::Cancel => Some(wishes.grace_ms),
         OnDisconnect::Continue => None,

@@ -11,8 +11,8 @@ use crate::json;
 impl emit::Host for HostState {
     async fn custom(&mut self, name: String, data: String) -> Result<(), ImportError> {
         let gate = self.gate(CUSTOM)?;
-        let data = json::parse(&data, CUSTOM, "data", limit::EVENT_BYTES)
-            .map_err(|failure| gate.refuse(failure))?;
+        let data = json::of_call(CUSTOM, |json| json.parse(&data, "data", limit::EVENT_BYTES));
+        let data = data.map_err(|failure| gate.refuse(failure))?;
         Ok(self.off_cpu(gate.emit(Emission::Custom { name, data })).await?)
     }
 

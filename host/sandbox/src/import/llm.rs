@@ -17,14 +17,15 @@ use crate::import::completion::from_completion;
 use crate::import::message::into_message;
 use crate::import::types::unsupported_case;
 use crate::import_error::ImportError;
-use crate::json;
+use crate::json::{self, CallJson};
 
 const COMPLETE: &str = CallKind::Complete.name();
 const GENERATE_IMAGES: &str = CallKind::GenerateImages.name();
 
 impl llm::Host for HostState {
     async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, ImportError> {
-        let completion = self.call(into_request(request)?).await?;
+        let completion =
+            self.call(json::of_call(COMPLETE, |json| into_request(request, json))?).await?;
         Ok(from_completion(completion))
     }
 
@@ -32,7 +33,9 @@ impl llm::Host for HostState {
         &mut self,
         requests: Vec<llm::Request>,
     ) -> wasmtime::Result<Vec<Result<llm::Completion, types::Failure>>> {
-        let requests = requests.into_iter().map(into_request).collect();
+        let requests = json::of_call(COMPLETE, |json| {
+            requests.into_iter().map(|request| into_request(request, json)).collect()
+        });
         self.call_all(requests, from_completion).await
     }
 
@@ -40,14 +43,16 @@ impl llm::Host for HostState {
         &mut self,
         request: llm::Request,
     ) -> Result<Resource<StreamHandle>, ImportError> {
-        self.open_stream(into_request(request)?)
+        self.open_stream(json::of_call(COMPLETE, |json| into_request(request, json))?)
     }
 
     async fn generate_images(
         &mut self,
         request: llm::ImageRequest,
     ) -> Result<Vec<llm::GeneratedImage>, ImportError> {
-        let images = self.call(into_image_request(request)?).await?;
+        let images = self
+            .call(json::of_call(GENERATE_IMAGES, |json| into_image_request(request, json))?)
+            .await?;
         Ok(images.into_iter().map(from_image).collect())
     }
 
@@ -62,17 +67,18 @@ impl llm::Host for HostState {
     }
 }
 
-fn into_request(request: llm::Request) -> Result<CompletionRequest, Failure> {
+fn into_request(request: llm::Request, json: CallJson<'_>) -> Result<CompletionRequest, Failure> {
     let messages = request
         .messages
         .into_iter()
-        .map(|message| into_message(message, COMPLETE))
+        .map(|message| into_message(message, json))
         .collect::<Result<_, _>>()?;
-    let tools = request.tools.into_iter().map(into_tool).collect::<Result<_, _>>()?;
+    let tools =
+        request.tools.into_iter().map(|tool| into_tool(tool, json)).collect::<Result<_, _>>()?;
     let response_schema = request
         .response_schema
         .map(|wanted| {
-            json::parse_schema(&wanted.schema, COMPLETE, "response-schema.schema")
+            json.parse_schema(&wanted.schema, "response-schema.schema")
                 .map(|schema| ResponseSchema { name: wanted.name, schema })
         })
         .transpose()?;
@@ -86,17 +92,20 @@ fn into_request(request: llm::Request) -> Result<CompletionRequest, Failure> {
         max_output_tokens: request.max_output_tokens,
         seed: request.seed,
         stop: request.stop,
-        tries: json::parse_extra(&request.extra, COMPLETE)?,
+        tries: json.parse_extra(&request.extra)?,
     })
 }
 
-fn into_image_request(request: llm::ImageRequest) -> Result<ImageRequest, Failure> {
+fn into_image_request(
+    request: llm::ImageRequest,
+    json: CallJson<'_>,
+) -> Result<ImageRequest, Failure> {
     Ok(ImageRequest {
         route: request.route,
         prompt: request.prompt,
         count: request.count,
         aspect_ratio: request.aspect_ratio,
-        tries: json::parse_extra(&request.extra, GENERATE_IMAGES)?,
+        tries: json.parse_extra(&request.extra)?,
     })
 }
 
@@ -110,13 +119,9 @@ fn from_image(image: GeneratedImage) -> llm::GeneratedImage {
     }
 }
 
-fn into_tool(tool: llm::ToolDefinition) -> Result<ToolDefinition, Failure> {
+fn into_tool(tool: llm::ToolDefinition, json: CallJson<'_>) -> Result<ToolDefinition, Failure> {
     Ok(ToolDefinition {
-        arguments_schema: json::parse_schema(
-            &tool.arguments_schema,
-            COMPLETE,
-            "tools.arguments-schema",
-        )?,
+        arguments_schema: json.parse_schema(&tool.arguments_schema, "tools.arguments-schema")?,
         name: tool.name,
         description: tool.description,
     })

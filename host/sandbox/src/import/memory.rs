@@ -7,13 +7,12 @@ use wattle_run::hostcall::memory::{
     DeleteDocument, GetDocument, ListMemoryNamespaces, PutDocument, SearchDocuments,
 };
 use wattle_run::limit;
-use wattle_run::ports::memory;
-use wattle_run::ports::memory::{Item, ListNamespaces, PutItem, parse_filter};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemorySearch, PutItem, parse_filter};
 
 use crate::bindings::wattle::plugin::memory as wit;
 use crate::host_state::HostState;
 use crate::import_error::ImportError;
-use crate::json;
+use crate::json::{self, CallJson};
 
 const PUT: &str = PutDocument::FUNCTION;
 const SEARCH: &str = SearchDocuments::FUNCTION;
@@ -52,8 +51,10 @@ impl wit::Host for HostState {
         ttl_ms: Option<u64>,
         extra: wit::Extra,
     ) -> Result<(), ImportError> {
-        let value = json::parse(&value, PUT, "value", limit::MEMORY_DOCUMENT_BYTES)?;
-        let PutExtra { refresh_on_read } = json::parse_extra(&extra, PUT)?;
+        let (value, refresh_on_read) = json::of_call(PUT, |json| {
+            let value = json.parse(&value, "value", limit::MEMORY_DOCUMENT_BYTES)?;
+            Ok::<_, Failure>((value, json.parse_extra::<PutExtra>(&extra)?.refresh_on_read))
+        })?;
         self.call(PutDocument(PutItem { namespace, key, value, ttl_ms, refresh_on_read })).await
     }
 
@@ -62,7 +63,7 @@ impl wit::Host for HostState {
     }
 
     async fn search(&mut self, request: wit::SearchRequest) -> Result<Vec<wit::Item>, ImportError> {
-        let found = self.call(SearchDocuments(into_search(request)?)).await?;
+        let found = self.call(json::of_call(SEARCH, |json| into_search(request, json))?).await?;
         Ok(found.into_iter().map(from_item).collect())
     }
 
@@ -84,18 +85,21 @@ impl wit::Host for HostState {
     }
 }
 
-fn into_search(request: wit::SearchRequest) -> Result<memory::MemorySearch, Failure> {
+fn into_search(
+    request: wit::SearchRequest,
+    json: CallJson<'_>,
+) -> Result<SearchDocuments, Failure> {
     // A filter compares values of a document, so a filter needs no more bytes than a document.
     let (filter, allowed) = (request.filter.as_deref(), limit::MEMORY_DOCUMENT_BYTES);
-    let filter = json::parse_option(filter, SEARCH, "filter", allowed)?;
-    Ok(memory::MemorySearch {
+    let filter = json.parse_option(filter, "filter", allowed)?;
+    Ok(SearchDocuments(MemorySearch {
         prefix: request.prefix,
         filter: filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default(),
         query: request.query,
         limit: request.limit as usize,
         offset: request.offset as usize,
         peek: false,
-    })
+    }))
 }
 
 fn from_item(item: Item) -> wit::Item {

@@ -6,10 +6,13 @@ use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::types;
 use crate::import::types::{parse_blob_ref, unsupported_case};
-use crate::json;
+use crate::json::{CallJson, to_text};
 
-/// Converts a message of a guest. `function` names the called function in errors.
-pub(crate) fn into_message(message: types::Message, function: &str) -> Result<Message, Failure> {
+/// Converts a message of a guest.
+pub(crate) fn into_message(
+    message: types::Message,
+    json: CallJson<'_>,
+) -> Result<Message, Failure> {
     let role = match message.role {
         types::Role::System => Role::System,
         types::Role::User => Role::User,
@@ -17,16 +20,16 @@ pub(crate) fn into_message(message: types::Message, function: &str) -> Result<Me
         types::Role::Tool => Role::Tool,
         types::Role::Other(name) => Role::Other(name),
     };
-    let parts = message.parts.into_iter().map(|part| into_part(part, function));
+    let parts = message.parts.into_iter().map(|part| into_part(part, json));
     Ok(Message { role, parts: parts.collect::<Result<_, _>>()? })
 }
 
-/// Converts a part of a guest. `function` names the called function in errors.
-pub(crate) fn into_part(part: types::Part, function: &str) -> Result<Part, Failure> {
-    let parse = |text: &str, field| json::parse(text, function, field, limit::CALL_JSON_BYTES);
+/// Converts a part of a guest.
+pub(crate) fn into_part(part: types::Part, json: CallJson<'_>) -> Result<Part, Failure> {
+    let parse = |text: &str, field| json.parse(text, field, limit::CALL_JSON_BYTES);
     Ok(match part {
         types::Part::Text(text) => Part::Text(text),
-        types::Part::Image(image) => Part::Image(into_image(image, function)?),
+        types::Part::Image(image) => Part::Image(into_image(image, json.function())?),
         types::Part::ToolCall(call) => Part::ToolCall(ToolCall {
             arguments: parse(&call.arguments, "tool-call.arguments")?,
             id: call.id,
@@ -68,7 +71,7 @@ pub(crate) fn from_part(part: Part) -> types::Part {
         Part::ToolCall(call) => types::Part::ToolCall(types::ToolCall {
             id: call.id,
             name: call.name,
-            arguments: json::to_text(&call.arguments),
+            arguments: to_text(&call.arguments),
             extra: Vec::new(),
         }),
         Part::ToolResult(result) => types::Part::ToolResult(types::ToolResult {
@@ -78,7 +81,7 @@ pub(crate) fn from_part(part: Part) -> types::Part {
             extra: Vec::new(),
         }),
         Part::Reasoning(text) => types::Part::Reasoning(text),
-        Part::Other(value) => types::Part::Other(json::to_text(&value)),
+        Part::Other(value) => types::Part::Other(to_text(&value)),
     }
 }
 

@@ -22,19 +22,19 @@ use crate::bindings::wattle::plugin::runs;
 use crate::host_state::HostState;
 use crate::import::types::unsupported_case;
 use crate::import_error::ImportError;
-use crate::json;
+use crate::json::{self, CallJson};
 
 impl runs::Host for HostState {
     async fn start(&mut self, request: runs::StartRequest) -> Result<runs::RunRef, ImportError> {
         let gate = self.gate(START)?;
-        let request = into_start(request, gate.caller())?;
+        let request = json::of_call(START, |json| into_start(request, gate.caller(), json))?;
         let run = self.off_cpu(gate.start_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
     async fn resume(&mut self, request: runs::ResumeRequest) -> Result<runs::RunRef, ImportError> {
         let gate = self.gate(RESUME)?;
-        let request = into_resume(request, gate.caller())?;
+        let request = json::of_call(RESUME, |json| into_resume(request, gate.caller(), json))?;
         let run = self.off_cpu(gate.resume_run(request)).await?;
         Ok(from_run_ref(&run))
     }
@@ -70,7 +70,7 @@ impl runs::Host for HostState {
         search: runs::ThreadSearch,
     ) -> Result<runs::ThreadPage, ImportError> {
         let gate = self.gate(THREADS)?;
-        let list = into_list(search, gate.caller())?;
+        let list = json::of_call(THREADS, |json| into_list(search, gate.caller(), json))?;
         let page = self.off_cpu(gate.threads(list)).await?;
         Ok(from_page(page))
     }
@@ -82,7 +82,9 @@ impl runs::Host for HostState {
         _extra: runs::Extra,
     ) -> Result<(), ImportError> {
         let gate = self.gate(UPDATE_THREAD)?;
-        let update = into_update(&thread_id, &metadata, gate.caller())?;
+        let update = json::of_call(UPDATE_THREAD, |json| {
+            into_update(&thread_id, &metadata, gate.caller(), json)
+        })?;
         Ok(self.off_cpu(gate.update_thread(update)).await?)
     }
 
@@ -123,16 +125,20 @@ struct StartExtra {
 }
 
 /// Converts a start request. An empty graph name refers to the app's only graph.
-fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, Failure> {
+fn into_start(
+    request: runs::StartRequest,
+    caller: &Caller,
+    json: CallJson<'_>,
+) -> Result<StartRun, Failure> {
     let graph = match request.graph.as_str() {
         "" => None,
         name => Some(into_graph(name)?),
     };
     let metadata =
-        json::parse_option(request.metadata.as_deref(), START, "metadata", limit::METADATA_BYTES)?;
+        json.parse_option(request.metadata.as_deref(), "metadata", limit::METADATA_BYTES)?;
     let (context, allowed) = (request.context.as_deref(), limit::MOST_RUN_CONTEXT_BYTES as usize);
-    let context = json::parse_option(context, START, "context", allowed)?;
-    let StartExtra { reject_if_interrupted } = json::parse_extra(&request.extra, START)?;
+    let context = json.parse_option(context, "context", allowed)?;
+    let StartExtra { reject_if_interrupted } = json.parse_extra(&request.extra)?;
     Ok(StartRun {
         graph,
         thread: request.thread_id.as_deref().map(into_thread).transpose()?,
@@ -142,7 +148,7 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
         reject_if_interrupted,
         ..StartRun::new(
             caller.app.clone(),
-            json::parse(&request.input, START, "input", limit::RUN_JSON_BYTES)?,
+            json.parse(&request.input, "input", limit::RUN_JSON_BYTES)?,
         )
     })
 }
@@ -165,7 +171,11 @@ fn into_fields(function: &str, metadata: Value) -> Result<BTreeMap<String, Value
     Ok(fields.into_iter().collect())
 }
 
-fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRun, Failure> {
+fn into_resume(
+    request: runs::ResumeRequest,
+    caller: &Caller,
+    json: CallJson<'_>,
+) -> Result<ResumeRun, Failure> {
     let on_failure = match request.on_failure {
         runs::OnFailure::Keep => OnFailure::Keep,
         runs::OnFailure::Reopen => OnFailure::Reopen,
@@ -174,7 +184,7 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
     let answers = request
         .answers
         .into_iter()
-        .map(|(id, text)| Ok((id, json::parse(&text, RESUME, "answers", limit::RUN_JSON_BYTES)?)))
+        .map(|(id, text)| Ok((id, json.parse(&text, "answers", limit::RUN_JSON_BYTES)?)))
         .collect::<Result<_, Failure>>()?;
     Ok(ResumeRun {
         run: None,
@@ -188,14 +198,18 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
     })
 }
 
-fn into_list(search: runs::ThreadSearch, caller: &Caller) -> Result<ListThreads, Failure> {
+fn into_list(
+    search: runs::ThreadSearch,
+    caller: &Caller,
+    json: CallJson<'_>,
+) -> Result<ListThreads, Failure> {
     let (text, metadata) = (search.text.unwrap_or_default(), search.metadata.as_deref());
     if text.len() > limit::SEARCH_TEXT_BYTES {
         let (bytes, allowed) = (text.len(), limit::SEARCH_TEXT_BYTES);
         let text = format!("`{THREADS}`: `text` has {bytes} bytes; the limit is {allowed}");
         return Err(Failure::new(code::INVALID, text));
     }
-    let metadata = json::parse_option(metadata, THREADS, "metadata", limit::METADATA_BYTES)?;
+    let metadata = json.parse_option(metadata, "metadata", limit::METADATA_BYTES)?;
     let unknown = || {
         let text = format!("`{THREADS}`: `after` must be the `next` of another page of this list");
         Failure::new(code::INVALID, text)
@@ -212,8 +226,13 @@ fn into_list(search: runs::ThreadSearch, caller: &Caller) -> Result<ListThreads,
     })
 }
 
-fn into_update(thread_id: &str, metadata: &str, caller: &Caller) -> Result<UpdateThread, Failure> {
-    let metadata = json::parse(metadata, UPDATE_THREAD, "metadata", limit::METADATA_BYTES)?;
+fn into_update(
+    thread_id: &str,
+    metadata: &str,
+    caller: &Caller,
+    json: CallJson<'_>,
+) -> Result<UpdateThread, Failure> {
+    let metadata = json.parse(metadata, "metadata", limit::METADATA_BYTES)?;
     Ok(UpdateThread {
         thread: into_thread(thread_id)?,
         app: Some(caller.app.clone()),
@@ -358,11 +377,23 @@ mod tests {
         }
     }
 
+    fn start(request: runs::StartRequest) -> Result<StartRun, Failure> {
+        json::of_call(START, |json| into_start(request, &caller(), json))
+    }
+
+    fn list(search: runs::ThreadSearch) -> Result<ListThreads, Failure> {
+        json::of_call(THREADS, |json| into_list(search, &caller(), json))
+    }
+
+    fn update(metadata: &str) -> Result<UpdateThread, Failure> {
+        json::of_call(UPDATE_THREAD, |json| into_update("t", metadata, &caller(), json))
+    }
+
     #[test]
     fn start_rejects_interrupted_threads_on_request() {
-        let start = |extra: &[(&str, &str)]| {
+        let start_with = |extra: &[(&str, &str)]| {
             let extra = extra.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
-            into_start(runs::StartRequest { extra: extra.collect(), ..start_request() }, &caller())
+            start(runs::StartRequest { extra: extra.collect(), ..start_request() })
         };
         for (extra, rejects) in [
             (&[][..], false),
@@ -370,9 +401,9 @@ mod tests {
             (&[("reject_if_interrupted", "false")][..], false),
             (&[("reject_if_interrupted", "true")][..], true),
         ] {
-            assert_eq!(start(extra).unwrap().reject_if_interrupted, rejects, "{extra:?}");
+            assert_eq!(start_with(extra).unwrap().reject_if_interrupted, rejects, "{extra:?}");
         }
-        let failure = start(&[("reject_if_interrupted", "\"yes\"")]).unwrap_err();
+        let failure = start_with(&[("reject_if_interrupted", "\"yes\"")]).unwrap_err();
         assert_eq!(failure.code, code::INVALID);
         assert!(failure.message.contains("`runs.start`"), "{failure}");
     }
@@ -381,13 +412,13 @@ mod tests {
     /// configured cap.
     #[test]
     fn contexts_are_parsed_up_to_the_largest_cap() {
-        let start = |bytes: usize| {
+        let start_with = |bytes: usize| {
             let context = Some(format!("\"{}\"", "x".repeat(bytes - 2)));
-            into_start(runs::StartRequest { context, ..start_request() }, &caller())
+            start(runs::StartRequest { context, ..start_request() })
         };
         let most = limit::MOST_RUN_CONTEXT_BYTES as usize;
-        assert!(start(most).is_ok());
-        let refused = start(most + 1).unwrap_err();
+        assert!(start_with(most).is_ok());
+        let refused = start_with(most + 1).unwrap_err();
         assert_eq!(refused.details.unwrap()["limit"], "json_bytes");
     }
 
@@ -400,24 +431,24 @@ mod tests {
             ("metadata", runs::ThreadSearch { metadata: Some("[]".into()), ..search() }),
             ("metadata", runs::ThreadSearch { metadata: text(1), ..search() }),
         ] {
-            let failure = into_list(search, &caller()).unwrap_err();
+            let failure = list(search).unwrap_err();
             assert_eq!(failure.code, code::INVALID, "{field}");
             assert!(failure.message.contains(&format!("`runs.threads`: `{field}`")), "{failure}");
         }
         let longest = runs::ThreadSearch { text: text(limit::SEARCH_TEXT_BYTES), ..search() };
-        assert!(into_list(longest, &caller()).unwrap().text.is_some());
+        assert!(list(longest).unwrap().text.is_some());
         let empty = runs::ThreadSearch { text: text(0), ..search() };
-        assert_eq!(into_list(empty, &caller()).unwrap().text, None);
+        assert_eq!(list(empty).unwrap().text, None);
     }
 
     #[test]
     fn metadata_of_an_update_is_an_object() {
         for metadata in ["null", "[]", "\"x\"", "7"] {
-            let failure = into_update("t", metadata, &caller()).unwrap_err();
+            let failure = update(metadata).unwrap_err();
             assert_eq!(failure.code, code::INVALID, "{metadata}");
             assert!(failure.message.contains("`runs.update-thread`: `metadata`"), "{failure}");
         }
-        assert!(into_update("t", "{}", &caller()).unwrap().metadata.is_empty());
+        assert!(update("{}").unwrap().metadata.is_empty());
     }
 
     #[test]
@@ -425,6 +456,6 @@ mod tests {
         let position = ThreadCursor { updated_ms: 7, thread: ThreadId::new("a").unwrap() };
         let page = ThreadSearchPage { items: Vec::new(), next: Some(position.clone()) };
         let search = runs::ThreadSearch { after: from_page(page).next, ..search() };
-        assert_eq!(into_list(search, &caller()).unwrap().after, Some(position));
+        assert_eq!(list(search).unwrap().after, Some(position));
     }
 }

@@ -14,11 +14,13 @@ use crate::handles::TransactionHandle;
 use crate::host_state::HostState;
 use crate::import::types::too_many_resources;
 use crate::import_error::ImportError;
-use crate::json;
+use crate::json::{self, CallJson};
 
 const BEGIN: &str = "sql.begin";
 const QUERY: &str = CallKind::QuerySql.name();
 const EXECUTE: &str = "sql.execute";
+const TRANSACTION_QUERY: &str = "sql.transaction.query";
+const TRANSACTION_EXECUTE: &str = "sql.transaction.execute";
 
 impl sql::Host for HostState {
     async fn query(
@@ -27,7 +29,7 @@ impl sql::Host for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Rows, ImportError> {
-        let parameters = into_values(parameters, QUERY)?;
+        let parameters = json::of_call(QUERY, |json| into_values(parameters, json))?;
         let rows = self.call(Query(Statement { database, text, parameters })).await?;
         Ok(from_rows(rows))
     }
@@ -38,7 +40,7 @@ impl sql::Host for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Executed, ImportError> {
-        let parameters = into_values(parameters, EXECUTE)?;
+        let parameters = json::of_call(EXECUTE, |json| into_values(parameters, json))?;
         let gate = self.gate(EXECUTE)?;
         let executed = self.off_cpu(gate.execute(&database, &text, parameters)).await?;
         Ok(from_executed(executed))
@@ -66,7 +68,7 @@ impl sql::HostTransaction for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Rows, ImportError> {
-        let parameters = into_values(parameters, "sql.transaction.query")?;
+        let parameters = json::of_call(TRANSACTION_QUERY, |json| into_values(parameters, json))?;
         let transaction = transaction_of(self.table.get_mut(&handle))?;
         self.cpu.leave_guest();
         let result = transaction.query(&text, parameters).await;
@@ -80,7 +82,7 @@ impl sql::HostTransaction for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Executed, ImportError> {
-        let parameters = into_values(parameters, "sql.transaction.execute")?;
+        let parameters = json::of_call(TRANSACTION_EXECUTE, |json| into_values(parameters, json))?;
         let transaction = transaction_of(self.table.get_mut(&handle))?;
         self.cpu.leave_guest();
         let result = transaction.execute(&text, parameters).await;
@@ -118,11 +120,11 @@ fn already_closed() -> Failure {
     Failure::new(code::CONFLICT, "the transaction has ended; start a new one with `sql.begin`")
 }
 
-fn into_values(values: Vec<sql::Value>, function: &str) -> Result<Vec<SqlValue>, Failure> {
-    values.into_iter().map(|value| into_value(value, function)).collect()
+fn into_values(values: Vec<sql::Value>, json: CallJson<'_>) -> Result<Vec<SqlValue>, Failure> {
+    values.into_iter().map(|value| into_value(value, json)).collect()
 }
 
-fn into_value(value: sql::Value, function: &str) -> Result<SqlValue, Failure> {
+fn into_value(value: sql::Value, json: CallJson<'_>) -> Result<SqlValue, Failure> {
     Ok(match value {
         sql::Value::Null => SqlValue::Null,
         sql::Value::Boolean(value) => SqlValue::Boolean(value),
@@ -131,7 +133,7 @@ fn into_value(value: sql::Value, function: &str) -> Result<SqlValue, Failure> {
         sql::Value::Text(value) => SqlValue::Text(value),
         sql::Value::Bytes(value) => SqlValue::Bytes(Bytes::from(value)),
         sql::Value::Json(text) => {
-            SqlValue::Json(json::parse(&text, function, "parameters", limit::CALL_JSON_BYTES)?)
+            SqlValue::Json(json.parse(&text, "parameters", limit::CALL_JSON_BYTES)?)
         }
         sql::Value::Other(value) => SqlValue::Other(value),
     })

@@ -12,7 +12,8 @@ const SET: &str = "tenants.set-route";
 impl tenants::Host for HostState {
     async fn set_route(&mut self, route: String, config: String) -> Result<(), ImportError> {
         let gate = self.gate(SET)?;
-        let config = json::parse(&config, SET, "config", limit::CALL_JSON_BYTES)?;
+        let config =
+            json::of_call(SET, |json| json.parse(&config, "config", limit::CALL_JSON_BYTES))?;
         Ok(self.off_cpu(gate.set_route(&route, config)).await?)
     }
 

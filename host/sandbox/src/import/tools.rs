@@ -19,7 +19,7 @@ use crate::host_state::HostState;
 use crate::import::batch::BatchResults;
 use crate::import::message::from_part;
 use crate::import_error::{ImportError, TrapReason};
-use crate::json;
+use crate::json::{self, CallJson};
 
 const CALL: &str = CallKind::CallTool.name();
 const CALL_ALL: &str = "tools.call-all";
@@ -33,7 +33,7 @@ impl tools::Host for HostState {
 
     async fn call(&mut self, request: tools::Request) -> Result<tools::ToolOutput, ImportError> {
         let gate = self.gate(CALL)?;
-        let request = into_request(request)?;
+        let request = json::of_call(CALL, |json| into_request(request, json))?;
         Ok(from_output(self.off_cpu(gate.call_tool(request)).await?))
     }
 
@@ -42,7 +42,9 @@ impl tools::Host for HostState {
         requests: Vec<tools::Request>,
     ) -> wasmtime::Result<BatchResults<tools::ToolOutput>> {
         let gate = self.gate(CALL_ALL)?;
-        let requests = requests.into_iter().map(into_request).collect();
+        let requests = json::of_call(CALL, |json| {
+            requests.into_iter().map(|request| into_request(request, json)).collect()
+        });
         let results = self.off_cpu(gate.call_tools(requests)).await.map_err(TrapReason::Unwind)?;
         Ok(results.into_iter().map(|answer| answer.map(from_output).map_err(Into::into)).collect())
     }
@@ -62,13 +64,13 @@ impl tool::Host for HostState {
     }
 }
 
-fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
+fn into_request(request: tools::Request, json: CallJson<'_>) -> Result<ToolRequest, Failure> {
     Ok(ToolRequest {
-        arguments: json::parse(&request.arguments, CALL, "arguments", limit::CALL_JSON_BYTES)?,
+        arguments: json.parse(&request.arguments, "arguments", limit::CALL_JSON_BYTES)?,
         tool: request.tool,
         call_id: request.call_id,
         timeout_ms: request.timeout_ms,
-        state: json::parse_extra::<CallExtra>(&request.extra, CALL)?.state,
+        state: json.parse_extra::<CallExtra>(&request.extra)?.state,
     })
 }
 

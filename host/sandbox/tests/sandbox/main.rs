@@ -16,6 +16,7 @@ mod limits;
 mod load;
 mod names;
 mod node;
+mod numbers;
 mod output;
 mod places;
 mod silent_net;
