@@ -8,14 +8,14 @@
 //!
 //! Each piece of work has one [`WorkOwner`]:
 //!
-//! * the caller of a run, for its supersteps, the calls of its guests, the completions that they get
-//!   and the batches of its log;
+//! * the caller of a run, for its supersteps, the calls and results of its guests, the completions
+//!   that they get and the batches of its log;
 //! * the key or the network of a request, for its body, its commands on a WebSocket and the calls
 //!   of its web handler;
 //! * the principal of a request, or else the app, for the input, the answers, the edit or the
 //!   command that it contains, and for the batches that these write;
-//! * the app, for its migrations, for its own streams and files, and for supersteps that a
-//!   projection or a replay executes again;
+//! * the app, for its migrations, for its own streams and files, for the results of its reducers,
+//!   and for supersteps that a projection or a replay executes again;
 //! * an MCP server, for its messages.
 //!
 //! A completion counts for the run that asked for it, because all callers share the provider. All

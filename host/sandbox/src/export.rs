@@ -13,6 +13,7 @@ use std::sync::Arc;
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, Val};
 use wattle_graph::failure::{Failure, code};
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
@@ -70,6 +71,16 @@ impl<'a> GuestCall<'a> {
     /// Gives the guest the environment and the folders of grants.
     pub(crate) fn giving(self, grants: &'a Grants) -> Self {
         Self { given: Some(grants), ..self }
+    }
+
+    /// Returns the owner of the long work of the host on the result of the guest: the caller, or
+    /// the app for a guest without a gate.
+    pub(crate) fn work_owner(&self) -> CallerId {
+        match (&self.gate, &self.owner) {
+            (Some(gate), _) => gate.caller().owner,
+            (None, PoolOwner::App(app) | PoolOwner::Handlers(app)) => CallerId::of_app(app),
+            (None, PoolOwner::Descriptions) => CallerId::default(),
+        }
     }
 
     /// Waits for a place in the engine and for memory, and instantiates the code.

@@ -13,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod random;
+mod request;
 pub(crate) mod runs;
 pub(crate) mod settings;
 pub(crate) mod sql;

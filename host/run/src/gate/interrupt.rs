@@ -20,11 +20,11 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Unwind::Suspended`] until the interrupt is answered; `unsupported` in a web handler.
+    /// [`Unwind::Suspended`] until the interrupt is answered; `unsupported` in a web handler;
+    /// `invalid` if the question is nested too deeply. These failures count as a call.
     pub async fn ask(&self, question: InterruptRequest) -> Result<Value, CallError> {
-        let Some(task) = &self.task else { return Err(interrupts_unsupported().into()) };
-        check_depth("the question", &question.payload)?;
-        check_depth("the response schema", &json!(question.response_schema))?;
+        let Some(task) = &self.task else { return Err(self.refuse(interrupts_unsupported())) };
+        check_question_depth(&question).map_err(|failure| self.refuse(failure))?;
         let call = self.reserve_call_numbers(1)?;
         let interrupt = InterruptId::derive(&task.task, &task.scope, call);
         if let Some(known) = task.interrupt(&interrupt) {
@@ -83,6 +83,11 @@ impl TaskGate {
         self.log.flush().await;
         Unwind::Suspended(interrupt)
     }
+}
+
+fn check_question_depth(question: &InterruptRequest) -> Result<(), Failure> {
+    check_depth("the question", &question.payload)?;
+    check_depth("the response schema", &json!(question.response_schema))
 }
 
 fn interrupts_unsupported() -> Failure {

@@ -51,7 +51,7 @@ impl Gate {
     }
 
     /// Makes several host calls concurrently. Results are in the order of the calls. A call whose
-    /// request is invalid fails at its position.
+    /// request is invalid fails at its position. A batch that is too large counts as one call.
     ///
     /// # Errors
     ///
@@ -61,6 +61,7 @@ impl Gate {
         calls: Vec<Result<C, Failure>>,
     ) -> Result<Vec<Result<C::Output, Failure>>, Unwind> {
         if calls.len() > limit::BATCH_CALLS {
+            self.count_call()?;
             let failure = batch_too_large(calls.len());
             return Ok(calls.iter().map(|_| Err(failure.clone())).collect());
         }

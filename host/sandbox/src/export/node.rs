@@ -7,6 +7,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::json_text::JsonWithText;
 use wattle_graph::plan::TaskInput;
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 
 use crate::bindings::exports::wattle::plugin::node;
@@ -19,7 +20,7 @@ use crate::json::{extra_bytes, extra_field, to_text};
 
 /// Runs a node. Errors of wasmtime and invalid outcomes become errors of the guest call.
 pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOutcome, GuestError> {
-    let (callee, limits) = (call.callee, call.limits);
+    let (callee, limits, owner) = (call.callee, call.limits, call.work_owner());
     let Some(export) = &call.code.exports.node else {
         return Err(missing_export(callee, "node"));
     };
@@ -41,8 +42,10 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
     let mut live = call.instantiate().await?;
     let done = live.call(&export.run, (context, input)).await;
     let outcome = live.finish_fallible(done).await?;
-    check_output_size(outcome_size(&outcome), limits, callee)?;
-    into_outcome(outcome, &OutputJson::new(limits, callee))
+    let bytes = outcome_size(&outcome);
+    check_output_size(bytes, limits, callee)?;
+    let convert = || into_outcome(outcome, &OutputJson::new(limits, callee));
+    block_in_place_in_turn(owner, is_long_parse(bytes), convert).await
 }
 
 /// Returns the input as JSON text. The values are serialized in place, without a copy.

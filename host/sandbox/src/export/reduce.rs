@@ -1,6 +1,7 @@
 //! Runs a reducer of a plugin. A reducer gets no gate, because it must be a pure function.
 
 use serde_json::Value;
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::export::output_json::OutputJson;
@@ -14,7 +15,7 @@ pub(crate) async fn run(
     current: Option<Value>,
     updates: Vec<Value>,
 ) -> Result<Value, GuestError> {
-    let (callee, limits) = (call.callee, call.limits);
+    let (callee, limits, owner) = (call.callee, call.limits, call.work_owner());
     let Some(export) = &call.code.exports.reducer else {
         return Err(missing_export(callee, "reducer"));
     };
@@ -24,5 +25,6 @@ pub(crate) async fn run(
     let done = live.call(&export.reduce, (reducer.to_owned(), current, updates)).await;
     let text = live.finish_fallible(done).await?;
     check_output_size(text.len(), limits, callee)?;
-    OutputJson::new(limits, callee).parse(&text, "a value")
+    let parse = || OutputJson::new(limits, callee).parse(&text, "a value");
+    block_in_place_in_turn(owner, is_long_parse(text.len()), parse).await
 }

@@ -1,12 +1,13 @@
 //! Calls a tool of a plugin and converts its output.
 
 use wattle_graph::tool::ToolOutput;
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::ports::sandbox::{GuestError, PluginToolCall};
 
 use crate::bindings::exports::wattle::plugin::tool;
 use crate::export::output_json::OutputJson;
 use crate::export::{GuestCall, check_output_size, missing_export, write};
-use crate::import::message::{into_part, part_bytes};
+use crate::import::message::{into_part, part_bytes, part_json_bytes};
 use crate::json;
 
 /// Calls a tool. Errors of wasmtime and invalid outputs become errors of the guest call.
@@ -14,7 +15,7 @@ pub(crate) async fn run(
     call: GuestCall<'_>,
     request: PluginToolCall,
 ) -> Result<ToolOutput, GuestError> {
-    let (callee, limits) = (call.callee, call.limits);
+    let (callee, limits, owner) = (call.callee, call.limits, call.work_owner());
     let Some(export) = &call.code.exports.tool else {
         return Err(missing_export(callee, "tool"));
     };
@@ -36,7 +37,9 @@ pub(crate) async fn run(
     let done = live.call(&export.call, (context, arguments)).await;
     let output = live.finish_fallible(done).await?;
     check_output_size(output_size(&output), limits, callee)?;
-    into_output(output, &OutputJson::new(limits, callee))
+    let is_long = is_long_parse(json_bytes(&output));
+    let convert = || into_output(output, &OutputJson::new(limits, callee));
+    block_in_place_in_turn(owner, is_long, convert).await
 }
 
 fn into_output(output: tool::ToolOutput, json: &OutputJson<'_>) -> Result<ToolOutput, GuestError> {
@@ -53,6 +56,13 @@ fn into_output(output: tool::ToolOutput, json: &OutputJson<'_>) -> Result<ToolOu
         is_error: output.is_error,
         updates: updates.collect::<Result<_, _>>()?,
     })
+}
+
+/// Returns the length of the JSON texts of an output, in bytes.
+fn json_bytes(output: &tool::ToolOutput) -> usize {
+    let content: usize = output.content.iter().map(part_json_bytes).sum();
+    let updates: usize = output.updates.iter().map(|update| update.value.len()).sum();
+    content + updates + output.structured.as_ref().map_or(0, String::len)
 }
 
 fn output_size(output: &tool::ToolOutput) -> usize {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde::Deserialize;
 use wattle_graph::id::{NodeName, RunId, ThreadId};
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::sandbox::{
     GuestError, HandOff, StreamFormat, WebBody, WebRequest, WebResponse,
@@ -11,6 +12,7 @@ use wattle_run::ports::sandbox::{
 use crate::bindings::exports::wattle::plugin::web;
 use crate::export::output_json::OutputJson;
 use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
+use crate::json::extra_bytes;
 
 /// Calls the web handler with a request. Errors of wasmtime and invalid responses become errors of
 /// the guest call.
@@ -18,7 +20,7 @@ pub(crate) async fn run(
     call: GuestCall<'_>,
     request: WebRequest,
 ) -> Result<WebResponse, GuestError> {
-    let (callee, limits) = (call.callee, call.limits);
+    let (callee, limits, owner) = (call.callee, call.limits, call.work_owner());
     let Some(export) = &call.code.exports.web else {
         return Err(missing_export(callee, "web"));
     };
@@ -37,7 +39,14 @@ pub(crate) async fn run(
     let done = live.call(&export.handle, (request,)).await;
     let response = live.finish_fallible(done).await?;
     check_output_size(response_size(&response), limits, callee)?;
-    into_response(response, &OutputJson::new(limits, callee))
+    let is_long = is_long_parse(json_bytes(&response));
+    let convert = || into_response(response, &OutputJson::new(limits, callee));
+    block_in_place_in_turn(owner, is_long, convert).await
+}
+
+/// Returns the length of the JSON texts of a response, in bytes.
+fn json_bytes(response: &web::Response) -> usize {
+    if let web::Body::HandOff(hand_off) = &response.body { extra_bytes(&hand_off.extra) } else { 0 }
 }
 
 fn into_response(

@@ -32,7 +32,10 @@ impl blob::Host for HostState {
     }
 
     async fn stat(&mut self, blob: String) -> Result<blob::Info, ImportError> {
-        let info = self.call(StatBlob { blob: parse_blob_ref(&blob, StatBlob::FUNCTION)? }).await?;
+        let gate = self.gate(StatBlob::FUNCTION)?;
+        let blob = parse_blob_ref(&blob, StatBlob::FUNCTION);
+        let blob = blob.map_err(|failure| gate.refuse(failure))?;
+        let info = self.call(StatBlob { blob }).await?;
         Ok(blob::Info { blob: info.blob.to_string(), size: info.size, media_type: info.media_type })
     }
 }

@@ -18,7 +18,9 @@ const DELAY_MS: &str = "delay_ms";
 
 impl http::Host for HostState {
     async fn send(&mut self, request: http::Request) -> Result<http::Response, ImportError> {
-        let response = self.call(into_request(request)?).await?;
+        let gate = self.gate(SEND)?;
+        let request = into_request(request).map_err(|failure| gate.refuse(failure))?;
+        let response = self.call(request).await?;
         Ok(from_response(response))
     }
 

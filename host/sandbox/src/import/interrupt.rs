@@ -8,16 +8,18 @@ use wattle_run::limit;
 use crate::bindings::wattle::plugin::interrupt;
 use crate::host_state::HostState;
 use crate::import_error::ImportError;
-use crate::json::{self, CallJson};
+use crate::json::{CallJson, to_text};
 
 const ASK: &str = InterruptRequest::FUNCTION;
 
 impl interrupt::Host for HostState {
     async fn ask(&mut self, question: interrupt::Question) -> Result<String, ImportError> {
-        let request = json::of_call(ASK, |json| into_request(&question, json))?;
         let gate = self.gate(ASK)?;
+        let schema_bytes = question.response_schema.as_ref().map_or(0, String::len);
+        let bytes = question.payload.len() + schema_bytes;
+        let request = self.convert(&gate, ASK, bytes, |json| into_request(&question, json)).await?;
         let answer = self.off_cpu(gate.ask(request)).await?;
-        Ok(json::to_text(&answer))
+        Ok(to_text(&answer))
     }
 }
 

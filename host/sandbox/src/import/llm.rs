@@ -14,18 +14,19 @@ use crate::bindings::wattle::plugin::{llm, types};
 use crate::handles::StreamHandle;
 use crate::host_state::HostState;
 use crate::import::completion::from_completion;
-use crate::import::message::into_message;
+use crate::import::llm::stream::STREAM;
+use crate::import::message::{into_message, part_json_bytes};
 use crate::import::types::unsupported_case;
 use crate::import_error::ImportError;
-use crate::json::{self, CallJson};
+use crate::json::{CallJson, extra_bytes};
 
 const COMPLETE: &str = CallKind::Complete.name();
 const GENERATE_IMAGES: &str = CallKind::GenerateImages.name();
 
 impl llm::Host for HostState {
     async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, ImportError> {
-        let completion =
-            self.call(json::of_call(COMPLETE, |json| into_request(request, json))?).await?;
+        let request = self.convert_request(COMPLETE, request).await?;
+        let completion = self.call(request).await?;
         Ok(from_completion(completion))
     }
 
@@ -33,9 +34,8 @@ impl llm::Host for HostState {
         &mut self,
         requests: Vec<llm::Request>,
     ) -> wasmtime::Result<Vec<Result<llm::Completion, types::Failure>>> {
-        let requests = json::of_call(COMPLETE, |json| {
-            requests.into_iter().map(|request| into_request(request, json)).collect()
-        });
+        let (gate, bytes) = (self.gate(COMPLETE)?, requests.iter().map(json_bytes).sum());
+        let requests = self.convert_all(&gate, COMPLETE, bytes, requests, into_request).await;
         self.call_all(requests, from_completion).await
     }
 
@@ -43,16 +43,18 @@ impl llm::Host for HostState {
         &mut self,
         request: llm::Request,
     ) -> Result<Resource<StreamHandle>, ImportError> {
-        self.open_stream(json::of_call(COMPLETE, |json| into_request(request, json))?)
+        let request = self.convert_request(STREAM, request).await?;
+        self.open_stream(request)
     }
 
     async fn generate_images(
         &mut self,
         request: llm::ImageRequest,
     ) -> Result<Vec<llm::GeneratedImage>, ImportError> {
-        let images = self
-            .call(json::of_call(GENERATE_IMAGES, |json| into_image_request(request, json))?)
-            .await?;
+        let (gate, bytes) = (self.gate(GENERATE_IMAGES)?, extra_bytes(&request.extra));
+        let convert = |json: CallJson<'_>| into_image_request(request, json);
+        let request = self.convert(&gate, GENERATE_IMAGES, bytes, convert).await?;
+        let images = self.call(request).await?;
         Ok(images.into_iter().map(from_image).collect())
     }
 
@@ -65,6 +67,27 @@ impl llm::Host for HostState {
             extra: vec![("candidates".to_owned(), info.candidates.to_string())],
         })
     }
+}
+
+impl HostState {
+    async fn convert_request(
+        &mut self,
+        function: &'static str,
+        request: llm::Request,
+    ) -> Result<CompletionRequest, ImportError> {
+        let (gate, bytes) = (self.gate(function)?, json_bytes(&request));
+        let convert = |json: CallJson<'_>| into_request(request, json);
+        Ok(self.convert(&gate, function, bytes, convert).await?)
+    }
+}
+
+/// Returns the length of the JSON texts of a request, in bytes.
+fn json_bytes(request: &llm::Request) -> usize {
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let parts: usize = parts.map(part_json_bytes).sum();
+    let tools: usize = request.tools.iter().map(|tool| tool.arguments_schema.len()).sum();
+    let schema = request.response_schema.as_ref().map_or(0, |wanted| wanted.schema.len());
+    parts + tools + schema + extra_bytes(&request.extra)
 }
 
 fn into_request(request: llm::Request, json: CallJson<'_>) -> Result<CompletionRequest, Failure> {
@@ -86,7 +109,7 @@ fn into_request(request: llm::Request, json: CallJson<'_>) -> Result<CompletionR
         route: request.route,
         messages,
         tools,
-        tool_choice: into_choice(request.tool_choice)?,
+        tool_choice: into_choice(request.tool_choice, json.function())?,
         response_schema,
         temperature: request.temperature,
         max_output_tokens: request.max_output_tokens,
@@ -127,14 +150,14 @@ fn into_tool(tool: llm::ToolDefinition, json: CallJson<'_>) -> Result<ToolDefini
     })
 }
 
-fn into_choice(choice: llm::ToolChoice) -> Result<ToolChoice, Failure> {
+fn into_choice(choice: llm::ToolChoice, function: &str) -> Result<ToolChoice, Failure> {
     Ok(match choice {
         llm::ToolChoice::Auto => ToolChoice::Auto,
         llm::ToolChoice::None => ToolChoice::None,
         llm::ToolChoice::Required => ToolChoice::Required,
         llm::ToolChoice::Tool(name) => ToolChoice::Tool(name),
         llm::ToolChoice::Other(case) => {
-            return Err(unsupported_case(COMPLETE, "tool-choice", &case));
+            return Err(unsupported_case(function, "tool-choice", &case));
         }
     })
 }

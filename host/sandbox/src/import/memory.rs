@@ -12,7 +12,7 @@ use wattle_run::ports::memory::{Item, ListNamespaces, MemorySearch, PutItem, par
 use crate::bindings::wattle::plugin::memory as wit;
 use crate::host_state::HostState;
 use crate::import_error::ImportError;
-use crate::json::{self, CallJson};
+use crate::json::{CallJson, extra_bytes, to_text};
 
 const PUT: &str = PutDocument::FUNCTION;
 const SEARCH: &str = SearchDocuments::FUNCTION;
@@ -51,11 +51,14 @@ impl wit::Host for HostState {
         ttl_ms: Option<u64>,
         extra: wit::Extra,
     ) -> Result<(), ImportError> {
-        let (value, refresh_on_read) = json::of_call(PUT, |json| {
+        let (gate, bytes) = (self.gate(PUT)?, value.len() + extra_bytes(&extra));
+        let convert = |json: CallJson<'_>| -> Result<PutDocument, Failure> {
             let value = json.parse(&value, "value", limit::MEMORY_DOCUMENT_BYTES)?;
-            Ok::<_, Failure>((value, json.parse_extra::<PutExtra>(&extra)?.refresh_on_read))
-        })?;
-        self.call(PutDocument(PutItem { namespace, key, value, ttl_ms, refresh_on_read })).await
+            let PutExtra { refresh_on_read } = json.parse_extra(&extra)?;
+            Ok(PutDocument(PutItem { namespace, key, value, ttl_ms, refresh_on_read }))
+        };
+        let document = self.convert(&gate, PUT, bytes, convert).await?;
+        self.call(document).await
     }
 
     async fn delete(&mut self, namespace: wit::Namespace, key: String) -> Result<(), ImportError> {
@@ -63,7 +66,10 @@ impl wit::Host for HostState {
     }
 
     async fn search(&mut self, request: wit::SearchRequest) -> Result<Vec<wit::Item>, ImportError> {
-        let found = self.call(json::of_call(SEARCH, |json| into_search(request, json))?).await?;
+        let (gate, bytes) = (self.gate(SEARCH)?, request.filter.as_ref().map_or(0, String::len));
+        let convert = |json: CallJson<'_>| into_search(request, json);
+        let search = self.convert(&gate, SEARCH, bytes, convert).await?;
+        let found = self.call(search).await?;
         Ok(found.into_iter().map(from_item).collect())
     }
 
@@ -106,7 +112,7 @@ fn from_item(item: Item) -> wit::Item {
     wit::Item {
         namespace: item.namespace,
         key: item.key,
-        value: json::to_text(&item.value),
+        value: to_text(&item.value),
         created_ms: item.created_ms,
         updated_ms: item.updated_ms,
         score: item.score,

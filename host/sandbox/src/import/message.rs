@@ -85,6 +85,18 @@ pub(crate) fn from_part(part: Part) -> types::Part {
     }
 }
 
+/// Returns the length of the JSON text of a part, in bytes.
+pub(crate) fn part_json_bytes(part: &types::Part) -> usize {
+    match part {
+        types::Part::ToolCall(call) => call.arguments.len(),
+        types::Part::Other(text) => text.len(),
+        types::Part::Text(_)
+        | types::Part::Image(_)
+        | types::Part::ToolResult(_)
+        | types::Part::Reasoning(_) => 0,
+    }
+}
+
 /// Returns the size of a part as the guest wrote it, in bytes.
 pub(crate) fn part_bytes(part: &types::Part) -> usize {
     match part {

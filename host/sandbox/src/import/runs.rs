@@ -22,46 +22,50 @@ use crate::bindings::wattle::plugin::runs;
 use crate::host_state::HostState;
 use crate::import::types::unsupported_case;
 use crate::import_error::ImportError;
-use crate::json::{self, CallJson};
+use crate::json::{CallJson, extra_bytes, to_text};
 
 impl runs::Host for HostState {
     async fn start(&mut self, request: runs::StartRequest) -> Result<runs::RunRef, ImportError> {
         let gate = self.gate(START)?;
-        let request = json::of_call(START, |json| into_start(request, gate.caller(), json))?;
+        let bytes = json_bytes(&request);
+        let convert = |json: CallJson<'_>| into_start(request, gate.caller(), json);
+        let request = self.convert(&gate, START, bytes, convert).await?;
         let run = self.off_cpu(gate.start_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
     async fn resume(&mut self, request: runs::ResumeRequest) -> Result<runs::RunRef, ImportError> {
         let gate = self.gate(RESUME)?;
-        let request = json::of_call(RESUME, |json| into_resume(request, gate.caller(), json))?;
+        let bytes = request.answers.iter().map(|(_, text)| text.len()).sum();
+        let convert = |json: CallJson<'_>| into_resume(request, gate.caller(), json);
+        let request = self.convert(&gate, RESUME, bytes, convert).await?;
         let run = self.off_cpu(gate.resume_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
     async fn wait(&mut self, run: runs::RunRef) -> Result<runs::EndedRun, ImportError> {
         let gate = self.gate(EndedRun::FUNCTION)?;
-        let run = into_run_ref(&run)?;
+        let run = into_run_ref(&run).map_err(|failure| gate.refuse(failure))?;
         let ended = self.off_cpu(gate.wait_run(&run)).await?;
         Ok(from_ended(ended))
     }
 
     async fn cancel(&mut self, run: runs::RunRef) -> Result<(), ImportError> {
         let gate = self.gate(CANCEL)?;
-        let run = into_run_ref(&run)?;
+        let run = into_run_ref(&run).map_err(|failure| gate.refuse(failure))?;
         Ok(self.off_cpu(gate.cancel_run(&run)).await?)
     }
 
     async fn thread(&mut self, thread_id: String) -> Result<Option<runs::ThreadInfo>, ImportError> {
         let gate = self.gate(THREAD)?;
-        let thread = into_thread(&thread_id)?;
+        let thread = into_thread(&thread_id).map_err(|failure| gate.refuse(failure))?;
         let view = self.off_cpu(gate.thread(&thread)).await?;
         Ok(view.map(from_view))
     }
 
     async fn delete_thread(&mut self, thread_id: String) -> Result<(), ImportError> {
         let gate = self.gate(DELETE_THREAD)?;
-        let thread = into_thread(&thread_id)?;
+        let thread = into_thread(&thread_id).map_err(|failure| gate.refuse(failure))?;
         Ok(self.off_cpu(gate.delete_thread(&thread)).await?)
     }
 
@@ -70,7 +74,9 @@ impl runs::Host for HostState {
         search: runs::ThreadSearch,
     ) -> Result<runs::ThreadPage, ImportError> {
         let gate = self.gate(THREADS)?;
-        let list = json::of_call(THREADS, |json| into_list(search, gate.caller(), json))?;
+        let bytes = search.metadata.as_ref().map_or(0, String::len);
+        let convert = |json: CallJson<'_>| into_list(search, gate.caller(), json);
+        let list = self.convert(&gate, THREADS, bytes, convert).await?;
         let page = self.off_cpu(gate.threads(list)).await?;
         Ok(from_page(page))
     }
@@ -82,9 +88,8 @@ impl runs::Host for HostState {
         _extra: runs::Extra,
     ) -> Result<(), ImportError> {
         let gate = self.gate(UPDATE_THREAD)?;
-        let update = json::of_call(UPDATE_THREAD, |json| {
-            into_update(&thread_id, &metadata, gate.caller(), json)
-        })?;
+        let convert = |json: CallJson<'_>| into_update(&thread_id, &metadata, gate.caller(), json);
+        let update = self.convert(&gate, UPDATE_THREAD, metadata.len(), convert).await?;
         Ok(self.off_cpu(gate.update_thread(update)).await?)
     }
 
@@ -95,7 +100,7 @@ impl runs::Host for HostState {
         limit: u32,
     ) -> Result<Vec<String>, ImportError> {
         let gate = self.gate(EVENTS)?;
-        let thread = into_thread(&thread_id)?;
+        let thread = into_thread(&thread_id).map_err(|failure| gate.refuse(failure))?;
         let events = self.off_cpu(gate.thread_events(&thread, after, limit as usize)).await?;
         let texts: Result<Vec<String>, _> =
             events.iter().map(|event| serde_json::to_string(&event.shown())).collect();
@@ -122,6 +127,13 @@ fn into_graph(name: &str) -> Result<GraphName, Failure> {
 #[serde(default)]
 struct StartExtra {
     reject_if_interrupted: bool,
+}
+
+/// Returns the length of the JSON texts of a start request, in bytes.
+fn json_bytes(request: &runs::StartRequest) -> usize {
+    let optional = [&request.context, &request.metadata];
+    let optional: usize = optional.into_iter().flatten().map(String::len).sum();
+    request.input.len() + optional + extra_bytes(&request.extra)
 }
 
 /// Converts a start request. An empty graph name refers to the app's only graph.
@@ -262,15 +274,15 @@ fn from_ended(ended: EndedRun) -> runs::EndedRun {
         RunOutcome::Failed { failure } => runs::RunResult::Failed(failure.into()),
         RunOutcome::Cancelled => runs::RunResult::Cancelled,
     };
-    runs::EndedRun { run: from_run_ref(&ended.run), outcome, state: json::to_text(&ended.state) }
+    runs::EndedRun { run: from_run_ref(&ended.run), outcome, state: to_text(&ended.state) }
 }
 
 fn from_interrupt(question: InterruptView) -> runs::InterruptInfo {
     runs::InterruptInfo {
         id: question.id,
         node: question.node.into(),
-        payload: json::to_text(&question.payload),
-        response_schema: question.response_schema.as_ref().map(json::to_text),
+        payload: to_text(&question.payload),
+        response_schema: question.response_schema.as_ref().map(to_text),
         asked_ms: question.asked_ms,
         expires_ms: question.expires_ms,
     }
@@ -302,7 +314,7 @@ fn from_summary(thread: ThreadSummary) -> runs::ThreadSummary {
         run_id: thread.run.map(Into::into),
         created_ms: thread.created_ms,
         updated_ms: thread.updated_ms,
-        metadata: json::to_text(&metadata),
+        metadata: to_text(&metadata),
         extra: extra_fields(None, thread.expires_ms, thread.failure.as_ref()),
     }
 }
@@ -313,12 +325,12 @@ fn from_view(view: ThreadView) -> runs::ThreadInfo {
         thread_id: view.thread.into(),
         graph: view.graph.into(),
         status: status_name(view.status),
-        state: json::to_text(&view.state),
+        state: to_text(&view.state),
         interrupts: view.interrupts.into_iter().map(from_interrupt).collect(),
         run_id: view.run.map(Into::into),
         created_ms: view.created_ms,
         updated_ms: view.updated_ms,
-        metadata: json::to_text(&metadata),
+        metadata: to_text(&metadata),
         extra: extra_fields(Some(&view.next), view.expires_ms, view.failure.as_ref()),
     }
 }
@@ -349,6 +361,7 @@ mod tests {
     use wattle_run::caller_id::CallerId;
 
     use super::*;
+    use crate::json;
 
     fn caller() -> Caller {
         let (app, plugin) = (AppName::new("app").unwrap(), PluginName::new("p").unwrap());

@@ -5,7 +5,9 @@ use bytes::Bytes;
 use wasmtime::component::{Resource, ResourceTableError};
 use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::gate::Gate;
 use wattle_run::gate::transaction::Transaction;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::hostcall::sql::{Dialect, Executed, Query, Rows, SqlValue, Statement};
 use wattle_run::limit;
 
@@ -14,7 +16,7 @@ use crate::handles::TransactionHandle;
 use crate::host_state::HostState;
 use crate::import::types::too_many_resources;
 use crate::import_error::ImportError;
-use crate::json::{self, CallJson};
+use crate::json::{CallJson, to_text};
 
 const BEGIN: &str = "sql.begin";
 const QUERY: &str = CallKind::QuerySql.name();
@@ -29,7 +31,8 @@ impl sql::Host for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Rows, ImportError> {
-        let parameters = json::of_call(QUERY, |json| into_values(parameters, json))?;
+        let gate = self.gate(QUERY)?;
+        let parameters = self.convert_values(&gate, QUERY, parameters).await?;
         let rows = self.call(Query(Statement { database, text, parameters })).await?;
         Ok(from_rows(rows))
     }
@@ -40,8 +43,8 @@ impl sql::Host for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Executed, ImportError> {
-        let parameters = json::of_call(EXECUTE, |json| into_values(parameters, json))?;
         let gate = self.gate(EXECUTE)?;
+        let parameters = self.convert_values(&gate, EXECUTE, parameters).await?;
         let executed = self.off_cpu(gate.execute(&database, &text, parameters)).await?;
         Ok(from_executed(executed))
     }
@@ -68,7 +71,9 @@ impl sql::HostTransaction for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Rows, ImportError> {
-        let parameters = json::of_call(TRANSACTION_QUERY, |json| into_values(parameters, json))?;
+        let gate = self.gate(TRANSACTION_QUERY)?;
+        self.check_open(&gate, &handle)?;
+        let parameters = self.convert_values(&gate, TRANSACTION_QUERY, parameters).await?;
         let transaction = transaction_of(self.table.get_mut(&handle))?;
         self.cpu.leave_guest();
         let result = transaction.query(&text, parameters).await;
@@ -82,7 +87,9 @@ impl sql::HostTransaction for HostState {
         text: String,
         parameters: Vec<sql::Value>,
     ) -> Result<sql::Executed, ImportError> {
-        let parameters = json::of_call(TRANSACTION_EXECUTE, |json| into_values(parameters, json))?;
+        let gate = self.gate(TRANSACTION_EXECUTE)?;
+        self.check_open(&gate, &handle)?;
+        let parameters = self.convert_values(&gate, TRANSACTION_EXECUTE, parameters).await?;
         let transaction = transaction_of(self.table.get_mut(&handle))?;
         self.cpu.leave_guest();
         let result = transaction.execute(&text, parameters).await;
@@ -104,6 +111,33 @@ impl sql::HostTransaction for HostState {
         self.table.delete(handle)?;
         Ok(())
     }
+}
+
+impl HostState {
+    /// Checks that a transaction is open. The parameters of a statement without one are not parsed.
+    fn check_open(
+        &mut self,
+        gate: &Gate,
+        handle: &Resource<TransactionHandle>,
+    ) -> Result<(), CallError> {
+        let open = transaction_of(self.table.get_mut(handle)).map(|_| ());
+        open.map_err(|failure| gate.refuse(failure))
+    }
+
+    async fn convert_values(
+        &mut self,
+        gate: &Gate,
+        function: &str,
+        values: Vec<sql::Value>,
+    ) -> Result<Vec<SqlValue>, CallError> {
+        let bytes = values.iter().map(json_bytes).sum();
+        self.convert(gate, function, bytes, |json| into_values(values, json)).await
+    }
+}
+
+/// Returns the length of a value as JSON text, in bytes; 0 for any other value.
+fn json_bytes(value: &sql::Value) -> usize {
+    if let sql::Value::Json(text) = value { text.len() } else { 0 }
 }
 
 type HandleResult<'a> = Result<&'a mut TransactionHandle, ResourceTableError>;
@@ -147,7 +181,7 @@ fn from_value(value: SqlValue) -> sql::Value {
         SqlValue::Real(value) => sql::Value::Real(value),
         SqlValue::Text(value) => sql::Value::Text(value),
         SqlValue::Bytes(value) => sql::Value::Bytes(value.into()),
-        SqlValue::Json(value) => sql::Value::Json(json::to_text(&value)),
+        SqlValue::Json(value) => sql::Value::Json(to_text(&value)),
         SqlValue::Other(value) => sql::Value::Other(value),
     }
 }

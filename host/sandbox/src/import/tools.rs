@@ -19,7 +19,7 @@ use crate::host_state::HostState;
 use crate::import::batch::BatchResults;
 use crate::import::message::from_part;
 use crate::import_error::{ImportError, TrapReason};
-use crate::json::{self, CallJson};
+use crate::json::{CallJson, extra_bytes, to_text};
 
 const CALL: &str = CallKind::CallTool.name();
 const CALL_ALL: &str = "tools.call-all";
@@ -33,7 +33,8 @@ impl tools::Host for HostState {
 
     async fn call(&mut self, request: tools::Request) -> Result<tools::ToolOutput, ImportError> {
         let gate = self.gate(CALL)?;
-        let request = json::of_call(CALL, |json| into_request(request, json))?;
+        let bytes = json_bytes(&request);
+        let request = self.convert(&gate, CALL, bytes, |json| into_request(request, json)).await?;
         Ok(from_output(self.off_cpu(gate.call_tool(request)).await?))
     }
 
@@ -42,9 +43,8 @@ impl tools::Host for HostState {
         requests: Vec<tools::Request>,
     ) -> wasmtime::Result<BatchResults<tools::ToolOutput>> {
         let gate = self.gate(CALL_ALL)?;
-        let requests = json::of_call(CALL, |json| {
-            requests.into_iter().map(|request| into_request(request, json)).collect()
-        });
+        let bytes = requests.iter().map(json_bytes).sum();
+        let requests = self.convert_all(&gate, CALL, bytes, requests, into_request).await;
         let results = self.off_cpu(gate.call_tools(requests)).await.map_err(TrapReason::Unwind)?;
         Ok(results.into_iter().map(|answer| answer.map(from_output).map_err(Into::into)).collect())
     }
@@ -62,6 +62,11 @@ impl tool::Host for HostState {
     ) -> Result<tool::ToolOutput, ImportError> {
         Err(TrapReason::ExportOnly("tool.call").into())
     }
+}
+
+/// Returns the length of the JSON texts of a request, in bytes.
+fn json_bytes(request: &tools::Request) -> usize {
+    request.arguments.len() + extra_bytes(&request.extra)
 }
 
 fn into_request(request: tools::Request, json: CallJson<'_>) -> Result<ToolRequest, Failure> {
@@ -86,7 +91,7 @@ fn from_info(info: ToolInfo) -> tools::ToolInfo {
         extra: extra_fields(&info),
         name: info.name,
         description: info.description,
-        arguments_schema: json::to_text(&info.arguments_schema),
+        arguments_schema: to_text(&info.arguments_schema),
         accepts_invalid: info.accepts_invalid,
     }
 }
@@ -106,7 +111,7 @@ fn extra_fields(info: &ToolInfo) -> Vec<(String, String)> {
 fn from_output(output: ToolOutput) -> tools::ToolOutput {
     tools::ToolOutput {
         content: output.content.into_iter().map(from_part).collect(),
-        structured: output.structured.as_ref().map(json::to_text),
+        structured: output.structured.as_ref().map(to_text),
         is_error: output.is_error,
         updates: output.updates.into_iter().map(from_write).collect(),
         extra: Vec::new(),
@@ -116,7 +121,7 @@ fn from_output(output: ToolOutput) -> tools::ToolOutput {
 fn from_write(write: Write) -> types::Update {
     types::Update {
         channel: write.channel.into(),
-        value: json::to_text(&write.value),
+        value: to_text(&write.value),
         overwrite: write.overwrite,
     }
 }

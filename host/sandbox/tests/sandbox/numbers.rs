@@ -1,8 +1,19 @@
 //! Tests of JSON whose values take much more memory than its text: results of guests, and requests
 //! of host calls.
 
+use std::num::NonZero;
+use std::pin::pin;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, available_parallelism};
+
+use futures::future::{Either, select};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use wattle_graph::failure::Failure;
+use wattle_run::blocking::block_in_place_in_turn;
+use wattle_run::caller_id::CallerId;
+use wattle_run::gate::unwind::Unwind;
 use wattle_run::grant::Grants;
 use wattle_run::limit::{self, Limits};
 use wattle_run::ports::sandbox::{GuestError, NodeOutcome};
@@ -57,9 +68,12 @@ async fn reduce_to_list(zeros: usize, limits: Limits) -> Result<Value, GuestErro
 }
 
 async fn run(imports: &str, body: &str) -> Result<NodeOutcome, GuestError> {
+    run_with(Limits::default(), imports, body).await
+}
+
+async fn run_with(limits: Limits, imports: &str, body: &str) -> Result<NodeOutcome, GuestError> {
     let plugin = load(guest::node(imports, body)).await.unwrap();
-    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
-    plugin.run_node(stub_ports::call(), gate).await
+    plugin.run_node(stub_ports::call(), stub_ports::gate(limits, StopFlag::default())).await
 }
 
 /// Runs a node that returns `updates` updates of a channel, each with a list.
@@ -109,20 +123,104 @@ async fn updates_of_an_outcome_share_the_memory_of_their_values() {
     assert!(failure.message.contains(what), "{failure}");
 }
 
+/// Runs a node that passes `parameters` parameters to a query, each with a list. The node traps
+/// unless the query fails with a code of the length of `code`.
+async fn query_with_lists(parameters: usize, code: &str) -> Result<NodeOutcome, GuestError> {
+    // The case of the parameters is `json`. The length of the code is at address 1032.
+    let parameter = [6, 0, TEXT, text_bytes(ZEROS)];
+    let body = format!(
+        "{} {} (call $query (i32.const 64) (i32.const 1) (i32.const 64) (i32.const 1)
+            (i32.const 704) (i32.const {parameters}) (i32.const 1024))
+        (i32.ne (i32.load (i32.const 1032)) (i32.const {})) (if (then (unreachable)))
+        (i32.const 512)",
+        write_list(ZEROS),
+        words(704, &parameter.repeat(parameters)),
+        code.len()
+    );
+    run(QUERY, &body).await
+}
+
 #[tokio::test]
 async fn texts_of_a_host_call_share_the_memory_of_their_values() {
-    // The cases of the parameters are `json`. The length of the code is at address 1032.
-    let parameter = [6, 0, TEXT, text_bytes(ZEROS)];
-    for (parameters, code) in [(1, "denied"), (2, "limit")] {
-        let body = format!(
-            "{} {} (call $query (i32.const 64) (i32.const 1) (i32.const 64) (i32.const 1)
-                (i32.const 704) (i32.const {parameters}) (i32.const 1024))
-            (i32.ne (i32.load (i32.const 1032)) (i32.const {})) (if (then (unreachable)))
-            (i32.const 512)",
-            write_list(ZEROS),
-            words(704, &parameter.repeat(parameters)),
-            code.len()
-        );
-        assert_eq!(run(QUERY, &body).await, Ok(NodeOutcome::default()), "{parameters}");
+    assert_eq!(query_with_lists(1, "denied").await, Ok(NodeOutcome::default()));
+    assert_eq!(query_with_lists(2, "limit").await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn refused_requests_count_as_host_calls() {
+    let ask = r#"(import "wattle:plugin/interrupt@0.1.0" "ask"
+        (func $call (param i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+    let put = r#"(import "wattle:plugin/memory@0.1.0" "put"
+        (func $call (param i32 i32 i32 i32 i32 i32 i32 i64 i32)))"#;
+    let stat = r#"(import "wattle:plugin/blob@0.1.0" "stat" (func $call (param i32 i32 i32)))"#;
+    let send_all =
+        r#"(import "wattle:plugin/http@0.1.0" "send-all" (func $call (param i32 i32 i32)))"#;
+    // The text `n` is neither JSON nor the reference of a blob.
+    let wrong = "(i32.const 64) (i32.const 1)";
+    let nothing = "(i32.const 0) (i32.const 0)";
+    let question = format!("{wrong} (i32.const 0) {nothing} {nothing}");
+    // A web handler cannot ask.
+    let unsupported = format!("(i32.const 65) (i32.const 2) (i32.const 0) {nothing} {nothing}");
+    let document = format!("{nothing} {wrong} {wrong} (i32.const 0) (i64.const 0)");
+    let batch = format!("(i32.const {TEXT}) (i32.const {})", limit::BATCH_CALLS + 1);
+    for (import, arguments) in [
+        (ask, &*question),
+        (ask, &*unsupported),
+        (put, &*document),
+        (stat, wrong),
+        (send_all, &*batch),
+    ] {
+        let limits = Limits { host_calls: 1, ..Limits::default() };
+        let body = format!("(loop (call $call {arguments} (i32.const 1024)) (br 0)) (unreachable)");
+        match run_with(limits, import, &body).await {
+            Err(GuestError::Unwound(Unwind::Limit(failure))) => {
+                assert_eq!(failure.details.unwrap()["limit"], "host_calls", "{import}");
+            }
+            other => panic!("{import}: {other:?}"),
+        }
+    }
+}
+
+/// Holds all turns for long work until the result is dropped. Only one test holds turns: two tests
+/// that each hold some of the turns would wait for one another.
+async fn hold_all_turns() -> Vec<Sender<()>> {
+    let mut holds = Vec::new();
+    for _ in 0..available_parallelism().map_or(1, NonZero::get) {
+        let (hold, held) = channel();
+        let (started, has_started) = oneshot::channel();
+        let runtime = Handle::current();
+        thread::spawn(move || {
+            runtime.block_on(block_in_place_in_turn(CallerId::of_key("other"), true, move || {
+                started.send(()).unwrap();
+                // An error means that the other half was dropped.
+                let _: Result<(), _> = held.recv();
+            }));
+        });
+        has_started.await.unwrap();
+        holds.push(hold);
+    }
+    holds
+}
+
+#[tokio::test]
+async fn long_texts_are_parsed_in_turns() {
+    let held = hold_all_turns().await;
+    let result = pin!(reduce_to_list(ZEROS, Limits::default()));
+    let request = pin!(query_with_lists(1, "denied"));
+    let mut waiting = select(result, request);
+    let others = async {
+        for _ in 0..3 {
+            assert_eq!(reduce_to_list(1, Limits::default()).await, Ok(json!([0])));
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("a long text was parsed while others held all turns"),
+        () = others => {}
+    }
+    drop(held);
+    match waiting.await {
+        Either::Left((result, request)) => assert!(result.is_ok() && request.await.is_ok()),
+        Either::Right((request, result)) => assert!(request.is_ok() && result.await.is_ok()),
     }
 }

@@ -13,7 +13,8 @@ use crate::import::completion::from_completion;
 use crate::import::types::too_many_resources;
 use crate::import_error::ImportError;
 
-const STREAM: &str = CallKind::Stream.name();
+/// The function that starts a stream.
+pub(super) const STREAM: &str = CallKind::Stream.name();
 
 impl HostState {
     /// Starts a streamed model call.

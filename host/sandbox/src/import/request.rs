@@ -1,0 +1,64 @@
+//! Conversion of the requests of guests to those of the gate.
+//!
+//! A request that cannot be converted counts as a host call, so that a guest cannot repeat such
+//! requests without limit. Long JSON is parsed in the turns of the caller.
+
+use wattle_graph::failure::Failure;
+use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::CallError;
+
+use crate::host_state::HostState;
+use crate::json::{self, CallJson};
+
+impl HostState {
+    /// Converts the request of a call of `function`. `json_bytes` is the length of its JSON texts.
+    ///
+    /// # Errors
+    ///
+    /// The failure of `convert`, or the unwind of a guest that made too many calls.
+    pub(crate) async fn convert<T>(
+        &mut self,
+        gate: &Gate,
+        function: &str,
+        json_bytes: usize,
+        convert: impl FnOnce(CallJson<'_>) -> Result<T, Failure>,
+    ) -> Result<T, CallError> {
+        let work = || json::of_call(function, convert);
+        let converted = self.parse_in_turn(gate, json_bytes, work).await;
+        converted.map_err(|failure| gate.refuse(failure))
+    }
+
+    /// Converts the requests of a batch of calls of `function`, whose JSON texts have `json_bytes`
+    /// bytes together. A request that cannot be converted becomes its failure. The gate counts each
+    /// request of a batch.
+    pub(crate) async fn convert_all<R, T>(
+        &mut self,
+        gate: &Gate,
+        function: &str,
+        json_bytes: usize,
+        requests: Vec<R>,
+        convert: fn(R, CallJson<'_>) -> Result<T, Failure>,
+    ) -> Vec<Result<T, Failure>> {
+        let work = || {
+            json::of_call(function, |json| {
+                requests.into_iter().map(|request| convert(request, json)).collect()
+            })
+        };
+        self.parse_in_turn(gate, json_bytes, work).await
+    }
+
+    /// Runs work that parses JSON of `json_bytes` bytes. The time of long work does not count as
+    /// CPU time of the guest, because the wait for a turn is a part of it.
+    async fn parse_in_turn<T>(
+        &mut self,
+        gate: &Gate,
+        json_bytes: usize,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        if !is_long_parse(json_bytes) {
+            return work();
+        }
+        self.off_cpu(block_in_place_in_turn(gate.caller().owner, true, work)).await
+    }
+}
