@@ -13,6 +13,7 @@ use std::sync::Arc;
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, Val};
 use wattle_graph::failure::{Failure, code};
+use wattle_run::blocking::is_long_parse;
 use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::grant::Grants;
@@ -26,7 +27,7 @@ use crate::guest_error::{self, Callee};
 use crate::guest_pool::{PoolLease, PoolOwner};
 use crate::host_state::HostState;
 use crate::import_error::TrapReason;
-use crate::memory_meter::{MemoryMeter, allowed_memory};
+use crate::memory_meter::{LimitedResource, MemoryMeter, allowed_memory};
 use crate::typed::values_memory::ValuesMemory;
 
 /// A guest call, ready to start.
@@ -198,6 +199,33 @@ impl GuestInstance<'_> {
         let done = until_unwound(calls, called).await;
         self.store.data_mut().cpu.leave_guest();
         done
+    }
+
+    /// Counts `bytes` bytes of texts that the guest gets as memory of guests, since the host holds
+    /// them until the guest ends. Short texts do not count. Ends the call if that memory does not
+    /// suffice.
+    pub(crate) async fn holding_texts(mut self, bytes: usize) -> Result<Self, GuestError> {
+        let Err(refused) = self.hold_texts(bytes) else { return Ok(self) };
+        // The start function of the component may have made requests of `wasi:http`.
+        self.finish(Ok(())).await?;
+        Err(refused)
+    }
+
+    fn hold_texts(&mut self, bytes: usize) -> Result<(), GuestError> {
+        if !is_long_parse(bytes) {
+            return Ok(());
+        }
+        let (bytes, memory) = (bytes as u64, &mut self.store.data_mut().memory);
+        let most = memory.most_values_bytes();
+        if bytes > most {
+            let failure = guest_error::texts_exceed_memory(self.callee, bytes, most);
+            return Err(GuestError::Limit(failure));
+        }
+        if memory.hold_values(bytes) {
+            return Ok(());
+        }
+        let total = memory.allowed(LimitedResource::GuestsMemory);
+        Err(GuestError::Host(guest_error::guests_memory_exhausted(self.callee, total)))
     }
 
     /// Returns the meter of the memory that parameters of [`Self::call_dynamic`] take.

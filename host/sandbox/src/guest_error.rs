@@ -256,6 +256,18 @@ fn memory_limit_exceeded(allowed: u64, limits: &Limits, callee: Callee<'_>) -> F
     Failure::new(code::LIMIT, message).with_details(details)
 }
 
+/// Returns the failure of a guest that gets `bytes` bytes of texts. `allowed` is the number of
+/// bytes that the texts of one guest can take.
+pub(crate) fn texts_exceed_memory(callee: Callee<'_>, bytes: u64, allowed: u64) -> Failure {
+    let message = format!(
+        "the input of {callee} has {bytes} bytes, more than the {allowed} bytes of memory that \
+         this host has for it; put large data into blobs, or raise `limits.guests_memory` in \
+         wattle.toml"
+    );
+    Failure::new(code::LIMIT, message)
+        .with_details(json!({ "limit": "memory", "allowed": allowed }))
+}
+
 /// Returns the failure of a guest for which the memory of all guests does not suffice now. `total`
 /// is the size of that memory in bytes.
 pub(crate) fn guests_memory_exhausted(callee: Callee<'_>, total: u64) -> Failure {

@@ -1,8 +1,8 @@
 //! Limits of a guest's memory and tables, and a record of denied growth.
 //!
 //! Growth counts twice: against the limit of the guest, and against the memory of all guests
-//! together ([`crate::guest_pool`]). Values that the host holds in memory for a call of the guest
-//! count only against the memory of all guests. A guest that is denied memory traps with
+//! together ([`crate::guest_pool`]). Values and texts that the host holds in memory for a call of
+//! the guest count only against the memory of all guests. A guest that is denied memory traps with
 //! `unreachable`. The recorded denial distinguishes that trap from others. The record also says
 //! whether the same resource has grown since, which means that the guest continued with less memory
 //! than it asked for.
@@ -62,7 +62,7 @@ pub(crate) struct Denial {
 pub(crate) struct MemoryMeter {
     memory: Usage,
     table: Usage,
-    /// Memory of the host for the values of a call, in bytes.
+    /// Memory of the host for the values or the texts of a call, in bytes.
     values: u64,
     shared: Arc<PoolLease>,
 }
@@ -123,8 +123,9 @@ impl MemoryMeter {
         Self { memory, table, values: 0, shared }
     }
 
-    /// Sets the memory that the values of a call take to `bytes`, in addition to memory and tables.
-    /// Returns false, and changes nothing, if the memory of all guests does not suffice.
+    /// Sets the memory that the values or the texts of a call take to `bytes`, in addition to
+    /// memory and tables. Returns false, and changes nothing, if the memory of all guests does not
+    /// suffice.
     pub(crate) fn hold_values(&mut self, bytes: u64) -> bool {
         let before = std::mem::replace(&mut self.values, bytes);
         let fits = self.share(self.memory.used, self.table.used);
@@ -140,7 +141,7 @@ impl MemoryMeter {
         self.shared.shrink_to(self.of_all(self.memory.used, self.table.used));
     }
 
-    /// Returns the number of bytes that values can take if no other guest exists.
+    /// Returns the number of bytes that values or texts can take if no other guest exists.
     pub(crate) fn most_values_bytes(&self) -> u64 {
         let held = self.of_all(self.memory.used, self.table.used) - self.values;
         self.shared.most_of_one_guest().saturating_sub(held)

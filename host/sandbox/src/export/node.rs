@@ -24,6 +24,8 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
     let Some(export) = &call.code.exports.node else {
         return Err(missing_export(callee, "node"));
     };
+    let live = call.instantiate().await?;
+    // The host holds no texts for a guest that waits for its place or for memory.
     let input = input_text(&request.input, callee)?;
     drop(request.input);
     let context = node::TaskContext {
@@ -39,7 +41,8 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
         context: request.context.text().to_owned(),
         extra: context_extra(&request.config, request.error.as_ref()),
     };
-    let mut live = call.instantiate().await?;
+    let bytes = input.len() + context.context.len() + extra_bytes(&context.extra);
+    let mut live = live.holding_texts(bytes).await?;
     let done = live.call(&export.run, (context, input)).await;
     let outcome = live.finish_fallible(done).await?;
     let bytes = outcome_size(&outcome);

@@ -6,7 +6,7 @@ use wattle_run::ports::sandbox::GuestError;
 
 use crate::export::output_json::OutputJson;
 use crate::export::{GuestCall, check_output_size, missing_export};
-use crate::json;
+use crate::json::to_text;
 
 /// Runs a reducer and parses its result.
 pub(crate) async fn run(
@@ -19,9 +19,12 @@ pub(crate) async fn run(
     let Some(export) = &call.code.exports.reducer else {
         return Err(missing_export(callee, "reducer"));
     };
-    let current = current.map(|value| json::to_text(&value));
-    let updates: Vec<String> = updates.iter().map(json::to_text).collect();
-    let mut live = call.instantiate().await?;
+    let live = call.instantiate().await?;
+    // The host holds no texts for a guest that waits for its place or for memory.
+    let current = current.map(|value| to_text(&value));
+    let updates: Vec<String> = updates.into_iter().map(|value| to_text(&value)).collect();
+    let bytes = current.iter().chain(&updates).map(String::len).sum();
+    let mut live = live.holding_texts(bytes).await?;
     let done = live.call(&export.reduce, (reducer.to_owned(), current, updates)).await;
     let text = live.finish_fallible(done).await?;
     check_output_size(text.len(), limits, callee)?;

@@ -8,7 +8,7 @@ use crate::bindings::exports::wattle::plugin::tool;
 use crate::export::output_json::OutputJson;
 use crate::export::{GuestCall, check_output_size, missing_export, write};
 use crate::import::message::{into_part, part_bytes, part_json_bytes};
-use crate::json;
+use crate::json::{extra_bytes, to_text};
 
 /// Calls a tool. Errors of wasmtime and invalid outputs become errors of the guest call.
 pub(crate) async fn run(
@@ -19,7 +19,9 @@ pub(crate) async fn run(
     let Some(export) = &call.code.exports.tool else {
         return Err(missing_export(callee, "tool"));
     };
-    let arguments = json::to_text(&request.arguments);
+    let live = call.instantiate().await?;
+    // The host holds no texts for a guest that waits for its place or for memory.
+    let arguments = to_text(&request.arguments);
     let context = tool::CallContext {
         tool: request.tool,
         call_id: request.call_id,
@@ -27,13 +29,9 @@ pub(crate) async fn run(
         task_id: request.task.map(Into::into),
         tenant: request.tenant,
         violations: request.violations,
-        extra: request
-            .state
-            .iter()
-            .map(|state| ("state".to_owned(), json::to_text(state)))
-            .collect(),
+        extra: request.state.iter().map(|state| ("state".to_owned(), to_text(state))).collect(),
     };
-    let mut live = call.instantiate().await?;
+    let mut live = live.holding_texts(arguments.len() + extra_bytes(&context.extra)).await?;
     let done = live.call(&export.call, (context, arguments)).await;
     let output = live.finish_fallible(done).await?;
     check_output_size(output_size(&output), limits, callee)?;

@@ -24,6 +24,9 @@ pub(crate) async fn run(
     let Some(export) = &call.code.exports.web else {
         return Err(missing_export(callee, "web"));
     };
+    let bytes = request.body.len();
+    let mut live = call.instantiate().await?.holding_texts(bytes).await?;
+    // The host holds no copy of the request for a guest that waits for its place or for memory.
     let request = web::Request {
         method: request.method,
         path: request.path,
@@ -35,7 +38,6 @@ pub(crate) async fn run(
         tenant: request.tenant,
         extra: Vec::new(),
     };
-    let mut live = call.instantiate().await?;
     let done = live.call(&export.handle, (request,)).await;
     let response = live.finish_fallible(done).await?;
     check_output_size(response_size(&response), limits, callee)?;

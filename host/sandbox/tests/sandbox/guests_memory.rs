@@ -116,6 +116,25 @@ async fn a_guest_that_needs_more_than_one_guest_can_have_exceeds_a_limit() {
 }
 
 #[tokio::test]
+async fn long_texts_for_a_guest_count_as_memory_of_guests() {
+    let (sandbox, app) = (sandbox(), app());
+    let plugin = load(&sandbox, guest::reducer("(i32.const 320)")).await;
+    let reduce = async |bytes: usize| {
+        let limits = Limits { memory_bytes: 1 << 30, ..Limits::default() };
+        let grants = Grants { limits, ..Grants::default() };
+        plugin.reduce(&app, "r", None, vec![json!("x".repeat(bytes))], &grants).await
+    };
+    assert_eq!(reduce(10 << 20).await, Ok(json!(1)));
+    // The text fits into the memory, but not together with its copy in the guest.
+    assert_eq!(limit_of(reduce(15 << 20).await), ("host", json!("guests_memory")));
+    let ended = reduce(29 << 20).await;
+    let Err(GuestError::Limit(failure)) = &ended else { panic!("no limit: {ended:?}") };
+    assert!(failure.message.starts_with("the input of reducer `r`"), "{failure}");
+    assert_eq!(limit_of(ended), ("limit", json!("memory")));
+    assert_eq!(reduce(10 << 20).await, Ok(json!(1)));
+}
+
+#[tokio::test]
 async fn guest_waits_until_another_guest_returns_memory() {
     let (sandbox, app) = (sandbox(), app());
     let [first, second] = ALMOST_ALL_PAGES.map(keeps);
