@@ -76,6 +76,7 @@ pub const CASES: &[Case] = cases! {
     "blobs", 2, guests::blobs;
     "logs", 2, guests::logs;
     "state", 1, guests::state;
+    "output-numbers", 1, guests::output_numbers;
     "hog", 1, guests::hog;
     "sql", 2, guests::sql;
     "words", 2, guests::words;

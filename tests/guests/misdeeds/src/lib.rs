@@ -13,6 +13,7 @@
 //! | `typed_failure` | `retryable`, `succeed_on_attempt` | `number` | fails with code `misdeed`, up to an attempt |
 //! | `bad_output` | `mode` | `number` | violates its output schema: `unknown_channel` or `wrong_type` |
 //! | `huge_output` | `size` | `text` | writes a text of `size` bytes |
+//! | `many_numbers` | `count` | `value` | writes a list of `count` zeros |
 //! | `deep_json` | `depth` | `value` | writes arrays nested `depth` levels deep |
 //! | `chatty` | `count` | `number` | reads the clock `count` times |
 //! | `flood_emit` | `count` | `number` | emits `count` events |
@@ -61,7 +62,9 @@ use effect::{call_then_wait, two_questions, ungranted_http};
 use flood::{ask_shaped, hoard, multiply, spread};
 use handlers::{read_clock, search, wait};
 use memory::{forget, recall, remember};
-use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
+use output::{
+    bad_output, counter, deep_json, huge_output, many_numbers, touch, trap, typed_failure,
+};
 use recollection::recollect;
 
 wattle_plugin::manifest!(include_str!("../manifest.toml"));
@@ -78,6 +81,7 @@ wattle_plugin::export! {
         typed_failure,
         bad_output,
         huge_output,
+        many_numbers,
         deep_json,
         chatty,
         flood_emit,

@@ -118,6 +118,27 @@ pub(crate) fn huge_output(_context: &Context, input: Size) -> Result<Text, Failu
     Ok(Text { text: "x".repeat(input.size as usize) })
 }
 
+/// Input of `many_numbers`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Amount {
+    /// Number of zeros.
+    pub(crate) count: u32,
+}
+
+/// Output of `many_numbers`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Numbers {
+    /// The zeros. In the guest, each takes one byte.
+    pub(crate) value: Vec<u8>,
+}
+
+/// Writes a list of `count` zeros to `value`. As JSON each has two bytes, and the host needs more
+/// than thirty times as much memory for its value.
+#[node]
+pub(crate) fn many_numbers(_context: &Context, input: Amount) -> Result<Numbers, Failure> {
+    Ok(Numbers { value: vec![0; input.count as usize] })
+}
+
 /// Input of `deep_json`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Depth {
@@ -144,7 +165,7 @@ mod tests {
     use wattle_plugin::prelude::{Context, Value, json};
     use wattle_plugin::testing;
 
-    use super::{bad_output, counter, deep_json, typed_failure};
+    use super::{bad_output, counter, deep_json, many_numbers, typed_failure};
 
     #[test]
     fn the_counter_starts_at_one() {
@@ -174,6 +195,13 @@ mod tests {
         let input = json!({"mode": "unknown_channel"});
         let decision = testing::run_node::<bad_output>(&Context::default(), &input).unwrap();
         assert!(decision.update("nowhere").is_some() && decision.update("number").is_none());
+    }
+
+    #[test]
+    fn many_numbers_writes_the_requested_number_of_zeros() {
+        let input = json!({"count": 3});
+        let decision = testing::run_node::<many_numbers>(&Context::default(), &input).unwrap();
+        assert_eq!(decision.update("value"), Some(&json!([0, 0, 0])));
     }
 
     #[test]

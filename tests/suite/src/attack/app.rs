@@ -41,6 +41,7 @@ const NODES: &[(&str, &[&str])] = &[
     ("fail_as", &["code", "message"]),
     ("flood_emit", &["count", "number"]),
     ("flood_log", &["count", "numbers", "number"]),
+    ("many_numbers", &["count", "value"]),
     ("spin", &[]),
     ("call_then_wait", &["route", "text", "url", "body"]),
     ("use_tool", &["tool", "text"]),

@@ -24,6 +24,10 @@ const NUMBERS: u32 = 600_000;
 /// as large as an output may be.
 const GROWTH_BYTES: u32 = (4 << 20) - 1_000;
 
+/// Zeros in the outcome of the graph `many_numbers`. Their text is nearly as large as an output may
+/// be, and their values take more than 100 MB.
+const ZEROS: u32 = 2_000_000;
+
 /// Gotos of one task.
 const GOTOS: u32 = 300_000;
 
@@ -142,6 +146,11 @@ pub(super) async fn logs(host: Arc<Host>) -> Result<()> {
 /// Runs a graph whose state grows in each superstep, without end.
 pub(super) async fn state(host: Arc<Host>) -> Result<()> {
     host.fails_at("grow", json!({ "size": GROWTH_BYTES }), "state_bytes").await
+}
+
+/// Runs a node whose outcome is short as text and takes much memory when it is parsed.
+pub(super) async fn output_numbers(host: Arc<Host>) -> Result<()> {
+    host.fails_at("many_numbers", json!({ "count": ZEROS }), "json_values_bytes").await
 }
 
 /// Runs as many tasks at once as a superstep may. Each holds memory while it waits for a service,

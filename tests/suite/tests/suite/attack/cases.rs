@@ -31,7 +31,7 @@
 //! | completions that are empty, endless or too large | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
 //! | MCP servers with endless or too deep outputs, or an endless tool list | `tool-endless`, `tool-deep`, `tool-pages`, `host/mcp/tests/servers/hostile.rs` |
 //! | HTTP services with endless headers, an endless body, or a byte at a time | `http-endless`, `host/net/tests` |
-//! | short JSON whose values take much memory | `model-numbers`, `tool-numbers`, `body-numbers`, `host/run/src/json/bounded.rs` |
+//! | short JSON whose values take much memory | `model-numbers`, `tool-numbers`, `body-numbers`, `output-numbers`, `host/run/src/json/bounded.rs`, `host/sandbox/tests/sandbox/numbers.rs` |
 //! | compiled code that was changed | `super::cache`, `host/sandbox/tests/sandbox/cache.rs` |
 //! | WebSockets that send without end, or never read | `sockets`, `super::sockets` |
 //! | name that resolves differently the second time | `host/net/src/resolver.rs` |
@@ -65,6 +65,7 @@ withstands! {
     blobs: "blobs",
     logs: "logs",
     state: "state",
+    output_numbers: "output-numbers",
     hog: "hog",
     sql: "sql",
     words: "words",
