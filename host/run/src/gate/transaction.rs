@@ -524,3 +524,29 @@ fn decode<T: serde::de::DeserializeOwned>(answer: Result<Value, Failure>) -> Res
 fn already_ended() -> Failure {
     Failure::new(code::CONFLICT, "the transaction has ended; begin a new one")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, advance};
+    use wattle_graph::definition::HeartbeatSource;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn statement_of_a_transaction_is_a_task_heartbeat() {
+        let (begun, idle) = (Instant::now(), Duration::from_millis(80));
+        let heartbeat = TaskHeartbeat::new(HeartbeatSource::Auto, None);
+        let budget = StatementBudget {
+            budget: Arc::default(),
+            heartbeat: Some(heartbeat.clone()),
+            allowed_calls: 1,
+            allowed_bytes: 0,
+        };
+        advance(idle / 2).await;
+        budget.charge_call().unwrap();
+        heartbeat.wait_idle(idle).await;
+        assert_eq!(begun.elapsed(), idle / 2 + idle);
+    }
+}
