@@ -30,6 +30,11 @@ impl LoggedTask {
     pub(crate) fn has_events(&self) -> bool {
         self.started_seq.is_some() || !self.calls_by_scope.is_empty()
     }
+
+    /// Returns the number of calls of the task and of its tools that have results.
+    pub(crate) fn call_count(&self) -> usize {
+        self.calls_by_scope.values().map(|calls| calls.results.len()).sum()
+    }
 }
 
 /// State of the root graph's current superstep, subgraphs included.

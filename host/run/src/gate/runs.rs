@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CallKey, GraphName, RunId, ThreadId};
@@ -169,10 +169,9 @@ impl Gate {
         let graph = check_start(&request)
             .and_then(|()| task.subgraphs.graph(request.graph.as_ref()))
             .map_err(|failure| self.refuse(failure))?;
-        let shown = json!({
-            "graph": graph, "input": request.input, "context": request.context,
-        });
-        let shown = CallRequest::small(START, shown).with_summary(graph.as_str());
+        let StartRun { input, context, .. } = &request;
+        let fields = SubgraphRequest { graph: &graph, input, context };
+        let shown = CallRequest::of_fields(START, &fields)?.with_summary(graph.as_str());
         self.count_bytes(shown.bytes)?;
         let (call, lookup) = self.enter(task, shown)?;
         let place = task.call_path(call);
@@ -198,6 +197,15 @@ impl Gate {
         task.subgraphs.start(reference.run.clone(), &graph, namespace, request)?;
         Ok(reference)
     }
+}
+
+/// The request to start a subgraph, as the journal has it. Recorded digests depend on the names and
+/// the order of the fields.
+#[derive(Serialize)]
+struct SubgraphRequest<'r> {
+    graph: &'r GraphName,
+    input: &'r Value,
+    context: &'r Value,
 }
 
 fn check_start(request: &StartRun) -> Result<(), Failure> {
@@ -251,5 +259,27 @@ impl Effect for WaitRun {
         let (outcome, state) = task.subgraphs.wait(&self.run, &call).await?;
         let run = RunRef { thread: task.log.thread().clone(), run: self.run.clone() };
         Ok(EndedRun { run, outcome, state })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit;
+
+    #[test]
+    fn request_to_start_a_subgraph_has_the_digest_of_older_journals() {
+        let graph = GraphName::new("helper").unwrap();
+        let input = json!({ "z": [1.5, null], "a": "x".repeat(limit::JOURNAL_REQUEST_BYTES) });
+        for context in [Value::Null, json!({ "user": "eve", "id": 7 })] {
+            let older = json!({ "graph": graph, "input": input, "context": context });
+            let older = CallRequest::small(START, older);
+            let fields = SubgraphRequest { graph: &graph, input: &input, context: &context };
+            let now = CallRequest::of_fields(START, &fields).unwrap();
+            assert_eq!((now.digest, now.bytes), (older.digest, older.bytes));
+            let journaled = now.journaled();
+            assert_eq!((&journaled["graph"], &journaled["context"]), (&json!(graph), &context));
+            assert_eq!(journaled.get("input"), None, "the journal had it whole");
+        }
     }
 }

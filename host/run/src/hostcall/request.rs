@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::Serialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::Failure;
@@ -40,9 +41,14 @@ pub(crate) struct CallRequest {
 enum JournalForm {
     /// JSON value, stored whole.
     Value(Value),
-    /// JSON text of the request, truncated in the journal if it is long or deep.
-    Text(Vec<u8>),
+    /// JSON text of the request, truncated in the journal if it is long or deep. The function
+    /// returns the fields that the journal has of a truncated request.
+    Text(Vec<u8>, ReadField),
 }
+
+/// Returns the field of a request that a JSON text contains, if the journal stores the field of a
+/// truncated request.
+type ReadField = fn(&str) -> Option<Value>;
 
 impl CallRequest {
     /// Creates the request of a host call.
@@ -56,9 +62,26 @@ impl CallRequest {
         })?;
         let (digest, bytes) = (Digest::of(&text), text.len() as u64);
         let part = call.journaled_request().and_then(|part| serde_json::to_vec(&part).ok());
-        let journal_form = JournalForm::Text(part.unwrap_or(text));
+        let journal_form = JournalForm::Text(part.unwrap_or(text), short_text);
         let summary = shortened(&call.summary());
         Ok(Self { function: C::FUNCTION, digest, summary, bytes, journal_form })
+    }
+
+    /// Creates the request of a call from the fields of an object, without a summary. If the request
+    /// is long, the journal still stores each field whole that is not long itself.
+    ///
+    /// # Errors
+    ///
+    /// `internal` if the fields cannot be serialized.
+    pub(crate) fn of_fields(
+        function: &'static str,
+        fields: &impl Serialize,
+    ) -> Result<Self, Failure> {
+        let text = serde_json::to_vec(fields)
+            .map_err(|error| Failure::internal(format!("cannot journal {function}: {error}")))?;
+        let (digest, bytes) = (Digest::of(&text), text.len() as u64);
+        let journal_form = JournalForm::Text(text, short_field);
+        Ok(Self { function, digest, summary: String::new(), bytes, journal_form })
     }
 
     /// Creates the request of a small call, which the journal stores whole and without a summary.
@@ -88,7 +111,7 @@ impl CallRequest {
     pub(crate) fn journaled(&self) -> Value {
         match &self.journal_form {
             JournalForm::Value(request) => request.clone(),
-            JournalForm::Text(text) => truncated(text),
+            JournalForm::Text(text, read_field) => truncated(text, *read_field),
         }
     }
 }
@@ -99,7 +122,7 @@ fn shortened(summary: &str) -> String {
 
 /// Returns a request as the journal stores it. A long or deep request is truncated: the field
 /// `head` has its first bytes.
-fn truncated(text: &[u8]) -> Value {
+fn truncated(text: &[u8], read_field: ReadField) -> Value {
     if text.len() <= limit::JOURNAL_REQUEST_BYTES {
         let whole: Option<Value> = serde_json::from_slice(text).ok();
         if let Some(whole) = whole.filter(|whole| check_depth("a request", whole).is_ok()) {
@@ -107,55 +130,65 @@ fn truncated(text: &[u8]) -> Value {
         }
     }
     let head = String::from_utf8_lossy(&text[..text.len().min(limit::JOURNAL_REQUEST_BYTES)]);
-    let mut brief = short_fields(text);
+    let mut brief = fields_of(text, read_field);
     brief.insert("head".to_owned(), json!(head));
     brief.insert("bytes".to_owned(), json!(text.len()));
     Value::Object(brief)
 }
 
-/// Returns the short top-level strings of a request: route, tool, call id, URL. A search of the log
-/// finds them even if the request is truncated.
-fn short_fields(text: &[u8]) -> Map<String, Value> {
-    serde_json::from_slice(text).map_or_else(|_| Map::new(), |ShortFields(fields)| fields)
-}
-
-/// The short strings among the fields of an object. All other fields are skipped without a copy of
-/// their text.
-struct ShortFields(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for ShortFields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ShortFieldsVisitor)
+/// Returns those top-level fields of a request that `read_field` returns; none if the text is not
+/// that of an object.
+fn fields_of(text: &[u8], read_field: ReadField) -> Map<String, Value> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let fields = deserializer.deserialize_map(FieldsVisitor(read_field));
+    match (fields, deserializer.end()) {
+        (Ok(fields), Ok(())) => fields,
+        (Err(_), _) | (_, Err(_)) => Map::new(),
     }
 }
 
-struct ShortFieldsVisitor;
+/// Reads those fields of an object that a function returns. All other fields are skipped without a
+/// copy of their text.
+struct FieldsVisitor(ReadField);
 
-impl<'de> Visitor<'de> for ShortFieldsVisitor {
-    type Value = ShortFields;
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<ShortFields, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
         let mut fields = Map::new();
-        // Of several fields with one name the last one counts, even if it is not a short string.
+        // Of several fields with one name the last one counts, even if it is not returned.
         while let Some((name, text)) = object.next_entry::<String, &'de RawValue>()? {
-            fields.insert(name, short_text(text.get()).map_or(Value::Null, Value::String));
+            if let Some(field) = (self.0)(text.get()) {
+                fields.insert(name, field);
+            } else {
+                fields.shift_remove(&name);
+            }
         }
-        fields.retain(|_, field| field.is_string());
-        Ok(ShortFields(fields))
+        Ok(fields)
     }
 }
 
-/// Returns the string that a JSON text contains, if the text is a short string.
-fn short_text(text: &str) -> Option<String> {
+/// Returns the string that a JSON text contains, if the text is a short string: route, tool, call
+/// id, URL. A search of the log finds such a field even if its request is truncated.
+fn short_text(text: &str) -> Option<Value> {
     if text.len() > SHORT_FIELD_TEXT_BYTES {
         return None;
     }
     let field: String = serde_json::from_str(text).ok()?;
-    (field.len() <= SHORT_FIELD_BYTES).then_some(field)
+    (field.len() <= SHORT_FIELD_BYTES).then_some(Value::String(field))
+}
+
+/// Returns the value that a JSON text contains, if the text is neither long nor deep.
+fn short_field(text: &str) -> Option<Value> {
+    if text.len() > limit::JOURNAL_REQUEST_BYTES {
+        return None;
+    }
+    let field: Value = serde_json::from_str(text).ok()?;
+    check_depth("a field", &field).is_ok().then_some(field)
 }
 
 #[cfg(test)]
@@ -163,6 +196,7 @@ mod tests {
     use super::*;
     use crate::allocation::allocated_bytes;
     use crate::hostcall::sql::{Query, Statement};
+    use crate::limit::JSON_DEPTH;
     use wattle_graph::tool::ToolRequest;
 
     fn call(argument: &str, state: Option<Value>) -> ToolRequest {
@@ -211,12 +245,12 @@ mod tests {
         let request = json!({
             "z": "last", "a": short, "b": long, "c": 1, "d": null, "e": ["x"], "f": { "g": "x" },
         });
-        let found = short_fields(request.to_string().as_bytes());
+        let found = fields_of(request.to_string().as_bytes(), short_text);
         assert_eq!(json!(found).to_string(), json!({ "z": "last", "a": short }).to_string());
-        let twice = short_fields(br#"{"b":"1","a":"1","b":"2","a":[]}"#);
+        let twice = fields_of(br#"{"b":"1","a":"1","b":"2","a":[]}"#, short_text);
         assert_eq!(Value::from(twice), json!({ "b": "2" }), "the last field of a name counts");
         for text in ["", "[\"a\"]", "{\"a\":\"b\"", "{\"a\":\"b\"}}"] {
-            assert!(short_fields(text.as_bytes()).is_empty(), "{text}");
+            assert!(fields_of(text.as_bytes(), short_text).is_empty(), "{text}");
         }
     }
 
@@ -226,9 +260,26 @@ mod tests {
         let large = call(&"line\n".repeat(2 << 20), None);
         let text = serde_json::to_vec(&large).unwrap();
         assert!(text.len() > 10 << 20, "{}", text.len());
-        let (found, bytes) = allocated_bytes(|| short_fields(&text));
+        let (found, bytes) = allocated_bytes(|| fields_of(&text, short_text));
         assert_eq!(Value::from(found), json!({ "tool": "find", "call_id": "c1" }));
         assert!(bytes < 16 << 10, "{bytes} bytes");
+    }
+
+    #[test]
+    fn fields_that_are_not_long_are_journaled_with_a_long_request() {
+        let long = "x".repeat(limit::JOURNAL_REQUEST_BYTES);
+        let deep = (0..JSON_DEPTH).fold(json!(0), |inner, _| json!([inner]));
+        let short = json!({ "graph": "g", "input": { "out": [1, null] }, "context": null });
+        let request = CallRequest::of_fields("runs.start", &short).unwrap();
+        assert_eq!((request.journaled(), request.summary.as_str()), (short, ""));
+        let request = json!({ "graph": "g", "input": { "out": long }, "context": { "deep": 1 } });
+        let shown = CallRequest::of_fields("runs.start", &request).unwrap().journaled();
+        assert_eq!((&shown["graph"], &shown["context"]), (&json!("g"), &json!({ "deep": 1 })));
+        assert_eq!(shown.get("input"), None);
+        assert_eq!(shown["head"].as_str().map(str::len), Some(limit::JOURNAL_REQUEST_BYTES));
+        let request = json!({ "input": null, "context": deep });
+        let shown = CallRequest::of_fields("runs.start", &request).unwrap().journaled();
+        assert_eq!((&shown["context"], shown.get("input")), (&deep, Some(&Value::Null)));
     }
 
     #[test]

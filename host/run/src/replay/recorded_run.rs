@@ -253,7 +253,7 @@ impl RunSource<'_> {
             failure: None,
             run: Some(run.id.clone()),
             expires_ms: None,
-            context: self.recording.context_of(&run.id, &Namespace::root()),
+            context: self.recording.run_context(&run.id),
             ..thread.clone()
         };
         let own: Vec<Event> = events.iter().map(|event| (*event).clone()).collect();

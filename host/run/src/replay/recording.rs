@@ -55,9 +55,11 @@ pub(super) struct RecordedCheckpoint {
 /// A subgraph that a call of a task started.
 pub(super) struct RecordedSubgraph {
     pub(super) graph: GraphName,
-    pub(super) input: Value,
-    /// Run context; null if the subgraph uses the context of its run.
-    context: Value,
+    /// Input; `None` if it is too long for the journal.
+    pub(super) input: Option<Value>,
+    /// Run context; null if the subgraph uses the context of its run, `None` if the context is too
+    /// long for the journal.
+    context: Option<Value>,
     /// Id of the child run, by which `runs.wait` refers to it; null if the start failed.
     pub(super) run: Value,
 }
@@ -177,14 +179,14 @@ impl Recording {
         position.newest = position.newest.max(id);
     }
 
-    /// Adds a subgraph that a call started. The graph stays unknown if the journal truncated the
-    /// request.
+    /// Adds a subgraph that a call started. The journal has the name of the graph, and each other
+    /// field of the request that is not long.
     fn add_started_subgraph(&mut self, around: &Namespace, called: &Called) {
         let place = call_path(&called.scope, called.call);
         if let Some(graph) = called.request["graph"].as_str().and_then(|it| it.parse().ok()) {
             let inside = around.for_call(&called.node, &called.task, &place);
-            let (input, context) =
-                (called.request["input"].clone(), called.request["context"].clone());
+            let field = |name: &str| called.request.get(name).cloned();
+            let (input, context) = (field("input"), field("context"));
             let run = called.result.as_ref().map_or(Value::Null, |run| run["run"].clone());
             self.started_subgraphs.insert(inside, RecordedSubgraph { graph, input, context, run });
         }
@@ -298,14 +300,22 @@ impl Recording {
         app.graphs.get(&name).cloned()
     }
 
+    /// Returns the context of a run.
+    pub(super) fn run_context(&self, run: &RunId) -> Value {
+        self.contexts.get(run).cloned().unwrap_or_default()
+    }
+
     /// Returns the run context of a graph: the context from the call that started it or a parent
-    /// graph, else that of the run.
-    pub(super) fn context_of(&self, run: &RunId, namespace: &Namespace) -> Value {
-        let given = namespace.ancestors().find_map(|graph| {
-            let started = self.started_subgraphs.get(&graph)?;
-            (!started.context.is_null()).then(|| started.context.clone())
-        });
-        given.or_else(|| self.contexts.get(run).cloned()).unwrap_or_default()
+    /// graph, else that of the run. Returns `None` if that context is too long for the journal.
+    pub(super) fn context_of(&self, run: &RunId, namespace: &Namespace) -> Option<Value> {
+        for graph in namespace.ancestors() {
+            let Some(started) = self.started_subgraphs.get(&graph) else { continue };
+            let context = started.context.as_ref()?;
+            if !context.is_null() {
+                return Some(context.clone());
+            }
+        }
+        Some(self.run_context(run))
     }
 
     /// Returns true if a run is a fork.

@@ -31,6 +31,10 @@ use crate::view;
 /// Why calls of tools are not compared.
 const TOOLS_NOT_EXECUTED: &str = "tools are not executed, and their results are in the journal";
 
+/// Why tasks of a subgraph that a call started are not compared.
+const CONTEXT_TOO_LONG: &str = "the context from the call that started the graph is too long for \
+                                the journal";
+
 /// The logged tasks of a graph.
 pub(super) struct LoggedTasks(BTreeMap<TaskId, TaskRecord>);
 
@@ -141,9 +145,14 @@ impl Superstep<'_> {
                 continue;
             }
             self.replay_started_subgraphs(task, replay).await;
-            match finished {
-                Some(finished) => self.replay_task(task, node, finished, replay).await,
-                None => self.replay_unfinished(task, node, replay).await,
+            match (self.run_context(task), finished) {
+                (None, _) => self.skip_without_context(task, finished.is_some(), replay),
+                (Some(run_context), Some(finished)) => {
+                    self.replay_task(task, node, run_context, finished, replay).await;
+                }
+                (Some(run_context), None) => {
+                    self.replay_unfinished(task, node, run_context, replay).await;
+                }
             }
         }
         let strangers = self.lineage.finished.iter().filter(|(id, _)| !tasks.contains_key(*id));
@@ -176,10 +185,19 @@ impl Superstep<'_> {
         }
     }
 
+    /// Skips a task whose run context is unknown, unless the log has nothing of the task.
+    fn skip_without_context(&self, task: &Task, is_finished: bool, replay: &mut Replay) {
+        if is_finished || self.logged.has_started(&task.id) {
+            let calls = self.logged.task(&task.id).map_or(0, LoggedTask::call_count);
+            self.skip(task, CONTEXT_TOO_LONG, Counts::task(calls), replay);
+        }
+    }
+
     async fn replay_task(
         &self,
         task: &Task,
         node: &Node,
+        run_context: Value,
         recorded: &TaskFinished,
         replay: &mut Replay,
     ) {
@@ -188,7 +206,7 @@ impl Superstep<'_> {
             return self.skip(task, reason, Counts::task(0), replay);
         }
         let own = self.own_calls(task, replay);
-        match self.execute(task, node).await {
+        match self.execute(task, node, run_context).await {
             Ok(now) if outcome_json(recorded) == outcome_json(&now) => {
                 replay.tasks += 1;
                 replay.calls += own;
@@ -209,7 +227,7 @@ impl Superstep<'_> {
     /// Returns the number of calls that a task repeats. Calls of its tools are skipped.
     pub(super) fn own_calls(&self, task: &Task, replay: &mut Replay) -> usize {
         let Some(past) = self.logged.task(&task.id) else { return 0 };
-        let all: usize = past.calls_by_scope.values().map(|calls| calls.results.len()).sum();
+        let all = past.call_count();
         let own = past.calls_by_scope.get([].as_slice()).map_or(0, |calls| calls.results.len());
         if all > own {
             let calls = Counts { calls: all - own, ..Counts::default() };
@@ -223,9 +241,10 @@ impl Superstep<'_> {
         &self,
         task: &Task,
         node: &Node,
+        run_context: Value,
     ) -> Result<TaskFinished, GuestError> {
         let past = self.logged.task(&task.id).cloned().unwrap_or_default();
-        let context = Arc::new(self.step_context(&task.id));
+        let context = Arc::new(self.step_context(&task.id, run_context));
         let questions = self.lineage.interrupts.iter();
         let raised = questions.filter(|(_, question)| question.raised.task == task.id);
         let history = TaskHistory {
@@ -237,18 +256,28 @@ impl Superstep<'_> {
         execute_once(&context, task, node, &history, number, Instant::now()).await
     }
 
+    /// Returns the run in which a task was executed last.
+    fn run_of(&self, task: &TaskId) -> &RunId {
+        self.logged.run_of(task).unwrap_or(&self.lineage.checkpoint.meta.run)
+    }
+
+    /// Returns the run context of a task; `None` if it is too long for the journal.
+    fn run_context(&self, task: &Task) -> Option<Value> {
+        let namespace = &self.lineage.checkpoint.meta.namespace;
+        self.replay_context.recording.context_of(self.run_of(&task.id), namespace)
+    }
+
     /// Returns what the task can read about its run.
-    fn step_context(&self, task: &TaskId) -> StepContext {
+    fn step_context(&self, task: &TaskId, run_context: Value) -> StepContext {
         let (header, record) = (&self.replay_context.export.header, self.replay_context.recording);
         let meta = &self.lineage.checkpoint.meta;
-        let run = self.logged.run_of(task).unwrap_or(&meta.run).clone();
+        let run = self.run_of(task).clone();
         let known: Option<&RunRecord> = header.runs.iter().find(|it| it.id == run);
         let options = known.map(|run| run.options.clone()).unwrap_or_default();
         let own = options.recursion_limit.filter(|_| meta.namespace.is_root());
         let limit = own.unwrap_or(self.graph_version.graph.recursion_limit());
         let first_step = known.and_then(|run| run.first_step);
         let steps = self.steps.unwrap_or_else(|| record.steps_before(meta, first_step));
-        let run_context = record.context_of(&run, &meta.namespace);
         let context = graph_context(
             self.replay_context.app.clone(),
             self.graph_version.clone(),

@@ -33,18 +33,23 @@ impl RecordedEnd<'_> {
 
 impl Superstep<'_> {
     /// Executes a task that started and did not finish, up to its failure or its question.
-    pub(super) async fn replay_unfinished(&self, task: &Task, node: &Node, replay: &mut Replay) {
+    pub(super) async fn replay_unfinished(
+        &self,
+        task: &Task,
+        node: &Node,
+        run_context: Value,
+        replay: &mut Replay,
+    ) {
         let past = self.logged.task(&task.id).filter(|past| past.started_seq.is_some());
         let Some(past) = past else { return };
         let recorded = match self.recorded_end(task, past) {
             Ok(recorded) => recorded,
             Err(reason) => {
-                let calls = past.calls_by_scope.values().map(|calls| calls.results.len()).sum();
-                return self.skip(task, reason, Counts::task(calls), replay);
+                return self.skip(task, reason, Counts::task(past.call_count()), replay);
             }
         };
         let own = self.own_calls(task, replay);
-        let now = self.execute(task, node).await;
+        let now = self.execute(task, node, run_context).await;
         match self.difference(task, node, &recorded, now) {
             Some(divergence) => replay.add_divergence(divergence),
             None => {

@@ -17,11 +17,15 @@ use wattle_graph::step::{
 
 use super::recording::RecordedSubgraph;
 use super::step::{LoggedTasks, Superstep, outcome_json};
-use super::{Divergence, Replay};
+use super::{Counts, Divergence, Replay};
 use crate::app::GraphVersion;
 use crate::driver::{reduce, subgraph_input, subgraph_writes};
 use crate::hostcall::runs::EndedRun;
 use crate::unpersisted_events::UnpersistedEvents;
+
+/// Why a subgraph without checkpoints that a call started is not compared.
+const INPUT_TOO_LONG: &str = "the input from the call that started the graph is too long for the \
+                              journal";
 
 /// A subgraph without checkpoints.
 struct UnpersistedGraph<'r> {
@@ -94,13 +98,13 @@ impl Superstep<'_> {
             let Some(graph_version) = replay_context.app.graphs.get(&started.graph).cloned() else {
                 continue;
             };
-            let inner = UnpersistedGraph {
-                namespace,
-                graph_version,
-                parent_graph: None,
-                input: started.input.clone(),
-                events,
+            let Some(input) = started.input.clone() else {
+                let place = (namespace, self.lineage.checkpoint.meta.id);
+                replay.skip(place, None, INPUT_TOO_LONG, Counts::of_superstep(events));
+                continue;
             };
+            let inner =
+                UnpersistedGraph { namespace, graph_version, parent_graph: None, input, events };
             let Some(ended) = Box::pin(self.replay_supersteps(&inner, replay)).await else {
                 continue;
             };

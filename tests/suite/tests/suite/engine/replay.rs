@@ -16,6 +16,7 @@ use wattle_run::engine::Engine;
 use wattle_run::export::{Export, ExportError, ExportParts};
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunService, StartRun};
+use wattle_run::limit;
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{Durability, PruneStrategy, RunOptions};
 use wattle_run::replay::{Against, Counts, Replay, replay_ports, replay_thread};
@@ -491,9 +492,8 @@ async fn reopened_attempts_are_no_divergence() {
     }
 }
 
-#[tokio::test]
-async fn a_subgraph_that_a_call_started_replays_with_its_own_context() {
-    let graph = r#"
+/// A graph whose node starts another one.
+const STARTING: &str = r#"
 [graphs.main]
 entry = "call"
 [graphs.main.channels.out]
@@ -505,25 +505,60 @@ entry = "tell"
 [graphs.helper.nodes.tell]
 plugin = "p"
 "#;
+
+/// Replays a thread whose node starts a subgraph that returns its context.
+async fn replayed_start(input: Value, context: Value, durability: Durability) -> Replay {
+    let start = StartRun {
+        graph: Some("helper".parse().unwrap()),
+        context: context.clone(),
+        ..StartRun::new("test".parse().unwrap(), input)
+    };
     let plugin = || {
+        let start = start.clone();
         NativePlugin::new("p", "1")
-            .node("call", |_, gate| async move {
-                let start = StartRun {
-                    graph: Some("helper".parse().unwrap()),
-                    context: json!({ "user": "eve" }),
-                    ..StartRun::new("test".parse().unwrap(), json!({}))
-                };
-                let run = gate.start_run(start).await?;
-                Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))
+            .node("call", move |_, gate| {
+                let start = start.clone();
+                async move {
+                    let run = gate.start_run(start).await?;
+                    Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))
+                }
             })
             .node("tell", |call, _| async move { Ok(json!({ "out": call.context })) })
     };
-    let world = World::new(graph, plugin());
-    let ended = world.run(json!({})).await;
-    assert_eq!(ended.state["out"], json!({ "user": "eve" }));
+    let world = World::new(STARTING, plugin());
+    let options = RunOptions { durability, ..RunOptions::default() };
+    let ended = world.run_as(json!({}), options).await;
+    assert_eq!(ended.state["out"], context);
     let text = exported(&world.engine, &ended.run.thread).await;
-    let app = World::new(graph, plugin()).engine.catalog().apps().remove(0);
+    let app = World::new(STARTING, plugin()).engine.catalog().apps().remove(0);
     let replay = replayed(&text, app).await;
-    assert_eq!((replay.divergences, replay.skipped), (vec![], vec![]));
-    assert_eq!(replay.tasks, 2);
+    assert_eq!(replay.divergences, []);
+    replay
+}
+
+#[tokio::test]
+async fn a_started_subgraph_replays_with_what_the_journal_has_of_its_start() {
+    let long = || json!({ "out": "x".repeat(limit::JOURNAL_REQUEST_BYTES) });
+    let eve = || json!({ "user": "eve" });
+    let of_both = Counts { checkpoints: 1, tasks: 1, calls: 0 };
+    let of_task = Counts { tasks: 1, ..Counts::default() };
+    for (input, context, durability, skipped) in [
+        (json!({}), eve(), Durability::Commit, None),
+        (long(), eve(), Durability::Commit, None),
+        (json!({}), long(), Durability::Commit, Some(("the context", of_task))),
+        (json!({}), eve(), Durability::Exit, None),
+        (json!({}), long(), Durability::Exit, Some(("the context", of_task))),
+        (long(), eve(), Durability::Exit, Some(("the input", of_both))),
+    ] {
+        let replay = replayed_start(input, context, durability).await;
+        let reasons: Vec<&str> = replay.skipped.iter().map(|it| it.reason.as_str()).collect();
+        let expected = skipped.map(|(what, left_out)| {
+            let started = "from the call that started the graph is too long for the journal";
+            (format!("{what} {started}"), left_out)
+        });
+        let expected_reasons: Vec<&str> = expected.iter().map(|(reason, _)| reason.as_str()).collect();
+        assert_eq!(reasons, expected_reasons);
+        assert_eq!(replay.left_out, expected.map_or(Counts::default(), |(_, left_out)| left_out));
+        assert_eq!(replay.tasks, 2 - replay.left_out.tasks);
+    }
 }
