@@ -1,7 +1,7 @@
 //! Subgraphs that a guest starts inside of a task. A subgraph runs when the guest waits for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -21,8 +21,12 @@ use crate::task::task_heartbeat::TaskHeartbeat;
 pub(super) struct StartedSubgraphs {
     context: Arc<StepContext>,
     parent_heartbeat: Arc<TaskHeartbeat>,
-    by_run: Mutex<BTreeMap<RunId, StartedSubgraph>>,
+    by_run: SubgraphsByRun,
 }
+
+/// Subgraphs by their run ids.
+#[derive(Default)]
+struct SubgraphsByRun(Mutex<BTreeMap<RunId, StartedSubgraph>>);
 
 /// A subgraph that a task started.
 #[derive(Clone)]
@@ -32,15 +36,22 @@ struct StartedSubgraph {
     request: StartRun,
 }
 
+impl SubgraphsByRun {
+    /// Locks the map. No code that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, StartedSubgraph>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the graph that was started under a run id, without a copy of its input and context.
+    fn graph_of(&self, run: &RunId) -> Option<GraphName> {
+        self.lock().get(run).map(|child| child.graph_version.graph.name.clone())
+    }
+}
+
 impl StartedSubgraphs {
     /// Creates an empty set.
     pub(super) fn new(context: Arc<StepContext>, parent_heartbeat: Arc<TaskHeartbeat>) -> Self {
-        Self { context, parent_heartbeat, by_run: Mutex::default() }
-    }
-
-    /// Returns the subgraph of a run id. No code that can panic runs under the lock.
-    fn get(&self, run: &RunId) -> Option<StartedSubgraph> {
-        self.by_run.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
+        Self { context, parent_heartbeat, by_run: SubgraphsByRun::default() }
     }
 
     fn find_graph(&self, name: Option<&GraphName>) -> Result<Arc<GraphVersion>, Failure> {
@@ -79,16 +90,17 @@ impl TaskSubgraphs for StartedSubgraphs {
     ) -> Result<(), Failure> {
         let child =
             StartedSubgraph { graph_version: self.find_graph(Some(graph))?, namespace, request };
-        self.by_run.lock().unwrap_or_else(PoisonError::into_inner).insert(run, child);
+        self.by_run.lock().insert(run, child);
         Ok(())
     }
 
     fn graph_of(&self, run: &RunId) -> Option<GraphName> {
-        self.get(run).map(|child| child.graph_version.graph.name.clone())
+        self.by_run.graph_of(run)
     }
 
     async fn wait(&self, run: &RunId, call: &CallKey) -> Result<(RunOutcome, Value), CallError> {
-        let child = self.get(run).ok_or_else(|| {
+        let child = self.by_run.lock().get(run).cloned();
+        let child = child.ok_or_else(|| {
             let text = format!("the node did not start run `{run}`, so it cannot wait for it");
             Failure::new(code::NOT_FOUND, text)
         })?;
@@ -136,5 +148,32 @@ fn into_call_error(ended: GuestError) -> CallError {
         | GuestError::Trap(failure)
         | GuestError::Limit(failure)
         | GuestError::Host(failure) => failure.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_graph::check::{AnyPlugin, check_toml};
+    use wattle_graph::id::{AppName, Digest};
+
+    use super::*;
+    use crate::allocation::allocated_bytes;
+
+    #[test]
+    fn graph_of_a_run_is_found_without_a_copy_of_its_input() {
+        let text = "[graphs.g]\nentry = 'a'\nnodes.a = {}";
+        let graph = check_toml("graph.toml", text, &AnyPlugin).unwrap().remove(0);
+        let graph_version = Arc::new(GraphVersion { graph, version: Digest::of(b"") });
+        let input = json!({ "text": "x".repeat(1 << 20) });
+        let request = StartRun::new(AppName::new("app").unwrap(), input);
+        let child = StartedSubgraph { graph_version, namespace: Namespace::root(), request };
+        let run = RunId::new("task.0").unwrap();
+        let started = SubgraphsByRun::default();
+        started.lock().insert(run.clone(), child);
+        let (graph, bytes) = allocated_bytes(|| started.graph_of(&run));
+        assert_eq!(graph.unwrap().as_str(), "g");
+        assert!(bytes < 1 << 10, "{bytes} bytes");
+        assert_eq!(started.graph_of(&RunId::new("task.1").unwrap()), None);
     }
 }
