@@ -8,7 +8,8 @@ use crate::gate::Gate;
 use crate::gate::pipeline::decode_output;
 use crate::gate::unwind::{CallError, Unwind};
 use crate::hostcall::clock::{
-    Civil, FROM_ZONE, MONOTONIC, NOW, RANDOM, TIME_ZONE, TO_ZONE, Zoned, from_zone, to_zone,
+    Civil, FROM_ZONE, MONOTONIC, NOW, RANDOM, RandomBytes, TIME_ZONE, TO_ZONE, Zoned, from_zone,
+    to_zone,
 };
 use crate::hostcall::request::CallRequest;
 use crate::limit;
@@ -95,7 +96,9 @@ impl Gate {
     /// [`Unwind`] if the guest must be unwound.
     pub fn random(&self, length: u32) -> Result<Vec<u8>, Unwind> {
         let length = length.min(limit::RANDOM_BYTES);
-        self.call_infallible(RANDOM, json!(length), || json!(random_bytes(length)))
+        let answer = || json!(RandomBytes(random_bytes(length)));
+        let RandomBytes(bytes) = self.call_infallible(RANDOM, json!(length), answer)?;
+        Ok(bytes)
     }
 }
 

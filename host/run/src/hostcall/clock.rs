@@ -1,10 +1,15 @@
 //! Time and random numbers. The calls are journaled, so that a re-executed node receives the same
 //! values.
 
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wattle_graph::failure::{Failure, code};
 
 /// Largest millisecond of a civil time.
@@ -33,6 +38,45 @@ pub const RANDOM: &str = "random.bytes";
 
 /// All functions of this module. None of them has an effect outside of the guest.
 pub const FUNCTIONS: [&str; 6] = [NOW, MONOTONIC, TIME_ZONE, TO_ZONE, FROM_ZONE, RANDOM];
+
+/// Random bytes. In JSON they are base64, since each number of a list takes 72 bytes of memory. The
+/// lists of bytes that older journals have are read as well.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct RandomBytes(pub(crate) Vec<u8>);
+
+impl Serialize for RandomBytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for RandomBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RandomBytesVisitor)
+    }
+}
+
+struct RandomBytesVisitor;
+
+impl<'de> Visitor<'de> for RandomBytesVisitor {
+    type Value = RandomBytes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("base64, or a list of bytes")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RandomBytes, E> {
+        STANDARD.decode(text).map(RandomBytes).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<RandomBytes, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = list.next_element()? {
+            bytes.push(byte);
+        }
+        Ok(RandomBytes(bytes))
+    }
+}
 
 /// A civil date and time, without a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,7 +180,30 @@ pub fn from_zone(civil: Civil, zone: &str) -> Result<i64, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use wattle_graph::weight::weight;
+
     use super::*;
+
+    #[test]
+    fn random_bytes_are_base64_and_are_read_from_lists_of_older_journals() {
+        let bytes = || RandomBytes(vec![0, 1, 127, 255]);
+        let (text, older) = (json!("AAF//w=="), json!([0, 1, 127, 255]));
+        assert_eq!(json!(bytes()), text);
+        for recorded in [text, older] {
+            assert_eq!(RandomBytes::deserialize(&recorded).unwrap(), bytes(), "{recorded}");
+            assert_eq!(serde_json::from_value::<RandomBytes>(recorded).unwrap(), bytes());
+        }
+        for other in [json!([256]), json!("?"), json!(7), json!(null)] {
+            assert!(serde_json::from_value::<RandomBytes>(other.clone()).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn recorded_random_bytes_take_little_more_memory_than_the_bytes() {
+        let recorded = weight(&json!(RandomBytes(vec![1; 4_096])));
+        assert!(recorded < 6_000, "{recorded} bytes");
+    }
 
     #[test]
     fn instants_and_civil_times_convert_both_ways() {

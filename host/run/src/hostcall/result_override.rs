@@ -9,7 +9,7 @@ use wattle_graph::llm::{Completion, CompletionRequest, Delta, ImageRequest};
 use wattle_graph::tool::ToolRequest;
 
 use crate::hostcall::HostCall;
-use crate::hostcall::clock::{self, Zoned};
+use crate::hostcall::clock::{self, RandomBytes, Zoned};
 use crate::hostcall::http::HttpRequest;
 use crate::hostcall::memory::{DeleteDocument, PutDocument};
 use crate::hostcall::sql::Query;
@@ -72,7 +72,7 @@ fn output_check(function: &str) -> Option<OutputCheck> {
         clock::MONOTONIC => deserializes_as::<u64>,
         clock::TO_ZONE => deserializes_as::<Zoned>,
         clock::TIME_ZONE => deserializes_as::<String>,
-        clock::RANDOM => deserializes_as::<Vec<u8>>,
+        clock::RANDOM => deserializes_as::<RandomBytes>,
         _ => return None,
     })
 }
