@@ -41,13 +41,13 @@ use crate::hostcall::sql::{
 };
 use crate::json::approx_bytes;
 use crate::limit::SqlLimits;
-use crate::ports::Ports;
-use crate::ports::sql::{CommitMarker, SqlTransaction};
+use crate::ports::sql::{CommitMarker, Sql, SqlTransaction};
 use crate::task::task_heartbeat::TaskHeartbeat;
 
 /// An open transaction of a guest. Dropping the value without a commit rolls the transaction back.
 pub struct Transaction {
     mode: Mode,
+    /// Statements for the journal or from it. A transaction without a journal entry keeps none.
     statements: Vec<StatementRecord>,
     next_statement: usize,
     database: DatabaseHandle,
@@ -93,7 +93,7 @@ impl StatementBudget {
 
 /// Database of the transaction.
 struct DatabaseHandle {
-    ports: Arc<Ports>,
+    sql: Arc<dyn Sql>,
     database: String,
     limits: SqlLimits,
 }
@@ -236,14 +236,14 @@ fn open_replayed(
 impl DatabaseHandle {
     fn new(env: &GuestEnv, database: &str) -> Self {
         Self {
-            ports: env.ports.clone(),
+            sql: env.ports.sql.clone(),
             database: database.to_owned(),
             limits: env.grants.limits.sql.clone(),
         }
     }
 
     async fn begin(&self) -> Result<Box<dyn SqlTransaction>, Failure> {
-        self.ports.sql.begin(&self.database, &self.limits).await
+        self.sql.begin(&self.database, &self.limits).await
     }
 
     /// Checks whether a commit without a response has taken effect.
@@ -377,12 +377,12 @@ impl Transaction {
         if let Mode::Replayed { .. } = self.mode {
             return Ok(self.end_replayed("commit")?);
         }
-        let results = self.to_record("commit");
         let Mode::Live(live) = &mut self.mode else { return Err(already_ended().into()) };
         let live = live.take().ok_or_else(already_ended)?;
         let Some(entry) = self.entry.take() else {
             return Ok(live.commit(None).await?);
         };
+        let results = self.to_record("commit");
         let task = entry.task.clone();
         task.check_log_size().await?;
         task.log.output_commit().await.map_err(log_lost)?;
@@ -478,7 +478,9 @@ impl Transaction {
             Err(failure) => Err(failure.clone()),
         };
         let counted = self.charge_result(&result);
-        self.statements.push(StatementRecord { text: text.to_owned(), digest, result });
+        if self.entry.is_some() {
+            self.statements.push(StatementRecord { text: text.to_owned(), digest, result });
+        }
         Ok(counted?)
     }
 
@@ -526,27 +528,4 @@ fn already_ended() -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tokio::time::{Instant, advance};
-    use wattle_graph::definition::HeartbeatSource;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn statement_of_a_transaction_is_a_task_heartbeat() {
-        let (begun, idle) = (Instant::now(), Duration::from_millis(80));
-        let heartbeat = TaskHeartbeat::new(HeartbeatSource::Auto, None);
-        let budget = StatementBudget {
-            budget: Arc::default(),
-            heartbeat: Some(heartbeat.clone()),
-            allowed_calls: 1,
-            allowed_bytes: 0,
-        };
-        advance(idle / 2).await;
-        budget.charge_call().unwrap();
-        heartbeat.wait_idle(idle).await;
-        assert_eq!(begun.elapsed(), idle / 2 + idle);
-    }
-}
+mod tests;

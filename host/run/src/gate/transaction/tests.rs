@@ -1,0 +1,104 @@
+//! Tests of the budget and the records of statements.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, advance};
+use wattle_graph::definition::HeartbeatSource;
+
+use super::*;
+use crate::grant::SqlRule;
+
+/// A database whose statements have no rows.
+struct EmptyDatabase;
+
+#[async_trait]
+impl Sql for EmptyDatabase {
+    async fn dialect(&self, _: &str) -> Result<&'static str, Failure> {
+        Ok("sqlite")
+    }
+
+    async fn query(
+        &self,
+        _: &str,
+        _: &SqlRule,
+        _: &SqlLimits,
+        _: &str,
+        _: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        Ok(Rows::default())
+    }
+
+    async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
+        Ok(Box::new(Self))
+    }
+}
+
+#[async_trait]
+impl SqlTransaction for EmptyDatabase {
+    async fn claim_marker(&mut self, _: &str) -> Result<Option<Value>, Failure> {
+        Ok(None)
+    }
+
+    async fn query(&mut self, _: &str, _: &[SqlValue]) -> Result<Rows, Failure> {
+        Ok(Rows::default())
+    }
+
+    async fn execute(&mut self, _: &str, _: &[SqlValue]) -> Result<Executed, Failure> {
+        Ok(Executed::default())
+    }
+
+    async fn commit(self: Box<Self>, _: Option<&CommitMarker>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+fn budget() -> StatementBudget {
+    StatementBudget {
+        budget: Arc::default(),
+        heartbeat: None,
+        allowed_calls: 10,
+        allowed_bytes: 1_000,
+    }
+}
+
+/// Returns a transaction without a journal entry, as a web handler has it.
+fn transaction() -> Transaction {
+    let limits = SqlLimits::default();
+    let database =
+        DatabaseHandle { sql: Arc::new(EmptyDatabase), database: "db".to_owned(), limits };
+    Transaction {
+        mode: Mode::Live(Some(Box::new(EmptyDatabase))),
+        statements: Vec::new(),
+        next_statement: 0,
+        database,
+        entry: None,
+        budget: budget(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn statement_of_a_transaction_is_a_task_heartbeat() {
+    let (begun, idle) = (Instant::now(), Duration::from_millis(80));
+    let heartbeat = TaskHeartbeat::new(HeartbeatSource::Auto, None);
+    let budget = StatementBudget { heartbeat: Some(heartbeat.clone()), ..budget() };
+    advance(idle / 2).await;
+    budget.charge_call().unwrap();
+    heartbeat.wait_idle(idle).await;
+    assert_eq!(begun.elapsed(), idle / 2 + idle);
+}
+
+#[tokio::test]
+async fn transaction_without_a_journal_entry_keeps_no_statements() {
+    let mut transaction = transaction();
+    transaction.query("SELECT 1", Vec::new()).await.unwrap();
+    transaction.execute("DELETE FROM item", Vec::new()).await.unwrap();
+    assert_eq!(transaction.statements.len(), 0);
+    let bytes = transaction.query(&"x".repeat(1_000), Vec::new()).await;
+    assert!(matches!(bytes, Err(CallError::Unwind(Unwind::Limit(_)))), "they count: {bytes:?}");
+    transaction.commit().await.unwrap();
+}
