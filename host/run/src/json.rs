@@ -4,9 +4,12 @@
 pub mod bounded;
 pub mod lenient;
 
+use std::ops::AddAssign;
+
 use serde_json::{Number, Value};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::json_text;
+use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES};
 
 use crate::limit::JSON_DEPTH;
 
@@ -34,17 +37,54 @@ pub fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
 /// Returns the approximate size of a value as text, in bytes. Budgets use this size, so that they
 /// do not serialize the value.
 pub fn approx_bytes(value: &Value) -> u64 {
-    match value {
-        Value::Null | Value::Bool(_) => 4,
-        Value::Number(_) => 8,
-        Value::String(text) => text.len() as u64 + 2,
-        Value::Array(items) => 2 + items.iter().map(|item| approx_bytes(item) + 1).sum::<u64>(),
-        Value::Object(fields) => {
-            2 + fields
-                .iter()
-                .map(|(key, item)| key.len() as u64 + 4 + approx_bytes(item))
-                .sum::<u64>()
+    JsonSize::of(value).bytes
+}
+
+/// The size of a value as text and in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JsonSize {
+    /// Approximate size as text, in bytes; see [`approx_bytes`].
+    pub bytes: u64,
+    /// Weight, in bytes; see [`wattle_graph::weight`].
+    pub weight: u64,
+}
+
+impl JsonSize {
+    /// Measures a value once for both sizes.
+    pub fn of(value: &Value) -> Self {
+        let mut size = Self { bytes: 2, weight: VALUE_BYTES };
+        match value {
+            Value::Null | Value::Bool(_) => size.bytes = 4,
+            Value::Number(_) => size.bytes = 8,
+            Value::String(text) => size += Self::of_text(text, 0),
+            Value::Array(items) => {
+                for item in items {
+                    size += Self::of(item);
+                    size.bytes += 1;
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    size += Self::of(field);
+                    size += Self::of_text(key, NAME_BYTES);
+                    size.bytes += 4;
+                }
+            }
         }
+        size
+    }
+
+    /// Returns the size of a text without its quotes, which takes `weight` bytes more in memory.
+    fn of_text(text: &str, weight: u64) -> Self {
+        let bytes = text.len() as u64;
+        Self { bytes, weight: weight + bytes }
+    }
+}
+
+impl AddAssign for JsonSize {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.weight += other.weight;
     }
 }
 
@@ -70,8 +110,9 @@ fn integer(number: &Number) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use wattle_graph::weight::weight;
 
-    use super::{JSON_DEPTH, approx_bytes, check_depth, with_integers};
+    use super::{JSON_DEPTH, JsonSize, approx_bytes, check_depth, with_integers};
 
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
@@ -101,5 +142,24 @@ mod tests {
         let value = json!({ "name": "x".repeat(100), "list": [1, null, true, "abc"] });
         let (approximate, exact) = (approx_bytes(&value), value.to_string().len() as u64);
         assert!(approximate.abs_diff(exact) < 40, "{approximate} against {exact}");
+    }
+
+    #[test]
+    fn size_of_a_value_has_its_bytes_and_its_weight() {
+        let numbers = json!(vec![0; 100]);
+        for (value, bytes) in [
+            (json!(null), 4),
+            (json!(true), 4),
+            (json!(-1.5), 8),
+            (json!("ü"), 4),
+            (json!([]), 2),
+            (json!(["a", 1]), 2 + 4 + 9),
+            (json!({ "key": "a", "b": {} }), 2 + 10 + 7),
+            (numbers, 902),
+        ] {
+            let size = JsonSize { bytes, weight: weight(&value) };
+            assert_eq!(JsonSize::of(&value), size, "{value}");
+            assert_eq!(approx_bytes(&value), bytes, "{value}");
+        }
     }
 }
