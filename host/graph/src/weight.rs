@@ -8,6 +8,8 @@ mod outcome;
 
 use serde_json::Value;
 
+use crate::failure::Failure;
+
 pub use self::outcome::outcome_weight;
 
 /// Weight of a value without its content, in bytes: the size of a [`Value`] on a 64-bit machine.
@@ -34,6 +36,12 @@ pub fn weight(value: &Value) -> u64 {
         Value::Object(fields) => fields.iter().map(|(key, field)| named(key) + weight(field)).sum(),
     };
     VALUE_BYTES + inside
+}
+
+/// Returns the weight of a failure, in bytes: its code, its message and its details.
+pub fn failure_weight(failure: &Failure) -> u64 {
+    let texts = failure.code.len() + failure.message.len();
+    texts as u64 + failure.details.as_ref().map_or(0, weight)
 }
 
 /// Returns the maximum weight of a value whose JSON text has `bytes` bytes. The densest text is a
@@ -81,5 +89,14 @@ mod tests {
         assert_eq!(weight(&json!("abc")), VALUE_BYTES + 3);
         assert_eq!(weight(&json!(vec![0; 1_000])), 1_001 * VALUE_BYTES);
         assert_eq!(weight(&json!({ "key": [true, "x"] })), 4 * VALUE_BYTES + NAME_BYTES + 3 + 1);
+    }
+
+    #[test]
+    fn weight_of_a_failure_contains_its_texts_and_details() {
+        let failure = Failure::new("limit", "too much");
+        assert_eq!(failure_weight(&failure), 13);
+        let details = json!([1, 2]);
+        let more = weight(&details);
+        assert_eq!(failure_weight(&failure.with_details(details)), 13 + more);
     }
 }

@@ -75,6 +75,10 @@ pub const TASK_HOST_CALLS: u64 = 100_000;
 /// bounds how much one task adds to the log of its thread.
 pub const TASK_HOST_CALL_BYTES: u64 = 256 << 20;
 
+/// Maximum weight (see `wattle_graph::weight`) of the requests and results that the journal of one
+/// task and its tools keeps in memory. A text of [`HOST_CALL_BYTES`] can weigh 36 times as much.
+pub const TASK_JOURNAL_BYTES: u64 = 256 << 20;
+
 /// Maximum bytes of a node's outcome. Large data belongs into blobs.
 pub const OUTPUT_BYTES: u64 = 4 << 20;
 
@@ -482,6 +486,9 @@ pub struct Limits {
     pub host_calls: u32,
     /// See [`HOST_CALL_BYTES`].
     pub host_call_bytes: u64,
+    /// See [`TASK_JOURNAL_BYTES`].
+    #[serde(skip)]
+    pub task_journal_bytes: u64,
     /// See [`OUTPUT_BYTES`].
     pub output_bytes: u64,
     /// Maximum bytes that the host copies out of the guest in one call; see [`LIFT_BYTES`].
@@ -500,6 +507,7 @@ impl Default for Limits {
             node_timeout_ms: NODE_TIMEOUT_MS,
             host_calls: HOST_CALLS,
             host_call_bytes: HOST_CALL_BYTES,
+            task_journal_bytes: TASK_JOURNAL_BYTES,
             output_bytes: OUTPUT_BYTES,
             lift_bytes: LIFT_BYTES,
             net: NetLimits::default(),
@@ -516,6 +524,7 @@ pub const MAX_EXPORT_LIMITS: Limits = Limits {
     node_timeout_ms: 6 * NODE_TIMEOUT_MS,
     host_calls: 10 * HOST_CALLS,
     host_call_bytes: TASK_HOST_CALL_BYTES,
+    task_journal_bytes: TASK_JOURNAL_BYTES,
     output_bytes: 16 * OUTPUT_BYTES,
     lift_bytes: 8 * LIFT_BYTES,
     net: NetLimits {
@@ -543,6 +552,7 @@ impl Limits {
             node_timeout_ms: self.node_timeout_ms.min(most.node_timeout_ms),
             host_calls: self.host_calls.min(most.host_calls),
             host_call_bytes: self.host_call_bytes.min(most.host_call_bytes),
+            task_journal_bytes: self.task_journal_bytes.min(most.task_journal_bytes),
             output_bytes: self.output_bytes.min(most.output_bytes),
             lift_bytes: self.lift_bytes.min(most.lift_bytes),
             net: self.net.min(&most.net),

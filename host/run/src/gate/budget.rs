@@ -3,7 +3,7 @@
 //!
 //! Each node, web handler and tool has a budget. In addition, a node or a web handler shares a
 //! second budget with all tools that it calls, directly or through other tools. Blobs, emitted
-//! events and log messages count for the shared budget only.
+//! events, log messages and the weight of the journal count for the shared budget only.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +34,8 @@ struct TotalUsage {
     guest: &'static str,
     calls: AtomicU64,
     bytes: AtomicU64,
+    /// Weight of what the journal keeps.
+    journal: AtomicU64,
     blobs: AtomicU64,
     emitted: AtomicU64,
     logs: Mutex<LogUsage>,
@@ -42,8 +44,15 @@ struct TotalUsage {
 impl TotalUsage {
     fn of(guest: &'static str) -> Self {
         let zero = AtomicU64::default;
-        let logs = Mutex::default();
-        Self { guest, calls: zero(), bytes: zero(), blobs: zero(), emitted: zero(), logs }
+        Self {
+            guest,
+            calls: zero(),
+            bytes: zero(),
+            journal: zero(),
+            blobs: zero(),
+            emitted: zero(),
+            logs: Mutex::default(),
+        }
     }
 
     /// Locks the usage of log messages. No code that can panic runs under this lock.
@@ -112,11 +121,12 @@ impl CallBudget {
         Ok(Self { instance, ..self.for_tool() })
     }
 
-    /// Resets the budget for the next attempt of a task. The attempt logs its messages again.
+    /// Resets the budget for the next attempt of a task. The attempt logs its messages again, and
+    /// the results that it gets from the journal count again.
     pub(crate) fn reset(&self) {
         let total = &*self.total;
         let own = [&self.calls, &self.bytes];
-        let all = [&total.calls, &total.bytes, &total.blobs, &total.emitted];
+        let all = [&total.calls, &total.bytes, &total.journal, &total.blobs, &total.emitted];
         for counter in own.into_iter().chain(all) {
             counter.store(0, Ordering::Relaxed);
         }
@@ -172,6 +182,23 @@ impl CallBudget {
             "the host calls of the {guest} and its tools transferred more than {allowed} bytes"
         );
         Err(exceeded("task_host_call_bytes", allowed, text))
+    }
+
+    /// Charges the weight of what the journal of a task keeps, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Limit`] if the journal keeps more than `allowed` bytes of the guest and its tools.
+    pub(crate) fn charge_journal(&self, weight: u64, allowed: u64) -> Result<(), Unwind> {
+        if charge(&self.total.journal, weight, allowed) {
+            return Ok(());
+        }
+        let guest = self.total.guest;
+        let text = format!(
+            "the requests and results of the {guest} and its tools take more than {allowed} bytes \
+             of memory in the journal; put large data into blobs"
+        );
+        Err(exceeded("task_journal_bytes", allowed, text))
     }
 
     /// Charges bytes of blobs that the guest stores.
@@ -274,8 +301,11 @@ mod tests {
         let budget = CallBudget::default();
         budget.charge_calls(3, 3).unwrap();
         budget.charge_blob(limit::TASK_BLOB_BYTES).unwrap();
+        budget.charge_journal(9, 9).unwrap();
         budget.reset();
         budget.charge_calls(3, 3).unwrap();
+        budget.for_tool().charge_journal(9, 9).unwrap();
+        assert_eq!(limit_of(budget.charge_journal(1, 9)), "\"task_journal_bytes\"");
         budget.charge_blob(limit::TASK_BLOB_BYTES).unwrap();
         assert_eq!(limit_of(budget.charge_blob(1)), "\"task_blob_bytes\"");
     }

@@ -16,7 +16,7 @@ use crate::gate::journal::divergence;
 use crate::gate::unwind::{CallError, Unwind};
 use crate::hostcall::elicit;
 use crate::hostcall::interrupt::InterruptRequest;
-use crate::json::approx_bytes;
+use crate::json::JsonSize;
 use crate::limit::Limits;
 use crate::ports::tool_server::ElicitationRound;
 
@@ -29,8 +29,8 @@ pub(crate) struct AnsweredRounds {
     pub(crate) server_tool: Option<(String, String)>,
     /// Sequence number of the last interrupt; 0 if there is none.
     pub(crate) raised_seq: u64,
-    /// Size of all rounds in bytes.
-    pub(crate) bytes: u64,
+    /// Size of all rounds.
+    pub(crate) size: JsonSize,
 }
 
 impl AnsweredRounds {
@@ -90,7 +90,8 @@ impl CallEntry {
             let Some(elicited) = elicited else {
                 return Err(self.other_call_divergence(&known.raised));
             };
-            found.bytes += approx_bytes(&json!(elicited)) + approx_bytes(answer);
+            found.size += JsonSize::of(&json!(elicited));
+            found.size += JsonSize::of(answer);
             found
                 .server_tool
                 .get_or_insert_with(|| (elicited.server.clone(), elicited.tool.clone()));
@@ -125,7 +126,7 @@ impl CallEntry {
         let elicited =
             Elicited { round, digest: self.request.digest, server, tool, host, elicitation };
         let logged = json!([question, elicited]);
-        self.task.count_bytes(approx_bytes(&logged), limits)?;
+        self.task.journal.count_size(JsonSize::of(&logged), limits)?;
         self.task.check_log_size().await?;
         let interrupt = self.round_id(round);
         let put =

@@ -17,6 +17,7 @@ use crate::gate::journal::JournalLookup;
 use crate::gate::task_gate::TaskGate;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::CallRequest;
+use crate::limit::Limits;
 use crate::ports::store::StoreError;
 
 /// A host call that has a number and no result. Dropping the entry without [`CallEntry::record`]
@@ -50,23 +51,26 @@ pub(crate) enum CallLookup {
 
 impl TaskGate {
     /// Compares a call with the journal entry under its number. `batch` is the number of the first
-    /// call of its batch.
+    /// call of its batch. What the journal stores of the request counts towards its limit.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Divergence`] if the journal holds another call under this number.
+    /// [`Unwind::Divergence`] if the journal holds another call under this number;
+    /// [`Unwind::Limit`] if the journal takes too much memory.
     pub(crate) fn look_up(
         self: &Arc<Self>,
         number: u32,
         batch: u32,
-        request: CallRequest,
+        mut request: CallRequest,
+        limits: &Limits,
     ) -> Result<CallLookup, Unwind> {
-        let (last_start_seq, decision) = match self.journal.look_up(number, &request)? {
+        let (last_start_seq, decision) = match self.journal.look_up(number, &request, limits)? {
             JournalLookup::Recorded(result) => return Ok(CallLookup::Recorded(result)),
             JournalLookup::Started(seq) => (Some(seq), None),
             JournalLookup::Settled(decision) => (None, Some(decision)),
             JournalLookup::Absent => (None, None),
         };
+        self.journal.count_request(request.truncate(), limits)?;
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
         let task = self.clone();
         let entry = CallEntry {

@@ -6,6 +6,7 @@ use wattle_graph::event::{Event, EventKind, InterruptRaised};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
+use wattle_graph::weight::weight;
 
 use crate::gate::Gate;
 use crate::gate::journal::divergence;
@@ -35,10 +36,13 @@ impl Gate {
                 let (known, now) = (to_json(&known.raised.payload), to_json(&question.payload));
                 return Err(divergence(call, known, now).into());
             }
-            return known.answer.ok_or(Unwind::Suspended(interrupt).into());
+            let answer = known.answer.ok_or(Unwind::Suspended(interrupt))?;
+            self.count_journaled(weight(&known.raised.payload) + weight(&answer))?;
+            return Ok(answer);
         }
         // A journal entry under this number means that an earlier execution made another call here.
-        task.look_up(call, call, CallRequest::small(InterruptRequest::FUNCTION, json!(question)))?;
+        let request = CallRequest::small(InterruptRequest::FUNCTION, json!(question));
+        task.look_up(call, call, request, self.limits())?;
         question.check_schema(self.caller().owner, &self.env.schemas).await?;
         task.check_log_size().await?;
         Err(task.raise_interrupt(interrupt, call, question, None).await.into())

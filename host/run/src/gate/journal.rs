@@ -16,11 +16,14 @@ use wattle_graph::event::{Called, Decision, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
+use wattle_graph::weight::weight;
 
 use crate::gate::budget::CallBudget;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::CallRequest;
 use crate::hostcall::stream::STREAM_READ;
+use crate::json::JsonSize;
+use crate::limit::Limits;
 
 pub(crate) use self::forget::is_in_doubt;
 use self::forget::{drop_trailing_rollbacks, forget_failed, is_rolled_back};
@@ -237,13 +240,24 @@ impl Journal {
         self.lock().budget.clone()
     }
 
-    /// Charges bytes that pass the gate.
+    /// Charges a value that passes the gate and that the journal keeps.
     ///
     /// # Errors
     ///
     /// [`Unwind::Limit`] if the budget is exceeded.
-    pub fn count_bytes(&self, bytes: u64, allowed: u64) -> Result<(), Unwind> {
-        self.lock().budget.charge_bytes(bytes, allowed)
+    pub(crate) fn count_size(&self, size: JsonSize, limits: &Limits) -> Result<(), Unwind> {
+        let budget = self.budget();
+        budget.charge_bytes(size.bytes, limits.host_call_bytes)?;
+        budget.charge_journal(size.weight, limits.task_journal_bytes)
+    }
+
+    /// Charges the weight of the request of a call, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Limit`] if the budget is exceeded.
+    pub(crate) fn count_request(&self, weight: u64, limits: &Limits) -> Result<(), Unwind> {
+        self.budget().charge_journal(weight, limits.task_journal_bytes)
     }
 
     /// Returns true if the journal holds stream reads for this call.
@@ -255,15 +269,18 @@ impl Journal {
             .any(|(_, (_, entry))| entry.batch == call && entry.function == STREAM_READ)
     }
 
-    /// Looks up a call by its number.
+    /// Looks up a call by its number. The request of a recorded call counts towards the limit of
+    /// the journal.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Divergence`] if the journal holds another request under this number.
+    /// [`Unwind::Divergence`] if the journal holds another request under this number;
+    /// [`Unwind::Limit`] if the budget is exceeded.
     pub(crate) fn look_up(
         &self,
         call: u32,
         request: &CallRequest,
+        limits: &Limits,
     ) -> Result<JournalLookup, Unwind> {
         let inner = self.lock();
         let now = || json!({ "function": request.function, "request": request.journaled() });
@@ -280,6 +297,8 @@ impl Journal {
                 .map_or(JournalLookup::Absent, |seq| JournalLookup::Started(*seq)));
         };
         if entry.function == request.function && entry.digest == request.digest {
+            let bytes = weight(&entry.request) + entry.summary.len() as u64;
+            inner.budget.charge_journal(bytes, limits.task_journal_bytes)?;
             return Ok(JournalLookup::Recorded(entry.result.clone()));
         }
         let before = json!({ "function": entry.function, "request": entry.request });
@@ -423,6 +442,24 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_recorded_calls_count_by_their_weight() {
+        let mut request = CallRequest::small("http.send", json!([0, 0, 0, 0]));
+        let journal = Journal::default();
+        let result = Ok(json!("the caller counts the result"));
+        let recorded = Called {
+            digest: request.digest,
+            request: request.journaled(),
+            ..called(0, 0, "http.send", result)
+        };
+        journal.record_result(1, recorded);
+        let limits = Limits { task_journal_bytes: request.truncate(), ..Limits::default() };
+        assert!(matches!(journal.look_up(0, &request, &limits), Ok(JournalLookup::Recorded(_))));
+        assert!(matches!(journal.look_up(0, &request, &limits), Err(Unwind::Limit(_))));
+        journal.begin_attempt();
+        assert!(journal.look_up(0, &request, &limits).is_ok(), "the next attempt");
+    }
+
+    #[test]
     fn trailing_stream_reads_of_a_failed_call_are_dropped() {
         let look = |call| called(call, 0, STREAM_READ, Ok(json!([])));
         let between = |function| called(2, 2, function, Ok(Value::Null));
@@ -458,7 +495,8 @@ mod tests {
         past.record_interrupt(&serde_json::from_value(raised).unwrap(), 3);
         let journal = Journal::new(CallsByScope::from([(Vec::new(), past)]), true);
         let request = CallRequest::small("http.send", json!({}));
-        let started = |call| match journal.look_up(call, &request) {
+        let limits = Limits::default();
+        let started = |call| match journal.look_up(call, &request, &limits) {
             Ok(JournalLookup::Started(seq)) => Some(seq),
             _ => None,
         };

@@ -24,6 +24,7 @@ use serde_json::Value;
 use wattle_graph::event::{CallStarted, Decision};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::json_text;
+use wattle_graph::weight::failure_weight;
 
 use crate::gate::effect::{Effect, EffectContext};
 use crate::gate::entry::{CallEntry, CallLookup};
@@ -32,7 +33,7 @@ use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::hostcall::Idempotency;
 use crate::hostcall::request::CallRequest;
-use crate::json::{approx_bytes, check_depth};
+use crate::json::{JsonSize, check_depth};
 use crate::limit;
 use crate::result_reuse::ReusableResult;
 
@@ -102,7 +103,7 @@ impl Gate {
             let entry = self.list_call(request.function, || request.summary.clone());
             let answer = answer();
             entry.end(answer.as_ref().err());
-            self.count_output(&answer)?;
+            self.count_result(&answer)?;
             return Ok(answer);
         };
         let result = match self.enter(task, request)? {
@@ -113,13 +114,21 @@ impl Gate {
                 result
             }
         };
-        self.count_output(&result)?;
+        self.count_result(&result)?;
         Ok(result)
     }
 
-    /// Counts the bytes of the output of a call, if it did not fail.
-    fn count_output(&self, result: &CallResult<Value>) -> Result<(), Unwind> {
-        result.as_ref().map_or(Ok(()), |output| self.count_bytes(approx_bytes(output)))
+    /// Counts the bytes of the output of a call, if it did not fail, and the weight of its result
+    /// in the journal.
+    fn count_result(&self, result: &CallResult<Value>) -> Result<(), Unwind> {
+        match result {
+            Ok(output) => {
+                let size = JsonSize::of(output);
+                self.count_bytes(size.bytes)?;
+                self.count_journaled(size.weight)
+            }
+            Err(failure) => self.count_journaled(failure_weight(failure)),
+        }
     }
 
     /// Takes the next call number of the task and looks up the call in the journal. The caller may
@@ -130,7 +139,7 @@ impl Gate {
         request: CallRequest,
     ) -> Result<(u32, CallLookup), Unwind> {
         let number = task.reserve_call_numbers(1, self.limits())?;
-        Ok((number, task.look_up(number, number, request)?))
+        Ok((number, task.look_up(number, number, request, self.limits())?))
     }
 
     /// Counts `count` calls, reserves as many consecutive call numbers, and returns the first.
@@ -153,7 +162,7 @@ impl Gate {
         let request = CallRequest::of(call).map_err(Unwind::LogLost)?;
         self.count_bytes(request.bytes)?;
         self.budget.charge_blob(call.blob_bytes())?;
-        let entry = match task.look_up(number, batch, request)? {
+        let entry = match task.look_up(number, batch, request, self.limits())? {
             CallLookup::Recorded(result) => return self.recorded_result::<C>(result),
             CallLookup::Unrecorded(entry) => entry,
         };
@@ -207,12 +216,10 @@ impl Gate {
         &self,
         result: CallResult<Value>,
     ) -> Result<CallResult<C::Output>, Unwind> {
+        self.count_result(&result)?;
         match result {
             Err(failure) => Ok(Err(failure)),
-            Ok(answer) => {
-                self.count_bytes(approx_bytes(&answer))?;
-                decode_output(C::FUNCTION, answer).map(Ok).map_err(Unwind::LogLost)
-            }
+            Ok(answer) => decode_output(C::FUNCTION, answer).map(Ok).map_err(Unwind::LogLost),
         }
     }
 
@@ -344,13 +351,12 @@ impl Gate {
             Err(failure) => Err(failure.clone()),
         };
         let task = entry.task.clone();
-        let mut counted = Ok(());
-        if let Ok(value) = &result {
-            counted = self.count_bytes(approx_bytes(value));
-            if let Err(failure) = check_depth(&format!("the output of {}", C::FUNCTION), value) {
-                answer = Err(failure.clone());
-                result = Err(failure);
-            }
+        let counted = self.count_result(&result);
+        if let Ok(value) = &result
+            && let Err(failure) = check_depth(&format!("the output of {}", C::FUNCTION), value)
+        {
+            answer = Err(failure.clone());
+            result = Err(failure);
         }
         entry.record_with_tokens(result, tokens);
         task.log.flush_urgent().await;

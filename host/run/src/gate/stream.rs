@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
+use wattle_graph::weight::weight;
 
 use crate::gate::entry::CallLookup;
 use crate::gate::unread_deltas::{DeltaReceiver, DeltaSender, unread_deltas};
@@ -118,10 +119,13 @@ impl CompletionStream {
             return Ok(self.deltas.recv().await.unwrap_or_default());
         };
         let request = CallRequest::small(STREAM_READ, json!(self.number));
-        let mut entry = match task.look_up(look, self.number, request)? {
+        let limits = self.gate.limits();
+        let mut entry = match task.look_up(look, self.number, request, limits)? {
             CallLookup::Unrecorded(entry) => entry,
             CallLookup::Recorded(known) => {
-                let deltas: Vec<Delta> = serde_json::from_value(known?).unwrap_or_default();
+                let known = known?;
+                self.gate.count_journaled(weight(&known))?;
+                let deltas: Vec<Delta> = serde_json::from_value(known).unwrap_or_default();
                 self.replayed = !deltas.is_empty();
                 return Ok(deltas);
             }
@@ -134,8 +138,11 @@ impl CompletionStream {
             self.next_live().await?
         };
         entry.restart_timer();
-        entry.record(Ok(json!(deltas)));
+        let read = json!(deltas);
+        let counted = self.gate.count_journaled(weight(&read));
+        entry.record(Ok(read));
         task.log.flush().await;
+        counted?;
         Ok(deltas)
     }
 

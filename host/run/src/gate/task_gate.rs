@@ -101,10 +101,6 @@ impl TaskGate {
         self.journal.reserve_call_numbers(count, limits.host_calls)
     }
 
-    pub(crate) fn count_bytes(&self, bytes: u64, limits: &Limits) -> Result<(), Unwind> {
-        self.journal.count_bytes(bytes, limits.host_call_bytes)
-    }
-
     /// Unwinds the guest before a new call if the log of the thread is full.
     pub(crate) async fn check_log_size(&self) -> Result<(), Unwind> {
         self.log.check_size().await.map_err(log_lost)?.map_err(Unwind::Limit)

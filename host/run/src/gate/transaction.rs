@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
+use wattle_graph::weight::{VALUE_BYTES, failure_weight};
 
 use crate::gate::budget::CallBudget;
 use crate::gate::entry::{CallEntry, CallLookup};
@@ -39,7 +40,7 @@ use crate::hostcall::request::CallRequest;
 use crate::hostcall::sql::{
     self, Executed, ROLLED_BACK, Rows, SqlValue, TRANSACTION, TRANSACTION_END,
 };
-use crate::json::approx_bytes;
+use crate::json::JsonSize;
 use crate::limit::SqlLimits;
 use crate::ports::sql::{CommitMarker, Sql, SqlTransaction};
 use crate::task::task_heartbeat::TaskHeartbeat;
@@ -64,6 +65,8 @@ struct StatementBudget {
     heartbeat: Option<Arc<TaskHeartbeat>>,
     allowed_calls: u32,
     allowed_bytes: u64,
+    /// Maximum weight of the journal; `None` if the guest has no journal.
+    allowed_journal_bytes: Option<u64>,
 }
 
 impl StatementBudget {
@@ -74,6 +77,7 @@ impl StatementBudget {
             heartbeat: gate.task.as_ref().map(|task| task.heartbeat.clone()),
             allowed_calls: limits.host_calls,
             allowed_bytes: limits.host_call_bytes,
+            allowed_journal_bytes: gate.task.as_ref().map(|_| limits.task_journal_bytes),
         }
     }
 
@@ -88,6 +92,13 @@ impl StatementBudget {
 
     fn charge_bytes(&self, bytes: u64) -> Result<(), Unwind> {
         self.budget.charge_bytes(bytes, self.allowed_bytes)
+    }
+
+    /// Charges the weight of a statement or of its result, which the transaction keeps for the
+    /// journal.
+    fn charge_journal(&self, weight: u64) -> Result<(), Unwind> {
+        let allowed = self.allowed_journal_bytes;
+        allowed.map_or(Ok(()), |allowed| self.budget.charge_journal(weight, allowed))
     }
 }
 
@@ -484,15 +495,23 @@ impl Transaction {
         Ok(counted?)
     }
 
-    /// Charges the bytes of a statement and returns the digest that identifies it.
+    /// Charges a statement and returns the digest that identifies it.
     fn charge_statement(&self, text: &str, parameters: &[SqlValue]) -> Result<Digest, Unwind> {
         let request = json!([text, parameters]).to_string();
         self.budget.charge_bytes(request.len() as u64)?;
+        self.budget.charge_journal(VALUE_BYTES + text.len() as u64)?;
         Ok(Digest::of(request.as_bytes()))
     }
 
     fn charge_result(&self, answer: &Result<Value, Failure>) -> Result<(), Unwind> {
-        answer.as_ref().map_or(Ok(()), |answer| self.budget.charge_bytes(approx_bytes(answer)))
+        match answer {
+            Ok(answer) => {
+                let size = JsonSize::of(answer);
+                self.budget.charge_bytes(size.bytes)?;
+                self.budget.charge_journal(size.weight)
+            }
+            Err(failure) => self.budget.charge_journal(failure_weight(failure)),
+        }
     }
 
     fn to_record(&self, end: &str) -> Value {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::Digest;
+use wattle_graph::weight::weight;
 
 use crate::hostcall::HostCall;
 use crate::json::check_depth;
@@ -100,6 +101,19 @@ impl CallRequest {
     /// Sets the summary.
     pub(crate) fn with_summary(self, summary: &str) -> Self {
         Self { summary: shortened(summary), ..self }
+    }
+
+    /// Keeps only what the journal stores of the request, for the time of the call. Returns its
+    /// weight with the summary, in bytes.
+    pub(crate) fn truncate(&mut self) -> u64 {
+        let form = std::mem::replace(&mut self.journal_form, JournalForm::Value(Value::Null));
+        let stored = match form {
+            JournalForm::Value(stored) => stored,
+            JournalForm::Text(text, read_field) => truncated(&text, read_field),
+        };
+        let bytes = weight(&stored) + self.summary.len() as u64;
+        self.journal_form = JournalForm::Value(stored);
+        bytes
     }
 
     /// Omits the content, because the call has an event of its own that holds it.
@@ -280,6 +294,17 @@ mod tests {
         let request = json!({ "input": null, "context": deep });
         let shown = CallRequest::of_fields("runs.start", &request).unwrap().journaled();
         assert_eq!((&shown["context"], shown.get("input")), (&deep, Some(&Value::Null)));
+    }
+
+    #[test]
+    fn truncated_request_is_what_the_journal_stores() {
+        for argument in ["x".to_owned(), "x".repeat(10 * limit::JOURNAL_REQUEST_BYTES)] {
+            let mut request = CallRequest::of(&call(&argument, None)).unwrap();
+            let (stored, digest) = (request.journaled(), request.digest);
+            assert_eq!(request.truncate(), weight(&stored) + "find".len() as u64);
+            assert_eq!((request.journaled(), request.digest), (stored, digest));
+            assert!(matches!(request.journal_form, JournalForm::Value(_)), "without its text");
+        }
     }
 
     #[test]

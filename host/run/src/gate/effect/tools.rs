@@ -151,7 +151,7 @@ async fn call_tool(
 ) -> Result<ToolOutput, CallError> {
     let known = context.entry.map(CallEntry::answered_rounds).transpose()?.unwrap_or_default();
     if let Some(entry) = context.entry {
-        entry.task.count_bytes(known.bytes, &context.grants.limits)?;
+        entry.task.journal.count_size(known.size, &context.grants.limits)?;
     }
     if let Some(output) = continue_held_call(context, request, &known).await? {
         return Ok(output);

@@ -63,6 +63,7 @@ fn budget() -> StatementBudget {
         heartbeat: None,
         allowed_calls: 10,
         allowed_bytes: 1_000,
+        allowed_journal_bytes: None,
     }
 }
 
@@ -101,4 +102,15 @@ async fn transaction_without_a_journal_entry_keeps_no_statements() {
     let bytes = transaction.query(&"x".repeat(1_000), Vec::new()).await;
     assert!(matches!(bytes, Err(CallError::Unwind(Unwind::Limit(_)))), "they count: {bytes:?}");
     transaction.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn statements_of_a_task_count_by_their_weight_in_the_journal() {
+    let mut transaction = transaction();
+    transaction.budget.allowed_journal_bytes = Some(1_000);
+    // A result has no rows and some 60 bytes as text.
+    transaction.query("SELECT 1", Vec::new()).await.unwrap();
+    let ended = transaction.query("SELECT 1", Vec::new()).await;
+    let Err(CallError::Unwind(Unwind::Limit(exceeded))) = ended else { panic!("{ended:?}") };
+    assert_eq!(exceeded.details.unwrap()["limit"], "task_journal_bytes");
 }

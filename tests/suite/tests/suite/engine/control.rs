@@ -230,6 +230,40 @@ async fn bytes_of_calls_that_do_not_wait_count_towards_the_limit_of_host_calls()
 }
 
 #[tokio::test]
+async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_journal() {
+    for function in ["emit", "random", "ask a model"] {
+        let made = Arc::new(AtomicU32::new(0));
+        let counted = made.clone();
+        let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+            let made = counted.clone();
+            async move {
+                for _ in 0..100 {
+                    match function {
+                        "emit" => {
+                            let data = json!(vec![0; 100]);
+                            gate.emit(Emission::Custom { name: "seen".into(), data }).await?;
+                        }
+                        "random" => drop(gate.random(1_000)?),
+                        _ => drop(gate.call(prompt(&"x".repeat(1_000))).await?),
+                    }
+                    made.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(json!({}))
+            }
+        });
+        let limits = Limits { task_journal_bytes: 40_000, ..Limits::default() };
+        let grants = Grants { limits, llm: ["chat".to_owned()].into(), ..Grants::default() };
+        let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
+        let details = failure(&world.run(json!({})).await).details.unwrap();
+        let named = (&details["limit"], &details["allowed"]);
+        assert_eq!(named, (&json!("task_journal_bytes"), &json!(40_000)), "{function}");
+        let made = made.load(Ordering::Relaxed);
+        let most = if function == "emit" { 5 } else { 40 };
+        assert!((1..=most).contains(&made), "{function}: {made}");
+    }
+}
+
+#[tokio::test]
 async fn a_node_with_endless_refused_events_ends_at_its_limit() {
     let refused = Arc::new(AtomicU32::new(0));
     let counted = refused.clone();
