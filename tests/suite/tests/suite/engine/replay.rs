@@ -556,7 +556,8 @@ async fn a_started_subgraph_replays_with_what_the_journal_has_of_its_start() {
             let started = "from the call that started the graph is too long for the journal";
             (format!("{what} {started}"), left_out)
         });
-        let expected_reasons: Vec<&str> = expected.iter().map(|(reason, _)| reason.as_str()).collect();
+        let expected_reasons: Vec<&str> =
+            expected.iter().map(|(reason, _)| reason.as_str()).collect();
         assert_eq!(reasons, expected_reasons);
         assert_eq!(replay.left_out, expected.map_or(Counts::default(), |(_, left_out)| left_out));
         assert_eq!(replay.tasks, 2 - replay.left_out.tasks);
