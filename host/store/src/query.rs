@@ -3,28 +3,38 @@
 use serde::Deserialize;
 use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, CheckpointSource};
-use wattle_graph::id::{AppName, Digest, ThreadId};
+use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
 use wattle_run::ports::store::{
     CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadCursor, ThreadOrder, ThreadQuery,
     ThreadRecord, ThreadStatus, ThreadTtl,
 };
 
-/// The fields of a thread record that queries compare. A scan does not build the rest of the
-/// record.
+/// The selecting fields of a thread record: those that queries compare, and those that searches
+/// compare before texts and metadata. A scan does not build the rest of the record.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ThreadFields {
     pub(crate) id: ThreadId,
-    app: AppName,
-    status: ThreadStatus,
+    pub(crate) app: AppName,
+    pub(crate) graph: GraphName,
+    pub(crate) status: ThreadStatus,
     #[serde(default)]
     stopped: bool,
-    updated_ms: i64,
-    expires_ms: Option<i64>,
-    tenant: Option<String>,
+    pub(crate) created_ms: i64,
+    pub(crate) updated_ms: i64,
+    pub(crate) expires_ms: Option<i64>,
+    pub(crate) tenant: Option<String>,
+    #[serde(default)]
+    pub(crate) failure: Option<FailureCode>,
     #[serde(default)]
     ttl: Option<ThreadTtl>,
     #[serde(default)]
     pruned_ms: Option<i64>,
+}
+
+/// A failure of which only the code is decoded.
+#[derive(Debug, Deserialize)]
+pub(crate) struct FailureCode {
+    pub(crate) code: String,
 }
 
 impl From<&ThreadRecord> for ThreadFields {
@@ -32,11 +42,14 @@ impl From<&ThreadRecord> for ThreadFields {
         Self {
             id: record.id.clone(),
             app: record.app.clone(),
+            graph: record.graph.clone(),
             status: record.status,
             stopped: record.stopped,
+            created_ms: record.created_ms,
             updated_ms: record.updated_ms,
             expires_ms: record.expires_ms,
             tenant: record.tenant.clone(),
+            failure: record.failure.as_ref().map(|it| FailureCode { code: it.code.clone() }),
             ttl: record.ttl,
             pruned_ms: record.pruned_ms,
         }

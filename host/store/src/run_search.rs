@@ -12,7 +12,8 @@ use wattle_run::ports::store::{
     RunSummary, StoreError, ThreadRecord, ThreadStatus,
 };
 
-use crate::search::{FailureCode, FoundPage, contains_all};
+use crate::query::FailureCode;
+use crate::search::{FoundPage, contains_all};
 
 /// The fields of a stored record that select a run before its texts are decoded.
 #[derive(Debug, Deserialize)]

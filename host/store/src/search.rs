@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use serde::Deserialize;
 use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_run::limit::LIST_BYTES;
@@ -14,34 +13,7 @@ use wattle_run::ports::store::{
 };
 
 use crate::page::PageBuilder;
-
-/// The fields of a stored record that select a thread before its texts and metadata are decoded.
-#[derive(Debug, Deserialize)]
-pub(crate) struct SearchFields {
-    id: ThreadId,
-    app: AppName,
-    graph: GraphName,
-    status: ThreadStatus,
-    created_ms: i64,
-    updated_ms: i64,
-    expires_ms: Option<i64>,
-    tenant: Option<String>,
-    #[serde(default)]
-    failure: Option<FailureCode>,
-}
-
-/// A failure of which only the code is decoded.
-#[derive(Debug, Deserialize)]
-pub(crate) struct FailureCode {
-    pub(crate) code: String,
-}
-
-impl SearchFields {
-    /// Returns the position of the thread in a search.
-    pub(crate) fn into_cursor(self) -> ThreadCursor {
-        ThreadCursor { updated_ms: self.updated_ms, thread: self.id }
-    }
-}
+use crate::query::ThreadFields;
 
 /// The fields of a thread that a search compares before it compares texts and metadata.
 pub(crate) struct Selectors<'t> {
@@ -77,7 +49,7 @@ macro_rules! impl_selectors {
     )+};
 }
 
-impl_selectors!(SearchFields, ThreadRecord, ThreadSummary);
+impl_selectors!(ThreadFields, ThreadRecord, ThreadSummary);
 
 /// Compares threads with a search.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use crate::disk::list::listed_fields;
 use crate::disk::snapshot::{READ, RECORD, Snapshot};
 use crate::disk::table::{RECORDS, RECORDS_NAME};
 use crate::error::{corrupt, redb_error};
-use crate::search::{Examiner as _, FirstPositions, SearchCounts, SearchFields, SearchPage};
+use crate::query::ThreadFields;
+use crate::search::{Examiner as _, FirstPositions, SearchCounts, SearchPage};
 
 impl Snapshot {
     /// See [`Store::search_threads`](wattle_run::ports::Store::search_threads). The file has no
@@ -58,7 +59,7 @@ fn selected(
         let (key, stored) = entry.map_err(redb_error(READ))?;
         let Some(fields) = fields(key.value(), stored.value()) else { continue };
         if page.selects(&fields) {
-            first.push(fields.into_cursor());
+            first.push(ThreadCursor { updated_ms: fields.updated_ms, thread: fields.id });
         }
     }
     Ok(first.finish())
@@ -71,6 +72,6 @@ fn summary(key: &[u8], stored: &[u8]) -> Result<(ThreadSummary, u64), StoreError
 }
 
 /// Decodes the selecting fields of a stored record. Logs a damaged record.
-fn fields(key: &[u8], stored: &[u8]) -> Option<SearchFields> {
+fn fields(key: &[u8], stored: &[u8]) -> Option<ThreadFields> {
     listed_fields(RECORD, (RECORDS_NAME, key), stored)
 }
