@@ -6,12 +6,15 @@ mod access;
 pub(crate) mod backup;
 mod byte_reader;
 mod chain;
+mod changed_keys;
 mod commit_each;
 mod commit_group;
 mod create;
 pub mod decoded_frame;
 mod delta;
 mod encode;
+mod field_cache;
+mod field_set;
 mod frame;
 mod frame_builder;
 mod head;
@@ -73,6 +76,8 @@ use crate::recent_write::RecentWrite;
 use crate::sweep::Mentions;
 use crate::watch::WatchRegistry;
 use access::{Inner, wait_reclaimed};
+use changed_keys::ChangedKeys;
+use field_cache::FieldCache;
 pub use history::{PENDING_LIMIT_BYTES, PENDING_MEMORY_BYTES};
 use leases::LeaseTable;
 use open::OpenedFile;
@@ -143,6 +148,8 @@ impl RedbStore {
             Ok((Snapshot::newest(&file)?.pending_runs()?, Orphans::read(&file)?))
         })?;
         let pending = Arc::new(Mutex::new(pending));
+        let changed_keys = Arc::<ChangedKeys>::default();
+        let field_cache = Arc::new(FieldCache::new(changed_keys.clone()));
         let leases = Arc::new(LeaseTable::new(Leases::new(opening, monotonic_clock())));
         let writer = Writer {
             file: file.clone(),
@@ -151,6 +158,7 @@ impl RedbStore {
             watches: watches.clone(),
             pending: pending.clone(),
             orphans,
+            changed_keys,
             commands: queue,
             flush_requests: flush_requests.clone(),
             commit_delay,
@@ -177,6 +185,7 @@ impl RedbStore {
             pending,
             leases,
             cursors,
+            field_cache,
             is_closing,
             writer,
             writer_thread,
@@ -308,12 +317,12 @@ impl Store for RedbStore {
 
     async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {
         let search = search.clone();
-        self.0.read_blocking(move |snapshot| snapshot.search(&search)).await
+        self.0.read_fields(move |file, cache| search::search_threads(file, cache, &search)).await
     }
 
     async fn count_threads(&self, search: &ThreadSearch) -> Result<ThreadCounts, StoreError> {
         let search = search.clone();
-        self.0.read_blocking(move |snapshot| snapshot.count(&search)).await
+        self.0.read_fields(move |file, cache| search::count_threads(file, cache, &search)).await
     }
 
     async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {

@@ -311,6 +311,12 @@ impl SearchCounts {
         Ok(true)
     }
 
+    /// Returns whether the fields of a thread match.
+    pub(crate) fn selects<'a>(&self, thread: impl Into<Selectors<'a>>) -> bool {
+        let thread = thread.into();
+        self.matcher.selects(&thread)
+    }
+
     /// Counts threads that match.
     pub(crate) fn add(&mut self, status: ThreadStatus, threads: u64) {
         self.counts.add(status, threads);

@@ -10,6 +10,7 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 use wattle_run::reads::begin_large_read;
 
+use crate::disk::field_cache::FieldCache;
 use crate::disk::history::Cursors;
 use crate::disk::leases::LeaseTable;
 use crate::disk::orphans::Reclaimed;
@@ -30,6 +31,7 @@ pub(super) struct Inner {
     pub(super) pending: Arc<Mutex<PendingRuns>>,
     pub(super) leases: Arc<LeaseTable>,
     pub(super) cursors: Arc<Cursors>,
+    pub(super) field_cache: Arc<FieldCache>,
     /// Whether the store is being dropped, which ends rewrites.
     pub(super) is_closing: Arc<AtomicBool>,
     /// `None` only while the store is being dropped.
@@ -148,8 +150,27 @@ impl Inner {
         T: Send + 'static,
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
+        self.read_file(move |file| read(&Snapshot::newest(file)?)).await
+    }
+
+    /// Runs a read of the selecting fields of many records on a blocking thread. The read opens its
+    /// snapshot itself.
+    pub(super) async fn read_fields<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&SharedFile, &FieldCache) -> Result<T, StoreError> + Send + 'static,
+    {
+        let field_cache = self.field_cache.clone();
+        self.read_file(move |file| read(file, &field_cache)).await
+    }
+
+    async fn read_file<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&SharedFile) -> Result<T, StoreError> + Send + 'static,
+    {
         let file = self.file.clone();
-        let read = move || guarded("read", || read(&Snapshot::newest(&file)?));
+        let read = move || guarded("read", || read(&file));
         self.note_failure(spawn_blocking(read).await.map_err(|error| backend("read", error))?)
     }
 }

@@ -42,7 +42,7 @@ impl Writer {
         let handle = self.file.handle();
         let mut group = CommitGroup::new(handle.clone());
         let grouped = vec![self.add_to_group(&mut group, queued_write)];
-        let committed = commit(&handle, &group);
+        let committed = commit(&handle, &group, &self.changed_keys);
         drop((handle, group));
         match committed {
             Ok(is_written) => {

@@ -6,7 +6,6 @@ use std::ops::Bound;
 
 use redb::{Range, ReadableTable};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, RunId, ThreadId};
@@ -19,6 +18,7 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{named, packed, read, unpacked_bytes};
+use crate::disk::field_set::listed_fields;
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of, run_of_thread, stored_run};
 use crate::disk::table::{PENDING, RECORDS, RECORDS_NAME, RUNS, RUNS_NAME, THREAD_RUNS};
 use crate::error::{corrupt, redb_error};
@@ -202,17 +202,6 @@ impl Snapshot {
 fn keys_after(after: Option<&ThreadId>) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let first = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str().as_bytes()));
     (first, Bound::Unbounded)
-}
-
-/// Decodes the fields of a stored record by which a list or a search selects. Logs a damaged
-/// record, so that it does not hide the others.
-pub(crate) fn listed_fields<T: DeserializeOwned>(
-    what: &str,
-    location: (&str, &[u8]),
-    stored: &[u8],
-) -> Option<T> {
-    let fields = read(what, location, stored);
-    fields.inspect_err(|error| tracing::error!(%error, "damaged {what} is not listed")).ok()
 }
 
 /// Returns the fields of a stored record if they match a query.

@@ -10,7 +10,7 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{named, packed, unpack, unpacked_bytes};
-use crate::disk::list::listed_fields;
+use crate::disk::field_set::listed_fields;
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot};
 use crate::disk::table::{RECORDS, RECORDS_NAME, RUNS, RUNS_NAME};
 use crate::error::{corrupt, redb_error};

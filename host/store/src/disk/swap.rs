@@ -189,7 +189,9 @@ impl Writer {
     /// Commits a write set. After an error, the content of the file is unknown.
     pub(super) fn commit(&mut self, write_set: &WriteSet) -> Result<(), StoreError> {
         self.reopen_if_failed()?;
+        let open = self.changed_keys.begin(write_set);
         let written = guarded(OP_REWRITE, || self.write_durably(write_set));
+        drop(open);
         written.inspect_err(|error| self.reset_after_failure(error))?;
         let mut pending = lock(&self.pending);
         for run in &write_set.deleted.1 {

@@ -17,6 +17,7 @@ use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, LeaseEpoch, RunRecord, StoreError};
 
 use crate::commit_delay::FlushRequests;
+use crate::disk::changed_keys::ChangedKeys;
 use crate::disk::commit_group::CommitGroup;
 use crate::disk::encode::EncodedBatch;
 use crate::disk::leases::{LeaseTable, ThreadWrite};
@@ -113,6 +114,8 @@ pub(crate) struct Writer {
     pub(crate) watches: Arc<WatchRegistry>,
     pub(crate) pending: Arc<Mutex<PendingRuns>>,
     pub(crate) orphans: Orphans,
+    /// The keys that commits change, for lists.
+    pub(crate) changed_keys: Arc<ChangedKeys>,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) flush_requests: Arc<FlushRequests>,
     /// How long batches that no caller awaits wait for other batches.
@@ -205,7 +208,8 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        let committed = self.ensure_not_failed().and_then(|()| commit(&handle, &group));
+        let committed =
+            self.ensure_not_failed().and_then(|()| commit(&handle, &group, &self.changed_keys));
         // The file can be reopened only after the handle and the group are dropped.
         drop((handle, group));
         match committed {
@@ -358,6 +362,7 @@ impl Writer {
     /// is open again.
     pub(crate) fn reset_after_failure(&mut self, error: &StoreError) {
         self.stager.clear_cache();
+        self.changed_keys.suspend();
         self.leases.set_failed(true);
         let now = Instant::now();
         self.file_failure =
@@ -391,6 +396,7 @@ impl Writer {
                 let seconds = failure.since.elapsed().as_secs();
                 tracing::info!(seconds, "checkpoint store can be written again");
                 self.file_failure = None;
+                self.changed_keys.resume();
                 self.leases.set_failed(false);
                 self.recent_write.record();
                 self.stager.reset(last_entry + 1, last_thread_no);
@@ -471,10 +477,15 @@ fn write_probe(handle: &Handle) -> Result<(), StoreError> {
 }
 
 /// Commits the staged writes. Returns `false` if there are none.
-pub(crate) fn commit(handle: &Handle, group: &CommitGroup) -> Result<bool, CommitError> {
+pub(crate) fn commit(
+    handle: &Handle,
+    group: &CommitGroup,
+    changed_keys: &ChangedKeys,
+) -> Result<bool, CommitError> {
     if group.write_set.heads.is_empty() && group.write_set.pending.is_empty() {
         return Ok(false);
     }
+    let _open = changed_keys.begin(&group.write_set);
     let transaction = guarded(OP_COMMIT, || write(handle, &group.write_set))
         .map_err(|error| CommitError { error, is_unwritten: true })?;
     guarded(OP_COMMIT, || transaction.commit().map_err(redb_error(OP_COMMIT)))

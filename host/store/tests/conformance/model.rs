@@ -16,7 +16,7 @@ use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
     Batch, CheckpointQuery, ListPage, PruneStrategy, RunSummary, StoreError, ThreadHead,
-    ThreadQuery,
+    ThreadQuery, ThreadSearch,
 };
 use wattle_store::{InMemoryStore, RedbStore};
 
@@ -188,6 +188,7 @@ async fn replay(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
             file = RedbStore::open(path).unwrap();
         }
         step.apply(count, &memory, &file).await?;
+        same_search(&memory, &file).await?;
     }
     assert_equal(&memory, &file).await?;
     same_bytes(&memory, &file).await
@@ -246,6 +247,17 @@ impl Step {
         }
         Ok(())
     }
+}
+
+/// Compares what lists and counts select after each step, since the file store keeps the selecting
+/// fields in memory.
+async fn same_search(memory: &InMemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
+    let threads = ThreadSearch::default();
+    let expected = memory.search_threads(&threads).await.unwrap();
+    prop_assert_eq!(file.search_threads(&threads).await.unwrap(), expected);
+    let expected = memory.count_threads(&threads).await.unwrap();
+    prop_assert_eq!(file.count_threads(&threads).await.unwrap(), expected);
+    Ok(())
 }
 
 /// Removes seals and sizes. They may differ, because stores may rewrite threads differently.

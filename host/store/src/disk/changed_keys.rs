@@ -1,0 +1,161 @@
+//! The keys of the records that commits change, which the writer notes for the
+//! [`FieldCache`](crate::disk::field_cache).
+//!
+//! A key is open from before the commit that changes its record until after this commit. It is
+//! then settled, until a reader takes it. All keys of an epoch are noted, from the first reader of
+//! the epoch on. A new epoch begins when the file may have changed otherwise, and when readers leave
+//! too many keys.
+
+use std::collections::HashSet;
+use std::mem;
+use std::sync::Mutex;
+
+use wattle_graph::id::ThreadId;
+
+use crate::disk::write_set::WriteSet;
+use crate::lock::lock;
+
+/// Maximum number of settled keys, which take some megabytes. With more of them, reading the records
+/// of their keys is hardly faster than a scan of a hundred thousand records.
+const MAX_SETTLED: usize = 64 * 1024;
+
+/// Keys of records.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    pub(crate) threads: HashSet<ThreadId>,
+}
+
+impl Keys {
+    /// Returns the keys of the records that a write set writes or deletes.
+    fn of(write_set: &WriteSet) -> Self {
+        let WriteSet { records, deleted: (threads, _), .. } = write_set;
+        Self { threads: records.keys().chain(threads).cloned().collect() }
+    }
+
+    fn extend(&mut self, keys: Self) {
+        self.threads.extend(keys.threads);
+    }
+
+    fn len(&self) -> usize {
+        self.threads.len()
+    }
+}
+
+/// The keys of the records that commits change.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedKeys(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    epoch: u64,
+    /// Whether the file has failed and has not been reopened yet.
+    is_suspended: bool,
+    /// Whether settled keys are noted, because this epoch has a reader.
+    is_read: bool,
+    open: Keys,
+    settled: Keys,
+}
+
+impl State {
+    fn begin_epoch(&mut self) {
+        self.epoch += 1;
+        self.is_read = false;
+        self.settled = Keys::default();
+    }
+}
+
+/// The open keys of a commit. They are settled when this value is dropped.
+#[must_use]
+pub(crate) struct OpenKeys<'a>(&'a ChangedKeys);
+
+impl Drop for OpenKeys<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.0);
+        let keys = mem::take(&mut state.open);
+        if state.is_read {
+            state.settled.extend(keys);
+        }
+        if state.settled.len() > MAX_SETTLED {
+            state.begin_epoch();
+        }
+    }
+}
+
+impl ChangedKeys {
+    /// Opens the keys of a write set. The writer calls this method before the commit, and drops the
+    /// result after the commit, whether the commit succeeded or not.
+    pub(crate) fn begin(&self, write_set: &WriteSet) -> OpenKeys<'_> {
+        let keys = Keys::of(write_set);
+        lock(&self.0).open.extend(keys);
+        OpenKeys(self)
+    }
+
+    /// Begins a new epoch after a failure of the file. No reader uses keys before
+    /// [`resume`](Self::resume).
+    pub(crate) fn suspend(&self) {
+        let mut state = lock(&self.0);
+        state.begin_epoch();
+        state.is_suspended = true;
+    }
+
+    /// Begins a new epoch after the file was reopened.
+    pub(crate) fn resume(&self) {
+        let mut state = lock(&self.0);
+        state.begin_epoch();
+        state.is_suspended = false;
+    }
+
+    /// Returns the epoch, and takes the keys that were settled since the last call in the epoch.
+    /// Returns `None` while the file has failed.
+    pub(crate) fn take_settled(&self) -> Option<(u64, Keys)> {
+        let mut state = lock(&self.0);
+        if state.is_suspended {
+            return None;
+        }
+        state.is_read = true;
+        Some((state.epoch, mem::take(&mut state.settled)))
+    }
+
+    /// Adds the open keys, and the keys that were settled since
+    /// [`take_settled`](Self::take_settled). Returns false if `epoch` has ended.
+    pub(crate) fn add_recent(&self, epoch: u64, keys: &mut Keys) -> bool {
+        let state = lock(&self.0);
+        let is_current = state.epoch == epoch;
+        if is_current {
+            keys.extend(state.open.clone());
+            keys.extend(state.settled.clone());
+        }
+        is_current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write_set(names: impl IntoIterator<Item = String>) -> WriteSet {
+        let records = names.into_iter().map(|name| (ThreadId::new(name).unwrap(), Vec::new()));
+        WriteSet { records: records.collect(), ..WriteSet::default() }
+    }
+
+    #[test]
+    fn keys_are_settled_only_for_readers() {
+        let changed = ChangedKeys::default();
+        drop(changed.begin(&write_set(["before".to_owned()])));
+        let (epoch, keys) = changed.take_settled().unwrap();
+        assert_eq!(keys.len(), 0);
+        drop(changed.begin(&write_set(["after".to_owned()])));
+        assert_eq!(changed.take_settled().unwrap().1.len(), 1);
+        assert!(changed.add_recent(epoch, &mut Keys::default()));
+    }
+
+    #[test]
+    fn too_many_settled_keys_begin_an_epoch() {
+        let changed = ChangedKeys::default();
+        let (epoch, _) = changed.take_settled().unwrap();
+        drop(changed.begin(&write_set((0..=MAX_SETTLED).map(|number| number.to_string()))));
+        let (next, keys) = changed.take_settled().unwrap();
+        assert_eq!((next, keys.len()), (epoch + 1, 0));
+        assert!(!changed.add_recent(epoch, &mut Keys::default()));
+    }
+}

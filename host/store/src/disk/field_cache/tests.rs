@@ -1,0 +1,221 @@
+//! Readers between the steps of commits: the cache has what a scan of the same snapshot has.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::vec::IntoIter;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{ProptestConfig, Strategy, prop_assert_eq, prop_oneof, proptest};
+use proptest::test_runner::TestCaseError;
+use redb::Builder;
+use redb::backends::InMemoryBackend;
+use wattle_run::ports::store::{ThreadRecord, ThreadSearch};
+
+use super::*;
+use crate::codec::Packer;
+use crate::disk::changed_keys::OpenKeys;
+use crate::disk::create::{self, FILE};
+use crate::disk::search::{count_threads, search_threads};
+use crate::disk::table::RECORDS;
+use crate::disk::write_set::WriteSet;
+use crate::file::handle::SharedFile;
+
+const THREADS: usize = 4;
+
+/// A thread and the time of its update; `None` deletes the thread.
+type Change = (usize, Option<i64>);
+
+/// A step of the writer.
+#[derive(Clone, Debug)]
+enum Step {
+    Begin(Vec<Change>),
+    Commit(Vec<Change>),
+    Settle,
+    Suspend,
+    Resume,
+}
+
+fn history() -> impl Strategy<Value = Vec<Step>> {
+    let changes = || vec((0..THREADS, option::of(0..9_i64)), 1..3);
+    let done = changes().prop_map(|changes| {
+        vec![Step::Begin(changes.clone()), Step::Commit(changes), Step::Settle]
+    });
+    let failed = changes()
+        .prop_map(|changes| vec![Step::Begin(changes), Step::Settle, Step::Suspend, Step::Resume]);
+    // The commit appears when the file is reopened.
+    let unknown = changes().prop_map(|changes| {
+        vec![
+            Step::Begin(changes.clone()),
+            Step::Settle,
+            Step::Suspend,
+            Step::Commit(changes),
+            Step::Resume,
+        ]
+    });
+    let one = prop_oneof![8 => done, 1 => failed, 1 => unknown];
+    vec(one, 1..40).prop_map(|parts| parts.concat())
+}
+
+fn empty_file() -> SharedFile {
+    let database = Builder::new().create_with_backend(InMemoryBackend::new()).unwrap();
+    create::create(&database).unwrap();
+    SharedFile::new(PathBuf::new(), &FILE, database)
+}
+
+fn thread_id(number: usize) -> ThreadId {
+    ThreadId::new(format!("thread-{number}")).unwrap()
+}
+
+fn write_set(changes: &[Change]) -> WriteSet {
+    let mut write_set = WriteSet::default();
+    for &(number, updated_ms) in changes {
+        let thread = thread_id(number);
+        if let Some(updated_ms) = updated_ms {
+            let record = ThreadRecord::unbound(thread.clone(), updated_ms);
+            write_set.records.insert(thread, Packer::default().pack(&record).unwrap());
+        } else {
+            write_set.deleted.0.push(thread);
+        }
+    }
+    write_set
+}
+
+fn commit(file: &SharedFile, changes: &[Change]) {
+    let handle = file.handle();
+    let transaction = handle.writable().unwrap().begin_write().unwrap();
+    write_set(changes).write(&transaction).unwrap();
+    transaction.commit().unwrap();
+}
+
+/// Returns the threads of a set, each with the time of its update.
+fn listed(threads: &FieldSet<ThreadFields>) -> BTreeMap<ThreadId, i64> {
+    threads.iter().map(|fields| (fields.id.clone(), fields.updated_ms)).collect()
+}
+
+fn times(times: &[(usize, i64)]) -> BTreeMap<ThreadId, i64> {
+    times.iter().map(|&(number, updated_ms)| (thread_id(number), updated_ms)).collect()
+}
+
+/// Lists the threads of the newest snapshot; `None` if the caller must scan.
+fn list(cache: &FieldCache, file: &SharedFile) -> Option<BTreeMap<ThreadId, i64>> {
+    cache.select_threads(|| Snapshot::newest(file), listed).unwrap().1
+}
+
+struct Writer<'a> {
+    file: &'a SharedFile,
+    changed: &'a ChangedKeys,
+    steps: IntoIter<Step>,
+    open: Option<OpenKeys<'a>>,
+}
+
+impl Writer<'_> {
+    fn advance(&mut self, steps: usize) {
+        for step in self.steps.by_ref().take(steps) {
+            match step {
+                Step::Begin(changes) => self.open = Some(self.changed.begin(&write_set(&changes))),
+                Step::Commit(changes) => commit(self.file, &changes),
+                Step::Settle => self.open = None,
+                Step::Suspend => self.changed.suspend(),
+                Step::Resume => self.changed.resume(),
+            }
+        }
+    }
+}
+
+/// Reads between the steps of a writer. Each read has the number of steps before it, before its
+/// snapshot is opened, and before it adds the open keys.
+fn interleave(steps: Vec<Step>, reads: &[(usize, usize, usize)]) -> Result<(), TestCaseError> {
+    let file = empty_file();
+    let changed = Arc::<ChangedKeys>::default();
+    let cache = FieldCache::new(changed.clone());
+    let mut writer =
+        Writer { file: &file, changed: &changed, steps: steps.into_iter(), open: None };
+    for &(before, opening, after) in reads {
+        writer.advance(before);
+        let open = || {
+            writer.advance(opening);
+            let snapshot = Snapshot::newest(&file);
+            writer.advance(after);
+            snapshot
+        };
+        let (snapshot, selected) = cache.select_threads(open, listed).unwrap();
+        let scanned = FieldSet::read(&snapshot, usize::MAX).unwrap().unwrap();
+        if let Some(selected) = selected {
+            prop_assert_eq!(selected, listed(&scanned));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn cached_fields_are_those_of_the_snapshot(
+        steps in history(),
+        reads in vec((0..4_usize, 0..4_usize, 0..4_usize), 1..40),
+    ) {
+        interleave(steps, &reads)?;
+    }
+}
+
+#[test]
+fn only_changed_records_are_decoded_again() {
+    let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
+    let cache = FieldCache::new(changed.clone());
+    commit(&file, &[(0, Some(1)), (1, Some(1))]);
+    assert_eq!(list(&cache, &file), Some(times(&[(0, 1), (1, 1)])));
+    // No key is noted, so the list shows that it has not read the records.
+    commit(&file, &[(0, Some(2)), (1, Some(2))]);
+    assert_eq!(list(&cache, &file), Some(times(&[(0, 1), (1, 1)])));
+    drop(changed.begin(&write_set(&[(1, Some(2))])));
+    assert_eq!(list(&cache, &file), Some(times(&[(0, 1), (1, 2)])));
+}
+
+#[test]
+fn fields_are_not_cached_while_the_file_has_failed() {
+    let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
+    let cache = FieldCache::new(changed.clone());
+    assert_eq!(list(&cache, &file), Some(times(&[])));
+    changed.suspend();
+    assert_eq!(list(&cache, &file), None);
+    commit(&file, &[(0, Some(1))]);
+    changed.resume();
+    assert_eq!(list(&cache, &file), Some(times(&[(0, 1)])));
+}
+
+#[test]
+fn too_large_fields_are_not_cached() {
+    let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
+    let cache = FieldCache { max_bytes: 2 * size_of::<ThreadFields>(), ..FieldCache::new(changed) };
+    assert_eq!(list(&cache, &file), Some(times(&[])));
+    commit(&file, &[(0, Some(1))]);
+    cache.clear();
+    assert_eq!(list(&cache, &file), None);
+    commit(&file, &[(0, None)]);
+    assert_eq!(list(&cache, &file), None, "no list tries to read the fields again");
+}
+
+#[test]
+fn record_that_is_damaged_after_it_was_cached_is_left_out() {
+    let (file, cache) = (empty_file(), FieldCache::new(Arc::default()));
+    commit(&file, &[(0, Some(1)), (1, Some(2))]);
+    let metadata = [("none".to_owned(), serde_json::Value::Null)].into();
+    let contents = ThreadSearch { metadata, ..ThreadSearch::default() };
+    for search in [ThreadSearch::default(), contents] {
+        commit(&file, &[(1, Some(2))]);
+        cache.clear();
+        assert_eq!(count_threads(&file, &cache, &ThreadSearch::default()).unwrap().total(), 2);
+        let handle = file.handle();
+        let transaction = handle.writable().unwrap().begin_write().unwrap();
+        let mut records = transaction.open_table(RECORDS).unwrap();
+        records.insert(thread_id(1).as_str().as_bytes(), &b"damaged"[..]).unwrap();
+        drop(records);
+        transaction.commit().unwrap();
+        let found = search_threads(&file, &cache, &search).unwrap().items;
+        assert!(found.iter().all(|thread| thread.id == thread_id(0)), "{found:?}");
+        assert_eq!(found.is_empty(), search.reads_contents());
+        assert!(count_threads(&file, &cache, &search).unwrap().total() < 2);
+    }
+}
