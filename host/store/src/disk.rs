@@ -312,7 +312,7 @@ impl Store for RedbStore {
 
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         let query = query.clone();
-        self.0.read_blocking(move |snapshot| snapshot.threads(&query)).await
+        self.0.read_fields(move |file, cache| list::list_threads(file, cache, &query)).await
     }
 
     async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {

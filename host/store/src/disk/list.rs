@@ -14,14 +14,16 @@ use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
     ListPage, OrphanedThread, RecoveryCount, RunKind, RunOptions, RunRecord, RunSpec, RunSummary,
-    StaleAnswers, StoreError, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
+    StaleAnswers, StoreError, ThreadCursor, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
 };
 
 use crate::codec::{named, packed, read, unpacked_bytes};
-use crate::disk::field_set::listed_fields;
+use crate::disk::field_cache::FieldCache;
+use crate::disk::field_set::{FieldSet, listed_fields};
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot, run_of, run_of_thread, stored_run};
 use crate::disk::table::{PENDING, RECORDS, RECORDS_NAME, RUNS, RUNS_NAME, THREAD_RUNS};
 use crate::error::{corrupt, redb_error};
+use crate::file::handle::SharedFile;
 use crate::page::PageBuilder;
 use crate::pending::PendingRuns;
 use crate::query::{ThreadFields, sort_and_skip, thread_matches};
@@ -29,19 +31,30 @@ use crate::query::{ThreadFields, sort_and_skip, thread_matches};
 /// The ids of the runs of a thread, oldest first.
 type RunIds = Range<'static, (u64, u64), &'static [u8]>;
 
-impl Snapshot {
-    /// See [`Store::threads`](wattle_run::ports::Store::threads). A thread with a damaged record is
-    /// logged and left out, so that it does not hide the others.
-    pub(crate) fn threads(
-        &self,
-        query: &ThreadQuery,
-    ) -> Result<ListPage<ThreadSummary>, StoreError> {
-        match query.order {
-            ThreadOrder::Update => self.threads_by_update(query),
-            ThreadOrder::Id => self.threads_by_id(query),
+/// See [`Store::threads`](wattle_run::ports::Store::threads). A thread with a damaged record is
+/// logged and left out, so that it does not hide the others.
+pub(crate) fn list_threads(
+    file: &SharedFile,
+    cache: &FieldCache,
+    query: &ThreadQuery,
+) -> Result<ListPage<ThreadSummary>, StoreError> {
+    if query.order == ThreadOrder::Id {
+        return Snapshot::newest(file)?.threads_by_id(query);
+    }
+    let select = |threads: &FieldSet<ThreadFields>| first_by_update(threads, query);
+    let (snapshot, selected) = cache.select_threads(|| Snapshot::newest(file), select)?;
+    if let Some(threads) = selected {
+        match snapshot.page_of_threads(query, threads) {
+            // A record was damaged after its fields were cached. The scan leaves it out.
+            Err(StoreError::Corrupt { .. }) => cache.clear(),
+            page => return page,
         }
     }
+    snapshot.threads_by_update(query)
+}
 
+impl Snapshot {
+    /// Lists threads by a scan of all records.
     fn threads_by_update(
         &self,
         query: &ThreadQuery,
@@ -53,8 +66,18 @@ impl Snapshot {
             let matches = matching_thread(query, key.value(), packed.value());
             matching.extend(matches.map(|fields| (fields, ())));
         }
+        self.page_of_threads(query, sort_and_skip(query, matching).map(|(id, ())| id))
+    }
+
+    /// Reads the records of a page from the threads that it may have.
+    fn page_of_threads(
+        &self,
+        query: &ThreadQuery,
+        threads: impl IntoIterator<Item = ThreadId>,
+    ) -> Result<ListPage<ThreadSummary>, StoreError> {
+        let records = self.transaction.open_table(RECORDS).map_err(redb_error(READ))?;
         let mut page = PageBuilder::new(query.limit.unwrap_or(usize::MAX), LIST_BYTES);
-        for (id, ()) in sort_and_skip(query, matching) {
+        for id in threads {
             let key = id.as_str().as_bytes();
             let packed = records.get(key).map_err(redb_error(READ))?;
             let packed = packed.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
@@ -196,6 +219,18 @@ impl Snapshot {
         }
         Ok(page.finish())
     }
+}
+
+/// Returns the threads whose cached fields match a query, newest update first, from its offset on:
+/// those of the page, and one more, which shows that the list continues.
+fn first_by_update(threads: &FieldSet<ThreadFields>, query: &ThreadQuery) -> Vec<ThreadId> {
+    let matching = threads.iter().filter(|fields| thread_matches(query, fields));
+    let keys = matching.map(|fields| ThreadCursor::sort_key(fields.updated_ms, &fields.id));
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort_unstable();
+    let most = query.limit.map_or(usize::MAX, |limit| limit.saturating_add(1));
+    let listed = keys.into_iter().skip(query.offset).take(most);
+    listed.map(|(_, thread)| thread.clone()).collect()
 }
 
 /// Returns the range of the keys after a thread, or of all keys.

@@ -255,6 +255,9 @@ async fn same_search(memory: &InMemoryStore, file: &RedbStore) -> Result<(), Tes
     let threads = ThreadSearch::default();
     let expected = memory.search_threads(&threads).await.unwrap();
     prop_assert_eq!(file.search_threads(&threads).await.unwrap(), expected);
+    let newest = ThreadQuery { offset: 1, limit: Some(1), ..ThreadQuery::default() };
+    let expected = memory.threads(&newest).await.unwrap();
+    prop_assert_eq!(file.threads(&newest).await.unwrap(), expected);
     let expected = memory.count_threads(&threads).await.unwrap();
     prop_assert_eq!(file.count_threads(&threads).await.unwrap(), expected);
     Ok(())
