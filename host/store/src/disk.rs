@@ -327,12 +327,12 @@ impl Store for RedbStore {
 
     async fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
         let search = search.clone();
-        self.0.read_blocking(move |snapshot| snapshot.search_runs(&search)).await
+        self.0.read_fields(move |file, cache| run_search::search_runs(file, cache, &search)).await
     }
 
     async fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
         let search = search.clone();
-        self.0.read_blocking(move |snapshot| snapshot.count_runs(&search)).await
+        self.0.read_fields(move |file, cache| run_search::count_runs(file, cache, &search)).await
     }
 
     async fn pinned_versions(&self) -> Result<PinnedVersions, StoreError> {

@@ -1,6 +1,7 @@
 //! Decides which runs a search matches, and builds its page and its counts. All stores share these
 //! rules.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -12,16 +13,16 @@ use wattle_run::ports::store::{
     RunSummary, StoreError, ThreadRecord, ThreadStatus,
 };
 
-use crate::query::FailureCode;
+use crate::query::{FailureCode, ThreadFields};
 use crate::search::{FoundPage, contains_all};
 
 /// The fields of a stored record that select a run before its texts are decoded.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RunFields {
-    id: RunId,
+    pub(crate) id: RunId,
     pub(crate) thread: ThreadId,
     pub(crate) status: RunStatus,
-    failure: Option<FailureCode>,
+    pub(crate) failure: Option<FailureCode>,
     created_ms: Option<i64>,
     started_ms: i64,
 }
@@ -35,6 +36,11 @@ impl RunFields {
     /// their requests.
     pub(crate) fn cursor(&self) -> RunCursor {
         RunCursor { position: self.created_ms(), run: self.id.clone() }
+    }
+
+    /// Returns a key that sorts runs as their [`cursor`](Self::cursor) does.
+    pub(crate) fn sort_key(&self) -> Reverse<(i64, &RunId)> {
+        Reverse((self.created_ms(), &self.id))
     }
 }
 
@@ -137,7 +143,7 @@ macro_rules! impl_thread_selectors {
     )+};
 }
 
-impl_thread_selectors!(RunThread, ThreadRecord);
+impl_thread_selectors!(RunThread, ThreadFields, ThreadRecord);
 
 /// Compares runs and their threads with a search.
 #[derive(Debug)]
@@ -170,6 +176,12 @@ impl RunMatcher {
     /// Returns whether a position comes after that of the search.
     pub(crate) fn continues_at(&self, position: &RunCursor) -> bool {
         self.search.after.as_ref().is_none_or(|after| position > after)
+    }
+
+    /// Returns whether a run comes after the position of the search.
+    pub(crate) fn continues_with(&self, run: &RunFields) -> bool {
+        let after = self.search.after.as_ref();
+        after.is_none_or(|after| run.sort_key() > Reverse((after.position, &after.run)))
     }
 
     /// Returns whether the fields of the thread of a run match.

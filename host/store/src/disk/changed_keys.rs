@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::Mutex;
 
-use wattle_graph::id::ThreadId;
+use wattle_graph::id::{RunId, ThreadId};
 
 use crate::disk::write_set::WriteSet;
 use crate::lock::lock;
@@ -23,21 +23,26 @@ const MAX_SETTLED: usize = 64 * 1024;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     pub(crate) threads: HashSet<ThreadId>,
+    pub(crate) runs: HashSet<RunId>,
 }
 
 impl Keys {
     /// Returns the keys of the records that a write set writes or deletes.
     fn of(write_set: &WriteSet) -> Self {
-        let WriteSet { records, deleted: (threads, _), .. } = write_set;
-        Self { threads: records.keys().chain(threads).cloned().collect() }
+        let WriteSet { records, runs, deleted: (deleted_threads, deleted_runs), .. } = write_set;
+        Self {
+            threads: records.keys().chain(deleted_threads).cloned().collect(),
+            runs: runs.keys().chain(deleted_runs).cloned().collect(),
+        }
     }
 
     fn extend(&mut self, keys: Self) {
         self.threads.extend(keys.threads);
+        self.runs.extend(keys.runs);
     }
 
     fn len(&self) -> usize {
-        self.threads.len()
+        self.threads.len() + self.runs.len()
     }
 }
 

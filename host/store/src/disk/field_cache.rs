@@ -38,6 +38,9 @@
 //! scans, and fields of another epoch are read anew. If the epoch ends after step 3, the snapshot
 //! was opened within the epoch, and the fields are discarded by the next reader.
 //!
+//! The first search of runs reads the fields of all runs from its snapshot. From then on, each
+//! reader moves those of both tables.
+//!
 //! If a step fails, the cache is empty and the next reader reads all records.
 
 #[cfg(test)]
@@ -46,17 +49,19 @@ mod tests;
 use std::mem;
 use std::sync::{Arc, Mutex};
 
-use wattle_graph::id::ThreadId;
+use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
 use crate::disk::changed_keys::ChangedKeys;
-use crate::disk::field_set::FieldSet;
+use crate::disk::field_set::{FieldSet, Fields};
 use crate::disk::snapshot::Snapshot;
 use crate::lock::lock;
 use crate::query::ThreadFields;
+use crate::run_search::RunFields;
 
-/// Maximum size of the fields of one table in memory, in bytes: half of the page cache of the file.
-/// It is enough for more than a hundred thousand threads. Lists of more records scan the file.
+/// Maximum size of the fields of one table in memory, in bytes: those of both tables take at most
+/// as much as the page cache of the file. It is enough for more than a hundred thousand threads.
+/// Lists of more records scan the file.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// The cache of selecting fields.
@@ -73,6 +78,8 @@ struct Cached {
     /// Epoch of the changed keys.
     epoch: u64,
     threads: Table<ThreadFields>,
+    /// The fields of runs are read by the first search of runs.
+    runs: Table<RunFields>,
 }
 
 /// The fields of one table.
@@ -81,8 +88,52 @@ enum Table<F> {
     #[default]
     Unread,
     Read(FieldSet<F>),
-    /// The fields were too large. Lists scan until the file is opened again.
+    /// The fields are too large, so lists scan.
     TooLarge,
+}
+
+impl<F: Fields> Table<F> {
+    /// Returns the fields, if they are read.
+    fn set(&self) -> Option<&FieldSet<F>> {
+        match self {
+            Self::Read(set) => Some(set),
+            Self::Unread | Self::TooLarge => None,
+        }
+    }
+
+    /// Moves fields that are read to a later snapshot; see [`FieldSet::moved_to`].
+    fn moved_to<'k>(
+        self,
+        snapshot: &Snapshot,
+        keys: impl IntoIterator<Item = &'k str>,
+        max_bytes: usize,
+    ) -> Result<Self, StoreError> {
+        match self {
+            Self::Read(set) => {
+                let moved = set.moved_to(snapshot, keys, max_bytes)?;
+                Ok(moved.map_or(Self::TooLarge, Self::Read))
+            }
+            table => Ok(table),
+        }
+    }
+
+    /// Reads the fields of a snapshot, unless they are already read or too large.
+    fn read(self, snapshot: &Snapshot, max_bytes: usize) -> Result<Self, StoreError> {
+        match self {
+            Self::Unread => {
+                let read = FieldSet::read(snapshot, max_bytes)?;
+                Ok(read.map_or(Self::TooLarge, Self::Read))
+            }
+            table => Ok(table),
+        }
+    }
+}
+
+impl Cached {
+    /// Returns the cache without the fields of another epoch.
+    fn of_epoch(self, epoch: u64) -> Self {
+        if self.epoch == epoch { self } else { Self { epoch, ..Self::default() } }
+    }
 }
 
 impl FieldCache {
@@ -98,11 +149,29 @@ impl FieldCache {
         open: impl FnOnce() -> Result<Snapshot, StoreError>,
         select: impl FnOnce(&FieldSet<ThreadFields>) -> T,
     ) -> Result<(Snapshot, Option<T>), StoreError> {
+        self.select(open, false, |cached| cached.threads.set().map(select))
+    }
+
+    /// Opens a snapshot by `open`, and selects from the fields of its runs and threads. Returns the
+    /// snapshot and the selection; `None` instead of the selection if the caller must scan.
+    pub(crate) fn select_runs<T>(
+        &self,
+        open: impl FnOnce() -> Result<Snapshot, StoreError>,
+        select: impl FnOnce(&FieldSet<RunFields>, &FieldSet<ThreadFields>) -> T,
+    ) -> Result<(Snapshot, Option<T>), StoreError> {
+        self.select(open, true, |cached| Some(select(cached.runs.set()?, cached.threads.set()?)))
+    }
+
+    fn select<T>(
+        &self,
+        open: impl FnOnce() -> Result<Snapshot, StoreError>,
+        with_runs: bool,
+        select: impl FnOnce(&Cached) -> Option<T>,
+    ) -> Result<(Snapshot, Option<T>), StoreError> {
         let mut cached = lock(&self.cached);
-        let settled = match cached.threads {
-            Table::TooLarge => None,
-            Table::Unread | Table::Read(_) => self.changed.take_settled(),
-        };
+        let is_too_large = matches!(cached.threads, Table::TooLarge)
+            || (with_runs && matches!(cached.runs, Table::TooLarge));
+        let settled = if is_too_large { None } else { self.changed.take_settled() };
         let Some((epoch, mut keys)) = settled else {
             drop(cached);
             return Ok((open()?, None));
@@ -113,16 +182,23 @@ impl FieldCache {
         if !self.changed.add_recent(epoch, &mut keys) {
             return Ok((snapshot, None));
         }
-        let threads = match before.threads {
-            Table::Read(threads) if before.epoch == epoch => {
-                let keys = keys.threads.iter().map(ThreadId::as_str);
-                threads.moved_to(&snapshot, keys, self.max_bytes)?
-            }
-            _ => FieldSet::read(&snapshot, self.max_bytes)?,
+        let Cached { threads, runs, .. } = before.of_epoch(epoch);
+        let changed_threads = keys.threads.iter().map(ThreadId::as_str);
+        let threads = threads.moved_to(&snapshot, changed_threads, self.max_bytes)?;
+        let threads = threads.read(&snapshot, self.max_bytes)?;
+        let changed_runs = keys.runs.iter().map(RunId::as_str);
+        let runs = match threads {
+            // A search of runs needs the fields of both tables.
+            Table::Unread | Table::TooLarge => Table::Unread,
+            Table::Read(_) => runs.moved_to(&snapshot, changed_runs, self.max_bytes)?,
         };
-        let selected = threads.as_ref().map(select);
-        let threads = threads.map_or(Table::TooLarge, Table::Read);
-        *cached = Cached { epoch, threads };
+        let runs = if with_runs && threads.set().is_some() {
+            runs.read(&snapshot, self.max_bytes)?
+        } else {
+            runs
+        };
+        *cached = Cached { epoch, threads, runs };
+        let selected = select(&cached);
         Ok((snapshot, selected))
     }
 

@@ -9,10 +9,11 @@ use serde::de::DeserializeOwned;
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::read;
-use crate::disk::snapshot::{READ, RECORD, Snapshot};
-use crate::disk::table::{RECORDS, RECORDS_NAME};
+use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot};
+use crate::disk::table::{RECORDS, RECORDS_NAME, RUNS, RUNS_NAME};
 use crate::error::redb_error;
 use crate::query::ThreadFields;
+use crate::run_search::RunFields;
 
 /// The selecting fields of one record.
 pub(crate) trait Fields: DeserializeOwned {
@@ -44,6 +45,21 @@ impl Fields for ThreadFields {
         let tenant = self.tenant.as_ref().map_or(0, String::len);
         let failure = self.failure.as_ref().map_or(0, |failure| failure.code.len());
         names + tenant + failure
+    }
+}
+
+impl Fields for RunFields {
+    const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = RUNS;
+    const TABLE_NAME: &'static str = RUNS_NAME;
+    const KIND: &'static str = RUN;
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn text_bytes(&self) -> usize {
+        let failure = self.failure.as_ref().map_or(0, |failure| failure.code.len());
+        self.id.as_str().len() + self.thread.as_str().len() + failure
     }
 }
 
@@ -119,6 +135,11 @@ impl<F: Fields> FieldSet<F> {
             }
         }
         Ok((self.bytes <= max_bytes).then_some(self))
+    }
+
+    /// Returns the fields of the record with an id.
+    pub(crate) fn get(&self, id: &str) -> Option<&F> {
+        self.fields.get(id).map(|fields| &fields.0)
     }
 
     /// Returns the fields of all records, in no particular order.

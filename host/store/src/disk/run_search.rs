@@ -1,5 +1,6 @@
 //! Searches and counts of the runs of all threads in the file.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use redb::{ReadOnlyTable, ReadableTable as _};
@@ -10,55 +11,74 @@ use wattle_run::ports::store::{
 };
 
 use crate::codec::{named, packed, unpack, unpacked_bytes};
-use crate::disk::field_set::listed_fields;
+use crate::disk::field_cache::FieldCache;
+use crate::disk::field_set::{FieldSet, listed_fields};
 use crate::disk::snapshot::{READ, RECORD, RUN, Snapshot};
 use crate::disk::table::{RECORDS, RECORDS_NAME, RUNS, RUNS_NAME};
 use crate::error::{corrupt, redb_error};
+use crate::file::handle::SharedFile;
+use crate::query::ThreadFields;
 use crate::run_search::{
     ExaminedRun, RunExaminer, RunFields, RunMatcher, RunPage, RunSearchCounts, RunThread,
 };
 use crate::search::FirstPositions;
 
-/// Number of threads of which a search remembers whether they match, so that the record of a thread
+/// Number of threads of which a scan remembers whether they match, so that the record of a thread
 /// with many runs is decoded once. A few hundred bytes each.
 const KNOWN_THREADS: usize = 16 * 1024;
 
 type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
+/// See [`Store::search_runs`](wattle_run::ports::Store::search_runs). Scans the file if the fields
+/// of the runs and of their threads are not cached. Such a search and a cached one keep the
+/// positions of only as many runs as they may examine.
+pub(crate) fn search_runs(
+    file: &SharedFile,
+    cache: &FieldCache,
+    search: &RunSearch,
+) -> Result<RunSearchPage, StoreError> {
+    let matcher = RunMatcher::of_page(search);
+    let select = |runs: &FieldSet<RunFields>, threads: &FieldSet<ThreadFields>| {
+        first_runs((runs, threads), search, &matcher)
+    };
+    let (snapshot, selected) = cache.select_runs(|| Snapshot::newest(file), select)?;
+    let scan = snapshot.scan_runs(matcher)?;
+    if let Some(positions) = selected {
+        match scan.page(search, positions) {
+            // A record was damaged after its fields were cached.
+            Err(StoreError::Corrupt { .. }) => cache.clear(),
+            page => return page,
+        }
+    }
+    scan.page(search, scan.selected(search)?)
+}
+
+/// See [`Store::count_runs`](wattle_run::ports::Store::count_runs). Scans the file if the fields of
+/// the runs and of their threads are not cached.
+pub(crate) fn count_runs(
+    file: &SharedFile,
+    cache: &FieldCache,
+    search: &RunSearch,
+) -> Result<RunCounts, StoreError> {
+    let matcher = RunMatcher::of_counts(search);
+    let mut counts = RunSearchCounts::new(search);
+    let count = |runs: &FieldSet<RunFields>, threads: &FieldSet<ThreadFields>| {
+        count_fields((runs, threads), search, &matcher, &mut counts)
+    };
+    let (snapshot, selected) = cache.select_runs(|| Snapshot::newest(file), count)?;
+    let scan = snapshot.scan_runs(matcher)?;
+    if let Some(positions) = selected {
+        match scan.examine_all(positions, &mut counts) {
+            Ok(()) => return Ok(counts.finish()),
+            // A record was damaged after its fields were cached.
+            Err(StoreError::Corrupt { .. }) => cache.clear(),
+            Err(error) => return Err(error),
+        }
+    }
+    scan.count(search)
+}
+
 impl Snapshot {
-    /// See [`Store::search_runs`](wattle_run::ports::Store::search_runs). The file has no index of
-    /// runs by time, so a search reads the selecting fields of all runs. It keeps the positions of
-    /// only as many runs as it may examine.
-    pub(crate) fn search_runs(&self, search: &RunSearch) -> Result<RunSearchPage, StoreError> {
-        let scan = self.scan_runs(RunMatcher::of_page(search))?;
-        let mut page = RunPage::new(search);
-        for position in scan.selected(search)? {
-            if !scan.examine(position, &mut page)? {
-                break;
-            }
-        }
-        Ok(page.finish())
-    }
-
-    /// See [`Store::count_runs`](wattle_run::ports::Store::count_runs).
-    pub(crate) fn count_runs(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
-        let scan = self.scan_runs(RunMatcher::of_counts(search))?;
-        let mut counts = RunSearchCounts::new(search);
-        let mut known = HashMap::new();
-        for run in scan.runs()? {
-            let run = run?;
-            if !scan.matcher.selects(&run) || !scan.selects_thread(&run.thread, &mut known)? {
-                continue;
-            }
-            if !search.reads_contents() {
-                counts.add(run.status);
-            } else if !scan.examine(run.cursor(), &mut counts)? {
-                break;
-            }
-        }
-        Ok(counts.finish())
-    }
-
     fn scan_runs(&self, matcher: RunMatcher) -> Result<RunScan, StoreError> {
         Ok(RunScan {
             runs: self.transaction.open_table(RUNS).map_err(redb_error(READ))?,
@@ -66,6 +86,63 @@ impl Snapshot {
             matcher,
         })
     }
+}
+
+/// Returns the first positions of runs whose cached fields and threads match, in the order of the
+/// search.
+fn first_runs(
+    (runs, threads): (&FieldSet<RunFields>, &FieldSet<ThreadFields>),
+    search: &RunSearch,
+    matcher: &RunMatcher,
+) -> Vec<RunCursor> {
+    let limit = (!search.reads_contents()).then_some(search.limit);
+    let mut first = FirstPositions::new(search.budget, limit);
+    for run in runs.iter() {
+        let position = run.sort_key();
+        if !first.excludes(&position)
+            && matcher.continues_with(run)
+            && matcher.selects(run)
+            && selects_thread(threads, run, matcher)
+        {
+            first.push(position);
+        }
+    }
+    let positions = first.finish().into_iter();
+    let positions =
+        positions.map(|Reverse((position, run))| RunCursor { position, run: run.clone() });
+    positions.collect()
+}
+
+/// Counts runs whose cached fields and threads match. If the search compares texts or metadata,
+/// counts none and returns the first positions in the order in which a scan examines runs.
+fn count_fields(
+    (runs, threads): (&FieldSet<RunFields>, &FieldSet<ThreadFields>),
+    search: &RunSearch,
+    matcher: &RunMatcher,
+    counts: &mut RunSearchCounts,
+) -> Vec<RunCursor> {
+    let mut first = FirstPositions::new(search.budget, None);
+    for run in runs.iter() {
+        if !matcher.selects(run) || !selects_thread(threads, run, matcher) {
+            continue;
+        }
+        if search.reads_contents() {
+            let Reverse((position, id)) = run.sort_key();
+            first.push((Reverse(id), position));
+        } else {
+            counts.add(run.status);
+        }
+    }
+    let positions = first.finish().into_iter();
+    let positions =
+        positions.map(|(Reverse(run), position)| RunCursor { position, run: run.clone() });
+    positions.collect()
+}
+
+/// Returns whether the cached fields of the thread of a run match. A thread without fields is
+/// damaged or was set aside, and does not match.
+fn selects_thread(threads: &FieldSet<ThreadFields>, run: &RunFields, matcher: &RunMatcher) -> bool {
+    threads.get(run.thread.as_str()).is_some_and(|thread| matcher.selects_thread(thread))
 }
 
 /// The tables that a search of runs reads.
@@ -76,6 +153,35 @@ struct RunScan {
 }
 
 impl RunScan {
+    /// Examines runs for a page.
+    fn page(
+        &self,
+        search: &RunSearch,
+        positions: Vec<RunCursor>,
+    ) -> Result<RunSearchPage, StoreError> {
+        let mut page = RunPage::new(search);
+        self.examine_all(positions, &mut page)?;
+        Ok(page.finish())
+    }
+
+    /// Counts runs by a scan of all records.
+    fn count(&self, search: &RunSearch) -> Result<RunCounts, StoreError> {
+        let mut counts = RunSearchCounts::new(search);
+        let mut known = HashMap::new();
+        for run in self.runs()? {
+            let run = run?;
+            if !self.matcher.selects(&run) || !self.selects_thread(&run.thread, &mut known)? {
+                continue;
+            }
+            if !search.reads_contents() {
+                counts.add(run.status);
+            } else if !self.examine(run.cursor(), &mut counts)? {
+                break;
+            }
+        }
+        Ok(counts.finish())
+    }
+
     /// Returns the selecting fields of all runs. Most ids increase with time, so the highest id is
     /// the first one.
     fn runs(&self) -> Result<impl Iterator<Item = Result<RunFields, StoreError>>, StoreError> {
@@ -89,8 +195,8 @@ impl RunScan {
         }))
     }
 
-    /// Returns the first positions of runs whose fields and threads match, in the order of the
-    /// search.
+    /// Returns the first positions of runs whose stored fields and threads match, in the order of
+    /// the search.
     fn selected(&self, search: &RunSearch) -> Result<Vec<RunCursor>, StoreError> {
         let limit = (!search.reads_contents()).then_some(search.limit);
         let mut known = HashMap::new();
@@ -131,6 +237,20 @@ impl RunScan {
         }
         known.insert(id.clone(), selects);
         Ok(selects)
+    }
+
+    /// Examines runs until the examiner needs no further ones.
+    fn examine_all(
+        &self,
+        positions: Vec<RunCursor>,
+        examiner: &mut impl RunExaminer,
+    ) -> Result<(), StoreError> {
+        for position in positions {
+            if !self.examine(position, examiner)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Examines a run. A run whose thread cannot be read is left out. Returns false if the examiner

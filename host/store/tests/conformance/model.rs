@@ -15,7 +15,7 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, CheckpointQuery, ListPage, PruneStrategy, RunSummary, StoreError, ThreadHead,
+    Batch, CheckpointQuery, ListPage, PruneStrategy, RunSearch, RunSummary, StoreError, ThreadHead,
     ThreadQuery, ThreadSearch,
 };
 use wattle_store::{InMemoryStore, RedbStore};
@@ -260,6 +260,11 @@ async fn same_search(memory: &InMemoryStore, file: &RedbStore) -> Result<(), Tes
     prop_assert_eq!(file.threads(&newest).await.unwrap(), expected);
     let expected = memory.count_threads(&threads).await.unwrap();
     prop_assert_eq!(file.count_threads(&threads).await.unwrap(), expected);
+    let runs = RunSearch::default();
+    let expected = memory.search_runs(&runs).await.unwrap();
+    prop_assert_eq!(file.search_runs(&runs).await.unwrap(), expected);
+    let expected = memory.count_runs(&runs).await.unwrap();
+    prop_assert_eq!(file.count_runs(&runs).await.unwrap(), expected);
     Ok(())
 }
 

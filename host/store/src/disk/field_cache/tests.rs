@@ -6,25 +6,27 @@ use std::vec::IntoIter;
 
 use proptest::collection::vec;
 use proptest::option;
-use proptest::prelude::{ProptestConfig, Strategy, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 use proptest::test_runner::TestCaseError;
 use redb::Builder;
 use redb::backends::InMemoryBackend;
-use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadSearch};
+use serde_json::json;
+use wattle_run::ports::store::{RunRecord, RunSearch, ThreadQuery, ThreadRecord, ThreadSearch};
 
 use super::*;
 use crate::codec::Packer;
 use crate::disk::changed_keys::OpenKeys;
 use crate::disk::create::{self, FILE};
 use crate::disk::list::list_threads;
+use crate::disk::run_search::{count_runs, search_runs};
 use crate::disk::search::{count_threads, search_threads};
-use crate::disk::table::RECORDS;
-use crate::disk::write_set::WriteSet;
+use crate::disk::table::{RECORDS, RUNS};
+use crate::disk::write_set::{StagedRun, WriteSet};
 use crate::file::handle::SharedFile;
 
 const THREADS: usize = 4;
 
-/// A thread and the time of its update; `None` deletes the thread.
+/// A thread with its run, and the time of the update of both; `None` deletes them.
 type Change = (usize, Option<i64>);
 
 /// A step of the writer.
@@ -68,15 +70,31 @@ fn thread_id(number: usize) -> ThreadId {
     ThreadId::new(format!("thread-{number}")).unwrap()
 }
 
+fn run_id(number: usize) -> RunId {
+    RunId::new(format!("run-{number}")).unwrap()
+}
+
+/// Returns the packed record of a run.
+fn packed_run(run: &RunId, thread: &ThreadId, started_ms: i64) -> Vec<u8> {
+    let record = json!({
+        "id": run, "thread": thread, "first_seq": 1, "status": "running", "started_ms": started_ms,
+    });
+    let record: RunRecord = serde_json::from_value(record).unwrap();
+    Packer::default().pack(&record).unwrap()
+}
+
 fn write_set(changes: &[Change]) -> WriteSet {
     let mut write_set = WriteSet::default();
     for &(number, updated_ms) in changes {
-        let thread = thread_id(number);
+        let (thread, run) = (thread_id(number), run_id(number));
         if let Some(updated_ms) = updated_ms {
             let record = ThreadRecord::unbound(thread.clone(), updated_ms);
+            let packed = packed_run(&run, &thread, updated_ms);
+            write_set.runs.insert(run, StagedRun { thread: thread.clone(), packed });
             write_set.records.insert(thread, Packer::default().pack(&record).unwrap());
         } else {
             write_set.deleted.0.push(thread);
+            write_set.deleted.1.push(run);
         }
     }
     write_set
@@ -92,6 +110,11 @@ fn commit(file: &SharedFile, changes: &[Change]) {
 /// Returns the threads of a set, each with the time of its update.
 fn listed(threads: &FieldSet<ThreadFields>) -> BTreeMap<ThreadId, i64> {
     threads.iter().map(|fields| (fields.id.clone(), fields.updated_ms)).collect()
+}
+
+/// Returns the positions of the runs of a set.
+fn listed_runs(runs: &FieldSet<RunFields>) -> BTreeMap<RunId, i64> {
+    runs.iter().map(|fields| (fields.id.clone(), fields.cursor().position)).collect()
 }
 
 fn times(times: &[(usize, i64)]) -> BTreeMap<ThreadId, i64> {
@@ -124,15 +147,18 @@ impl Writer<'_> {
     }
 }
 
-/// Reads between the steps of a writer. Each read has the number of steps before it, before its
-/// snapshot is opened, and before it adds the open keys.
-fn interleave(steps: Vec<Step>, reads: &[(usize, usize, usize)]) -> Result<(), TestCaseError> {
+/// The number of steps of the writer before a read, before its snapshot is opened, and before it
+/// adds the open keys; whether it reads runs.
+type Read = (usize, usize, usize, bool);
+
+/// Reads between the steps of a writer.
+fn interleave(steps: Vec<Step>, reads: &[Read]) -> Result<(), TestCaseError> {
     let file = empty_file();
     let changed = Arc::<ChangedKeys>::default();
     let cache = FieldCache::new(changed.clone());
     let mut writer =
         Writer { file: &file, changed: &changed, steps: steps.into_iter(), open: None };
-    for &(before, opening, after) in reads {
+    for &(before, opening, after, with_runs) in reads {
         writer.advance(before);
         let open = || {
             writer.advance(opening);
@@ -140,10 +166,18 @@ fn interleave(steps: Vec<Step>, reads: &[(usize, usize, usize)]) -> Result<(), T
             writer.advance(after);
             snapshot
         };
-        let (snapshot, selected) = cache.select_threads(open, listed).unwrap();
+        let (snapshot, selected) = if with_runs {
+            cache.select_runs(open, |runs, threads| (listed(threads), Some(listed_runs(runs))))
+        } else {
+            cache.select_threads(open, |threads| (listed(threads), None))
+        }
+        .unwrap();
+        let Some((threads, runs)) = selected else { continue };
         let scanned = FieldSet::read(&snapshot, usize::MAX).unwrap().unwrap();
-        if let Some(selected) = selected {
-            prop_assert_eq!(selected, listed(&scanned));
+        prop_assert_eq!(threads, listed(&scanned));
+        if let Some(runs) = runs {
+            let scanned = FieldSet::read(&snapshot, usize::MAX).unwrap().unwrap();
+            prop_assert_eq!(runs, listed_runs(&scanned));
         }
     }
     Ok(())
@@ -155,7 +189,7 @@ proptest! {
     #[test]
     fn cached_fields_are_those_of_the_snapshot(
         steps in history(),
-        reads in vec((0..4_usize, 0..4_usize, 0..4_usize), 1..40),
+        reads in vec((0..4_usize, 0..4_usize, 0..4_usize, any::<bool>()), 1..40),
     ) {
         interleave(steps, &reads)?;
     }
@@ -198,13 +232,17 @@ fn too_large_fields_are_not_cached() {
     assert_eq!(list(&cache, &file), None, "no list tries to read the fields again");
 }
 
-/// Replaces the record of a thread by bytes that are no record, without noting its key.
+/// Replaces the records of a thread and its run by bytes that are no records, without noting their
+/// keys.
 fn damage(file: &SharedFile, number: usize) {
     let handle = file.handle();
     let transaction = handle.writable().unwrap().begin_write().unwrap();
     let mut records = transaction.open_table(RECORDS).unwrap();
     records.insert(thread_id(number).as_str().as_bytes(), &b"damaged"[..]).unwrap();
     drop(records);
+    let mut runs = transaction.open_table(RUNS).unwrap();
+    runs.insert(run_id(number).as_str().as_bytes(), &b"damaged"[..]).unwrap();
+    drop(runs);
     transaction.commit().unwrap();
 }
 
@@ -214,11 +252,15 @@ fn record_that_is_damaged_after_it_was_cached_is_left_out() {
     let all = ThreadSearch::default();
     let contents = ThreadSearch { text: Some("thread".to_owned()), ..ThreadSearch::default() };
     let query = ThreadQuery::default();
-    let reads: [&dyn Fn() -> usize; 4] = [
+    let all_runs = RunSearch::default();
+    let run_contents = RunSearch { text: Some("thread".to_owned()), ..RunSearch::default() };
+    let reads: [&dyn Fn() -> usize; 6] = [
         &|| list_threads(&file, &cache, &query).unwrap().items.len(),
         &|| search_threads(&file, &cache, &all).unwrap().items.len(),
         &|| search_threads(&file, &cache, &contents).unwrap().items.len(),
         &|| count_threads(&file, &cache, &contents).unwrap().total() as usize,
+        &|| search_runs(&file, &cache, &all_runs).unwrap().items.len(),
+        &|| count_runs(&file, &cache, &run_contents).unwrap().total() as usize,
     ];
     for read in reads {
         commit(&file, &[(0, Some(1)), (1, Some(2))]);
