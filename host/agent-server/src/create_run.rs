@@ -19,7 +19,6 @@ use crate::graphs::AgentGraph;
 use crate::resolve;
 use crate::resolve::run::RequestedRun;
 use crate::unknown_keys::UnknownKeys;
-use crate::view::STATELESS_MARKER;
 use crate::webhooks::{self, Webhooks};
 use crate::wire::request::{IfNotExists, OnCompletion, RunCreate};
 
@@ -102,7 +101,7 @@ impl RunCreator {
             thread: Some(thread.clone()),
             tenant: caller.tenant.clone(),
             metadata: ttl
-                .map(|_| (STATELESS_MARKER.to_owned(), Value::Bool(true)))
+                .map(|_| (metadata::STATELESS_MARKER.to_owned(), Value::Bool(true)))
                 .into_iter()
                 .collect(),
             ttl,

@@ -18,9 +18,6 @@ use crate::graphs;
 use crate::resolve::run::RequestedRun;
 use crate::wire::response::{Task, Thread, ThreadState, ThreadStatus};
 
-/// Metadata key that marks the thread of a stateless run. Lists omit such threads.
-pub(crate) const STATELESS_MARKER: &str = "__temporary";
-
 /// Returns the render context of a thread. If the code of the thread is not loaded, messages are
 /// rendered as they are stored, so callers load the code first.
 pub(crate) fn thread_info(engine: &Engine, record: &ThreadRecord) -> ThreadInfo {

@@ -19,7 +19,7 @@
 //! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
-//! * [`metadata`]: the size limit of metadata, and how filters match it.
+//! * [`metadata`]: the size limit of metadata, how filters match it, and the marker of stateless runs.
 //! * [`json`]: JSON from outside of the host, with a bounded and lenient parser.
 //! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`stop_flag`]: a
 //!   flag that asks for a stop, such as a cancel, a drain or a shutdown. [`blocking`]: moves long

@@ -1,5 +1,5 @@
-//! The metadata that clients attach to threads, runs and checkpoints: its size limit, and how a
-//! filter matches it.
+//! The metadata that clients attach to threads, runs and checkpoints: its size limit, how a filter
+//! matches it, and the key that marks threads of stateless runs.
 //!
 //! Every entry point of the engine uses these checks, so that the limit is the same for every API.
 
@@ -13,6 +13,9 @@ use crate::limit::METADATA_BYTES;
 /// Metadata keys that hosts set when a thread runs. Short values under them do not count, so that a
 /// thread whose metadata has the maximum size can still run.
 const HOST_KEYS: [&str; 2] = ["graph_id", "assistant_id"];
+
+/// Metadata key that marks the thread of a stateless run. Lists of clients omit such threads.
+pub const STATELESS_MARKER: &str = "__temporary";
 
 /// Maximum bytes of a value that does not count: more than the longest names of an app and a graph.
 const HOST_VALUE_BYTES: usize = 512;

@@ -1,7 +1,11 @@
 //! Reads all threads of a query, page by page.
 
 use crate::limit::WALK_THREADS;
-use crate::ports::store::{Store, StoreError, ThreadOrder, ThreadQuery, ThreadSummary};
+use crate::ports::store::{Store, StoreError, ThreadKey, ThreadOrder, ThreadQuery, ThreadSummary};
+
+/// Maximum number of threads of which the keys are read at once. A key takes some hundred bytes,
+/// whatever metadata the thread has.
+const WALK_KEYS: usize = 10_000;
 
 /// Reads the threads that match a query in the order of their ids. A thread that exists during the
 /// whole walk is returned once, whatever changes meanwhile.
@@ -30,6 +34,23 @@ impl<'a> ThreadWalk<'a> {
             return Ok(None);
         }
         let page = self.store.threads(&self.query).await?;
+        let last = page.items.last().map(|thread| thread.id.clone());
+        self.is_over = page.is_last || last.is_none();
+        self.query.after = last;
+        Ok((!page.items.is_empty()).then_some(page.items))
+    }
+
+    /// Returns the keys of the next threads, at least one. Returns `None` after the last thread.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn next_keys(&mut self) -> Result<Option<Vec<ThreadKey>>, StoreError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let query = ThreadQuery { limit: Some(WALK_KEYS), ..self.query.clone() };
+        let page = self.store.thread_keys(&query).await?;
         let last = page.items.last().map(|thread| thread.id.clone());
         self.is_over = page.is_last || last.is_none();
         self.query.after = last;

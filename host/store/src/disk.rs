@@ -62,7 +62,8 @@ use wattle_run::ports::store::{
     DamageReport, LeaseEpoch, LeaseHolder, ListPage, MentionPage, OrphanedThread, Owner,
     OwnerUsage, PendingQuery, PendingRun, PinnedVersions, PruneStrategy, RunCounts, RunRecord,
     RunSearch, RunSearchPage, RunSummary, SealReport, Store, StoreError, StoreUsage, ThreadCounts,
-    ThreadHead, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot, ThreadSummary, Ticket,
+    ThreadHead, ThreadKey, ThreadQuery, ThreadSearch, ThreadSearchPage, ThreadSnapshot,
+    ThreadSummary, Ticket,
 };
 
 use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
@@ -313,6 +314,11 @@ impl Store for RedbStore {
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError> {
         let query = query.clone();
         self.0.read_fields(move |file, cache| list::list_threads(file, cache, &query)).await
+    }
+
+    async fn thread_keys(&self, query: &ThreadQuery) -> Result<ListPage<ThreadKey>, StoreError> {
+        let query = query.clone();
+        self.0.read_fields(move |file, cache| list::thread_keys(file, cache, &query)).await
     }
 
     async fn search_threads(&self, search: &ThreadSearch) -> Result<ThreadSearchPage, StoreError> {

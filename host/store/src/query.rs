@@ -1,12 +1,16 @@
 //! Decides which threads and checkpoints a query matches. All stores share these rules.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, CheckpointSource};
 use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
+use wattle_run::metadata::STATELESS_MARKER;
 use wattle_run::ports::store::{
-    CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadCursor, ThreadOrder, ThreadQuery,
-    ThreadRecord, ThreadStatus, ThreadTtl,
+    CheckpointQuery, Owner, PinnedVersions, StoreError, ThreadCursor, ThreadKey, ThreadOrder,
+    ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
 };
 
 /// The selecting fields of a thread record: those that queries compare, and those that searches
@@ -29,6 +33,14 @@ pub(crate) struct ThreadFields {
     ttl: Option<ThreadTtl>,
     #[serde(default)]
     pruned_ms: Option<i64>,
+    #[serde(rename = "metadata", default, deserialize_with = "has_stateless_marker")]
+    is_stateless: bool,
+}
+
+/// Decodes whether metadata have the marker of stateless runs, and none of their values.
+fn has_stateless_marker<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let metadata = BTreeMap::<String, IgnoredAny>::deserialize(deserializer)?;
+    Ok(metadata.contains_key(STATELESS_MARKER))
 }
 
 /// A failure of which only the code is decoded.
@@ -52,6 +64,7 @@ impl From<&ThreadRecord> for ThreadFields {
             failure: record.failure.as_ref().map(|it| FailureCode { code: it.code.clone() }),
             ttl: record.ttl,
             pruned_ms: record.pruned_ms,
+            is_stateless: record.metadata.contains_key(STATELESS_MARKER),
         }
     }
 }
@@ -60,6 +73,18 @@ impl ThreadFields {
     /// Returns true if the thread counts towards the caps of an owner.
     pub(crate) fn belongs_to(&self, owner: &Owner) -> bool {
         owner.has(&self.id, &self.app, self.tenant.as_deref())
+    }
+
+    /// Returns the key of the thread in a list of all threads.
+    pub(crate) fn key(&self) -> ThreadKey {
+        ThreadKey {
+            id: self.id.clone(),
+            status: self.status,
+            stopped: self.stopped,
+            is_stateless: self.is_stateless,
+            created_ms: self.created_ms,
+            updated_ms: self.updated_ms,
+        }
     }
 
     /// Returns the app and the tenant of the thread.

@@ -1,7 +1,8 @@
 //! Searches for threads.
 //!
-//! The store filters by tenant and status. This module compares the metadata, page by page, and
-//! keeps only the sort keys of each matching thread. If a request names at most
+//! The store filters by tenant and status, and returns the keys of the threads. If a request has a
+//! condition on metadata, this module reads the threads with their metadata instead, page by page,
+//! and keeps only the keys of those that match. If a request names at most
 //! [`MAX_DIRECT_LOOKUPS`] ids, this module reads the named threads one by one, and keeps their
 //! records for the response up to a limit of memory. Values are compared thread by thread, in
 //! order, until the page is full or the limit of states is reached.
@@ -22,13 +23,14 @@ use wattle_run::engine::Engine;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::metadata::json_contains;
 use wattle_run::ports::store::{
-    ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus, ThreadSummary,
+    ThreadKey, ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus, ThreadSummary,
 };
+use wattle_run::thread_walk::ThreadWalk;
 
 use crate::error::ApiError;
 use crate::extractors::{Caller, JsonBody};
 use crate::page::{self, Page, ReadStates};
-use crate::view::{self, STATELESS_MARKER};
+use crate::view;
 use crate::wire::extract::Extract;
 use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
 use crate::wire::response::ThreadStatus;
@@ -182,9 +184,9 @@ struct MatchedThread {
     record: Option<Box<ThreadRecord>>,
 }
 
-impl From<ThreadSummary> for MatchedThread {
-    fn from(thread: ThreadSummary) -> Self {
-        let ThreadSummary { id, status, stopped, created_ms, updated_ms, .. } = thread;
+impl From<ThreadKey> for MatchedThread {
+    fn from(thread: ThreadKey) -> Self {
+        let ThreadKey { id, status, stopped, created_ms, updated_ms, .. } = thread;
         let status = ThreadStatus::from_stored(status, stopped);
         Self { id, status, created_ms, updated_ms, record: None }
     }
@@ -219,7 +221,8 @@ impl ThreadFilter<'_> {
                         room = left;
                         Box::new(record)
                     });
-                    found.push(MatchedThread { record, ..MatchedThread::from(thread) });
+                    let key = ThreadKey::from(&thread);
+                    found.push(MatchedThread { record, ..MatchedThread::from(key) });
                 }
             }
             _ => {
@@ -232,15 +235,35 @@ impl ThreadFilter<'_> {
                 };
                 let mut walk = engine.walk_threads(query);
                 let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
-                while let Some(threads) = walk.next().await? {
-                    let matching = threads.into_iter().filter(|thread| {
-                        is_named(thread.id.as_str()) && self.matches_summary(engine, thread)
-                    });
-                    found.extend(matching.map(MatchedThread::from));
+                while let Some(threads) = self.next_keys(engine, &mut walk).await? {
+                    let named = threads.into_iter().filter(|thread| is_named(thread.id.as_str()));
+                    found.extend(named.map(MatchedThread::from));
                 }
             }
         }
         Ok(found)
+    }
+
+    /// Returns the keys of the threads of the next page that match all conditions except the
+    /// conditions on ids and values. Returns `None` after the last page.
+    async fn next_keys(
+        &self,
+        engine: &Engine,
+        walk: &mut ThreadWalk<'_>,
+    ) -> Result<Option<Vec<ThreadKey>>, ApiError> {
+        if self.metadata.is_some_and(|wanted| !wanted.is_empty()) {
+            let threads = walk.next().await?;
+            let matching = |threads: Vec<ThreadSummary>| {
+                let threads = threads.iter().filter(|thread| self.matches_summary(engine, thread));
+                threads.map(ThreadKey::from).collect()
+            };
+            return Ok(threads.map(matching));
+        }
+        let mut threads = walk.next_keys().await?;
+        if let Some(threads) = &mut threads {
+            threads.retain(|thread| self.matches_key(engine, thread));
+        }
+        Ok(threads)
     }
 
     /// Returns at most `most` threads that contain the values. Each comparison reads the state of a
@@ -267,16 +290,19 @@ impl ThreadFilter<'_> {
         Ok(with_values)
     }
 
-    fn matches_summary(&self, engine: &Engine, thread: &ThreadSummary) -> bool {
-        let is_visible = !thread.metadata.contains_key(STATELESS_MARKER);
+    /// Returns whether a thread is visible and has the status, whatever its metadata.
+    fn matches_key(&self, engine: &Engine, thread: &ThreadKey) -> bool {
         let status = || view::status(engine, &thread.id, thread.status, thread.stopped);
-        let has_status = self.status.is_none_or(|wanted| status() == wanted);
+        !thread.is_stateless && self.status.is_none_or(|wanted| status() == wanted)
+    }
+
+    fn matches_summary(&self, engine: &Engine, thread: &ThreadSummary) -> bool {
         let has_metadata = self.metadata.is_none_or(|wanted| {
             wanted.iter().all(|(name, value)| {
                 thread.metadata.get(name).is_some_and(|known| json_contains(known, value))
             })
         });
-        is_visible && has_status && has_metadata
+        has_metadata && self.matches_key(engine, &ThreadKey::from(thread))
     }
 }
 

@@ -31,6 +31,7 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 
+use crate::limit::WALK_THREADS;
 use crate::ports::blob::BlobRef;
 
 pub use self::batch::Batch;
@@ -39,7 +40,7 @@ pub(crate) use self::encoded_events::{EventEncoder, UnnumberedEvent};
 pub use self::error::StoreError;
 pub use self::host::{HostReport, LiveHost};
 pub use self::list::{
-    CheckpointParts, CheckpointQuery, ListPage, OrphanedThread, RunSummary, ThreadOrder,
+    CheckpointParts, CheckpointQuery, ListPage, OrphanedThread, RunSummary, ThreadKey, ThreadOrder,
     ThreadQuery, ThreadSummary,
 };
 pub use self::maintenance::{CompactionReport, Damage, DamageReport, PinnedVersions};
@@ -259,6 +260,14 @@ pub trait Store: Send + Sync {
     /// Returns threads that match a query, with at most [`LIST_BYTES`](crate::limit::LIST_BYTES)
     /// together. [`ThreadWalk`](crate::thread_walk::ThreadWalk) reads all pages.
     async fn threads(&self, query: &ThreadQuery) -> Result<ListPage<ThreadSummary>, StoreError>;
+
+    /// Returns the keys of threads that match a query, in the order of their ids. The order and the
+    /// offset of the query are ignored. A page may end before the limit of the query.
+    async fn thread_keys(&self, query: &ThreadQuery) -> Result<ListPage<ThreadKey>, StoreError> {
+        let limit = Some(query.limit.map_or(WALK_THREADS, |limit| limit.min(WALK_THREADS)));
+        let query = ThreadQuery { order: ThreadOrder::Id, limit, offset: 0, ..query.clone() };
+        self.threads(&query).await.map(|page| ListPage::from(&page))
+    }
 
     /// Searches threads by all of their fields, newest update first. The page has at most
     /// [`LIST_BYTES`](crate::limit::LIST_BYTES). The search ends early when its [budget](ThreadSearch::budget) is

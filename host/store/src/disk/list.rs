@@ -14,7 +14,8 @@ use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
     ListPage, OrphanedThread, RecoveryCount, RunKind, RunOptions, RunRecord, RunSpec, RunSummary,
-    StaleAnswers, StoreError, ThreadCursor, ThreadOrder, ThreadQuery, ThreadStatus, ThreadSummary,
+    StaleAnswers, StoreError, ThreadCursor, ThreadKey, ThreadOrder, ThreadQuery, ThreadStatus,
+    ThreadSummary,
 };
 
 use crate::codec::{named, packed, read, unpacked_bytes};
@@ -51,6 +52,21 @@ pub(crate) fn list_threads(
         }
     }
     snapshot.threads_by_update(query)
+}
+
+/// See [`Store::thread_keys`](wattle_run::ports::Store::thread_keys).
+pub(crate) fn thread_keys(
+    file: &SharedFile,
+    cache: &FieldCache,
+    query: &ThreadQuery,
+) -> Result<ListPage<ThreadKey>, StoreError> {
+    let select = |threads: &FieldSet<ThreadFields>| first_by_id(threads, query);
+    let (snapshot, selected) = cache.select_threads(|| Snapshot::newest(file), select)?;
+    if let Some(page) = selected {
+        return Ok(page);
+    }
+    let query = ThreadQuery { offset: 0, ..query.clone() };
+    snapshot.threads_by_id(&query).map(|page| ListPage::from(&page))
 }
 
 impl Snapshot {
@@ -231,6 +247,21 @@ fn first_by_update(threads: &FieldSet<ThreadFields>, query: &ThreadQuery) -> Vec
     let most = query.limit.map_or(usize::MAX, |limit| limit.saturating_add(1));
     let listed = keys.into_iter().skip(query.offset).take(most);
     listed.map(|(_, thread)| thread.clone()).collect()
+}
+
+/// Returns a page of the threads whose cached fields match a query, in the order of their ids.
+fn first_by_id(threads: &FieldSet<ThreadFields>, query: &ThreadQuery) -> ListPage<ThreadKey> {
+    let matching = threads.iter().filter(|fields| thread_matches(query, fields));
+    let mut matching: Vec<&ThreadFields> = matching.collect();
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let is_last = matching.len() <= limit;
+    if !is_last {
+        // Only the threads of the page are sorted.
+        matching.select_nth_unstable_by(limit, |one, other| one.id.cmp(&other.id));
+        matching.truncate(limit);
+    }
+    matching.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+    ListPage { items: matching.into_iter().map(ThreadFields::key).collect(), is_last }
 }
 
 /// Returns the range of the keys after a thread, or of all keys.

@@ -243,6 +243,7 @@ conformance! {
         threads_are_listed_in_order_of_their_updates
         stopped_threads_are_listed_as_idle_or_as_interrupted
         thread_pages_are_bounded_in_bytes
+        thread_keys_are_listed_in_the_order_of_ids
         running_threads_are_listed_in_pages
         pinned_versions_are_listed_once
         runs_are_listed_oldest_first

@@ -260,6 +260,8 @@ async fn same_search(memory: &InMemoryStore, file: &RedbStore) -> Result<(), Tes
     prop_assert_eq!(file.threads(&newest).await.unwrap(), expected);
     let expected = memory.count_threads(&threads).await.unwrap();
     prop_assert_eq!(file.count_threads(&threads).await.unwrap(), expected);
+    let keys = memory.thread_keys(&newest).await.unwrap();
+    prop_assert_eq!(file.thread_keys(&newest).await.unwrap(), keys);
     let runs = RunSearch::default();
     let expected = memory.search_runs(&runs).await.unwrap();
     prop_assert_eq!(file.search_runs(&runs).await.unwrap(), expected);

@@ -5,10 +5,11 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE, WALK_RUN_RECORDS};
+use wattle_run::metadata::STATELESS_MARKER;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, LeaseHolder, ListPage, PinnedVersions, RunSummary, StoreError, ThreadOrder, ThreadQuery,
-    ThreadRecord, ThreadStatus, ThreadSummary,
+    Batch, LeaseHolder, ListPage, PinnedVersions, RunSummary, StoreError, ThreadKey, ThreadOrder,
+    ThreadQuery, ThreadRecord, ThreadStatus, ThreadSummary,
 };
 use wattle_run::run_walk::RunWalk;
 use wattle_run::thread_walk::ThreadWalk;
@@ -120,6 +121,46 @@ pub(crate) async fn stopped_threads_are_listed_as_idle_or_as_interrupted(store: 
         assert_eq!(listed.join(" "), names, "{query:?}");
         assert!(threads.iter().all(|it| it.stopped == (it.id.as_str() == "stopped")));
     }
+}
+
+pub(crate) async fn thread_keys_are_listed_in_the_order_of_ids(store: &dyn Store) {
+    let (mut keys, mut stateless) = (Vec::new(), Vec::new());
+    for (name, updated_ms) in ["d", "a", "c", "b"].into_iter().zip(1..) {
+        let mut record = record(&thread_id(name));
+        (record.created_ms, record.updated_ms) = (-updated_ms, updated_ms);
+        record.stopped = name == "a";
+        record.metadata.insert("note".into(), json!({ STATELESS_MARKER: true }));
+        if name == "b" {
+            record.status = ThreadStatus::Error;
+            record.metadata.insert(STATELESS_MARKER.into(), json!(true));
+        }
+        keys.push(ThreadKey::from(&ThreadSummary::from(&record)));
+        write(store, record).await;
+    }
+    keys.sort_by(|one, other| one.id.cmp(&other.id));
+    for limit in 1..=5 {
+        let (mut query, mut listed) = (ThreadQuery::default(), Vec::new());
+        query.limit = Some(limit);
+        loop {
+            let page = store.thread_keys(&query).await.unwrap();
+            assert!(page.items.len() <= limit);
+            query.after = page.items.last().map(|thread| thread.id.clone());
+            listed.extend(page.items);
+            if page.is_last {
+                break;
+            }
+        }
+        assert_eq!(listed, keys, "{limit}");
+    }
+    let mut walk = ThreadWalk::new(store, ThreadQuery::default());
+    while let Some(threads) = walk.next_keys().await.unwrap() {
+        let marked = threads.into_iter().filter(|thread| thread.is_stateless);
+        stateless.extend(marked.map(|thread| thread.id.to_string()));
+    }
+    assert_eq!(stateless, ["b"]);
+    let status = Some(ThreadStatus::Error);
+    let failed = store.thread_keys(&ThreadQuery { status, ..ThreadQuery::default() }).await;
+    assert_eq!(failed.unwrap().items, std::slice::from_ref(&keys[1]));
 }
 
 pub(crate) async fn thread_pages_are_bounded_in_bytes(store: &dyn Store) {

@@ -10,6 +10,7 @@ use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, Threa
 use wattle_graph::weight::weight;
 
 use super::{RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
+use crate::metadata::STATELESS_MARKER;
 use crate::meter::model_usage::ModelUsage;
 
 /// A page of a list. A page ends at the limit of its query, or before an item with which the page
@@ -143,6 +144,43 @@ impl From<&ThreadRecord> for ThreadSummary {
             tenant: record.tenant.clone(),
             metadata: record.metadata.clone(),
         }
+    }
+}
+
+/// A thread in a list of all threads: the fields by which a reader sorts and selects threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadKey {
+    /// The thread.
+    pub id: ThreadId,
+    /// Current status.
+    pub status: ThreadStatus,
+    /// True if the last run was cancelled before the end of the graph, see
+    /// [`ThreadRecord::stopped`].
+    pub stopped: bool,
+    /// True if the metadata has the [marker of stateless runs](STATELESS_MARKER).
+    pub is_stateless: bool,
+    /// Time of creation, milliseconds since 1970.
+    pub created_ms: i64,
+    /// Time of the last update, milliseconds since 1970.
+    pub updated_ms: i64,
+}
+
+impl From<&ThreadSummary> for ThreadKey {
+    fn from(thread: &ThreadSummary) -> Self {
+        Self {
+            id: thread.id.clone(),
+            status: thread.status,
+            stopped: thread.stopped,
+            is_stateless: thread.metadata.contains_key(STATELESS_MARKER),
+            created_ms: thread.created_ms,
+            updated_ms: thread.updated_ms,
+        }
+    }
+}
+
+impl From<&ListPage<ThreadSummary>> for ListPage<ThreadKey> {
+    fn from(page: &ListPage<ThreadSummary>) -> Self {
+        Self { items: page.items.iter().map(ThreadKey::from).collect(), is_last: page.is_last }
     }
 }
 
