@@ -50,6 +50,9 @@ pub use self::reservation::{BodyBytes, BodyReservation, ResponseReservation, Unr
 pub const CREDENTIAL_HEADERS: &[&str] =
     &["authorization", "proxy-authorization", "x-api-key", "cookie"];
 
+/// Beginnings of the origins of pages that this host can have served.
+const PAGE_SCHEMES: [&str; 2] = ["http://", "https://"];
+
 /// State of the guard middleware for a group of routes.
 #[derive(Clone)]
 pub struct GuardState {
@@ -144,7 +147,9 @@ fn disallowed_origin<'r>(
         return None;
     }
     let origin = headers.get(header::ORIGIN)?.to_str().unwrap_or("(not text)");
-    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    // The pages of a local program can have its own scheme and the name `localhost`, such as
+    // `tauri://localhost`.
+    let authority = PAGE_SCHEMES.iter().find_map(|scheme| origin.strip_prefix(*scheme));
     let is_same_origin = authority.is_some() && authority == host;
     (!is_same_origin && !config.origins.contains(origin)).then_some(origin)
 }
@@ -204,10 +209,18 @@ mod tests {
         let with = |method: &str, origin: &str| {
             rejection(&config, method, &[("host", "localhost:8700"), ("origin", origin)])
         };
-        assert_eq!(with("POST", "http://localhost:8700"), None);
-        assert_eq!(with("POST", "https://ui.example"), None);
+        // A proxy can serve this host with TLS.
+        for origin in ["http://localhost:8700", "https://localhost:8700", "https://ui.example"] {
+            assert_eq!(with("POST", origin), None, "{origin}");
+        }
         assert_eq!(with("GET", "https://evil.example"), None);
-        for origin in ["https://evil.example", "null", "http://localhost:9999"] {
+        for origin in [
+            "https://evil.example",
+            "null",
+            "http://localhost:9999",
+            "tauri://localhost:8700",
+            "http:evil.example?://localhost:8700",
+        ] {
             assert_eq!(with("POST", origin), Some(api_code::ORIGIN.into()), "{origin}");
         }
     }
