@@ -93,7 +93,9 @@ pub async fn check(State(guard): State<GuardState>, mut request: Request, next: 
     }
 }
 
-fn check_host_and_origin(config: &ApiConfig, request: &Request) -> Option<Problem> {
+/// Checks the requested host, and the origin of a request that can change something. Returns the
+/// problem of a request that is rejected.
+pub fn check_host_and_origin(config: &ApiConfig, request: &Request) -> Option<Problem> {
     let headers = request.headers();
     let host = host_of(request);
     if !host_header::is_allowed(config, host) {

@@ -35,7 +35,7 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 24] = [
+pub const TARGETS: [Target; 25] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
@@ -44,6 +44,7 @@ pub const TARGETS: [Target; 24] = [
     Target { name: "export", run: targets::export::run },
     Target { name: "frame", run: targets::frame::run },
     Target { name: "graph", run: targets::graph::run },
+    Target { name: "guard", run: targets::guard::run },
     Target { name: "kept", run: targets::kept::run },
     Target { name: "mcp", run: targets::mcp::run },
     Target { name: "memory", run: targets::memory::run },

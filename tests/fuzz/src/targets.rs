@@ -9,6 +9,7 @@ pub mod events;
 pub mod export;
 pub mod frame;
 pub mod graph;
+pub mod guard;
 pub mod kept;
 pub mod mcp;
 pub mod memory;
@@ -40,6 +41,12 @@ const EDITS: usize = 64;
 fn lines(bytes: &[u8]) -> Option<(&str, &str)> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(text.split_once('\n').unwrap_or((text, "")))
+}
+
+/// Splits a line of an input into the name and the value of a header.
+fn header_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    Some((&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
 /// Returns an intact file with the edits of an input.

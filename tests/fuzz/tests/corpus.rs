@@ -178,5 +178,5 @@ macro_rules! targets {
     };
 }
 
-targets!(app blob cel component events export frame graph kept mcp memory native provider request
+targets!(app blob cel component events export frame graph guard kept mcp memory native provider request
     schema session session_http sql state store stream typed url wit);
