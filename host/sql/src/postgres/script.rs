@@ -72,8 +72,8 @@ impl Lexer<'_> {
                 return Some(Piece::Gap);
             }
             b'/' if self.sees(b"/*") => {
-                self.skip_comment();
-                return Some(Piece::Gap);
+                // The server refuses an unterminated comment, so the comment is not left out.
+                return Some(if self.skip_comment() { Piece::Gap } else { Piece::Code });
             }
             b'\'' | b'"' => self.skip_quoted(first),
             b'$' => self.skip_dollar(),
@@ -93,8 +93,9 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips a block comment, including the comments inside of it.
-    fn skip_comment(&mut self) {
+    /// Skips a block comment, including the comments inside of it. Returns whether the comment is
+    /// terminated.
+    fn skip_comment(&mut self) -> bool {
         let mut depth = 0_usize;
         while self.at < self.text.len() {
             if self.sees(b"/*") {
@@ -107,9 +108,10 @@ impl Lexer<'_> {
                 self.at += 1;
             }
             if depth == 0 {
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Skips a quoted name, or a string constant without backslash escapes. Two quotes in a row are
@@ -263,5 +265,6 @@ mod tests {
         for text in ["SELECT 'a;", "SELECT \"a;", "SELECT E'\\", "SELECT $a$;", "SELECT 1 /* ;"] {
             assert_eq!(split(text), [(1, text)]);
         }
+        assert_eq!(split("SELECT 1;\n/* ; SELECT 2"), [(1, "SELECT 1"), (2, "/* ; SELECT 2")]);
     }
 }
