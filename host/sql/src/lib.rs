@@ -11,6 +11,7 @@
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.
 //! * [`migrate`]: applies migrations of apps, with limits in [`limit`]; `migration`: their types.
+//! * [`parse`]: splits migrations without a database, for tests.
 //! * [`reader_role`]: PostgreSQL roles that only read.
 //! * [`error`]: errors for operators; `failure`: failures for guests.
 
@@ -23,6 +24,7 @@ mod failure;
 pub mod limit;
 pub mod migrate;
 mod migration;
+pub mod parse;
 mod postgres;
 pub mod reader_role;
 mod readonly;

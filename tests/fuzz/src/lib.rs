@@ -35,7 +35,7 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 25] = [
+pub const TARGETS: [Target; 26] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
@@ -52,6 +52,7 @@ pub const TARGETS: [Target; 25] = [
     Target { name: "provider", run: targets::provider::run },
     Target { name: "request", run: targets::request::run },
     Target { name: "schema", run: targets::schema::run },
+    Target { name: "script", run: targets::script::run },
     Target { name: "session", run: targets::session::run },
     Target { name: "session_http", run: targets::session_http::run },
     Target { name: "sql", run: targets::sql::run },

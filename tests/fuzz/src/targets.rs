@@ -17,6 +17,7 @@ pub mod native;
 pub mod provider;
 pub mod request;
 pub mod schema;
+pub mod script;
 pub mod session;
 pub mod session_http;
 pub mod sql;
