@@ -29,6 +29,10 @@ use crate::secret::{Position, SecretInjector, SizeLimit, placeholder_names};
 /// Default lifetime of a token.
 const DEFAULT_LIFETIME: HumanDuration = HumanDuration::from_ms(5 * 60_000);
 
+/// Maximum time from the fetch of a token to its renewal. A service can state a lifetime that is
+/// wrong, such as one in milliseconds, and the host would keep a token that has expired.
+const MAX_AGE: HumanDuration = HumanDuration::from_ms(24 * 60 * 60_000);
+
 /// Default time before the expiry at which a token is renewed.
 const DEFAULT_REFRESH_BEFORE: HumanDuration = HumanDuration::from_ms(60_000);
 
@@ -206,15 +210,15 @@ impl ManagedToken {
         }
     }
 
-    /// Returns the milliseconds from the fetch of the token to its renewal. The result is not
-    /// positive if the lifetime is at most `refresh_before`; the host then fetches a token for
-    /// every request.
+    /// Returns the milliseconds from the fetch of the token to its renewal, at most [`MAX_AGE`].
+    /// The result is not positive if the lifetime is at most `refresh_before`; the host then fetches
+    /// a token for every request.
     fn lifetime_ms(&self, document: &Value) -> i64 {
         let field =
             self.source.expires_field.as_ref().and_then(|field| field_value(document, field));
         let seconds = field.and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
         let lifetime = seconds.map_or(as_ms(DEFAULT_LIFETIME), |it| (it * MS_PER_SECOND) as i64);
-        lifetime.saturating_sub(as_ms(self.source.refresh_before))
+        lifetime.saturating_sub(as_ms(self.source.refresh_before)).min(as_ms(MAX_AGE))
     }
 
     /// Returns the text of `message_field` after a colon, or an empty text. The rest of the

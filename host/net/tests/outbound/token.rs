@@ -23,6 +23,9 @@ use crate::support::{KEY, OneBlob, caller, get, grants, rule_for};
 /// The code by which the service rejects a token.
 const INVALID: i64 = 99_991_663;
 
+/// Milliseconds of a day.
+const DAY_MS: i64 = 24 * 60 * 60_000;
+
 #[derive(Clone, Default)]
 struct SettableClock(Arc<AtomicI64>);
 
@@ -186,6 +189,23 @@ async fn token_is_renewed_before_it_expires() {
     scene.send().await.unwrap();
     let (shown, fetched) = scene.seen().await;
     assert_eq!((shown.last().unwrap().as_str(), fetched), ("Bearer t-fetched-2", 2));
+}
+
+#[tokio::test]
+async fn token_of_any_lifetime_is_renewed_after_a_day() {
+    for lifetime in [json!(7_200_000), json!(1e300), json!("inf")] {
+        let scene = TokenService::new().await;
+        let body = json!({"tenant_access_token": "t-fetched", "expire": lifetime});
+        let token = ResponseTemplate::new(200).set_body_json(body);
+        Mock::given(path("/token")).respond_with(token).mount(&scene.server).await;
+        scene.refuses(&[]).await;
+        scene.send().await.unwrap();
+        for (now_ms, fetched) in [(DAY_MS - 1, 1), (DAY_MS, 2)] {
+            scene.clock.0.store(now_ms, Ordering::SeqCst);
+            scene.send().await.unwrap();
+            assert_eq!(scene.seen().await.1, fetched, "{lifetime}");
+        }
+    }
 }
 
 #[tokio::test]
