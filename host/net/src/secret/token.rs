@@ -202,7 +202,7 @@ impl ManagedToken {
                 renew_at_ms: asked_ms.saturating_add(self.lifetime_ms(&document)),
             }),
             None => {
-                let words = injector.redact(&self.service_message(&document));
+                let words = self.service_message(&document, &injector);
                 let failure =
                     self.fetch_failure(&format!("it responded with status {status}{words}"));
                 Err(if status.is_server_error() { failure.retryable() } else { failure })
@@ -222,11 +222,12 @@ impl ManagedToken {
     }
 
     /// Returns the text of `message_field` after a colon, or an empty text. The rest of the
-    /// response is left out, because it can contain a token.
-    fn service_message(&self, document: &Value) -> String {
+    /// response is left out, because it can contain a token. Secrets are redacted before the text
+    /// is cut, so that no part of a secret remains.
+    fn service_message(&self, document: &Value, injector: &SecretInjector<'_>) -> String {
         let field =
             self.source.message_field.as_ref().and_then(|field| field_value(document, field));
-        let words = field.and_then(Value::as_str).unwrap_or_default();
+        let words = injector.redact(field.and_then(Value::as_str).unwrap_or_default());
         if words.is_empty() {
             return String::new();
         }

@@ -280,6 +280,18 @@ async fn failed_token_fetch_is_reported() {
 }
 
 #[tokio::test]
+async fn secret_at_the_end_of_a_cut_message_is_redacted() {
+    let scene = TokenService::new().await;
+    // The message is cut after 200 characters, within the secret.
+    let words = json!({"msg": format!("{}app secret", "x".repeat(195))});
+    let answer = ResponseTemplate::new(400).set_body_json(words);
+    Mock::given(path("/token")).respond_with(answer).mount(&scene.server).await;
+    let failure = scene.send().await.unwrap_err();
+    assert!(failure.message.contains("xx***; check"), "{failure}");
+    assert!(!failure.message.contains("app"), "{failure}");
+}
+
+#[tokio::test]
 async fn invalid_token_sources_are_rejected() {
     let clock: Arc<dyn Clock> = Arc::new(SettableClock::default());
     for (name, source) in [
