@@ -254,9 +254,9 @@ fn as_ms(span: HumanDuration) -> i64 {
     i64::try_from(span.as_ms()).unwrap_or(i64::MAX)
 }
 
-/// Returns true if the text is a valid value of a header.
+/// Returns true if the text is a valid value of a header, and not blank.
 fn fits_in_a_header(text: &str) -> bool {
-    !text.is_empty() && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
 fn field_value<'d>(document: &'d Value, field: &str) -> Option<&'d Value> {
@@ -268,7 +268,7 @@ mod tests {
     use serde_json::{Value, json};
     use wattle_run::hostcall::http::HttpResponse;
 
-    use super::{Rejection, field_value};
+    use super::{Rejection, field_value, fits_in_a_header};
 
     fn answer(status: u16, body: &Value) -> HttpResponse {
         let body = body.to_string().into();
@@ -290,6 +290,16 @@ mod tests {
         let by_status = Rejection { status: vec![401], ..Rejection::default() };
         assert!(by_status.matches(&answer(401, &json!(null))));
         assert!(!Rejection::default().matches(&answer(401, &json!({"code": 1}))));
+    }
+
+    #[test]
+    fn token_is_neither_blank_nor_has_it_control_characters() {
+        for token in ["t", "t-1 é", " t"] {
+            assert!(fits_in_a_header(token), "{token:?}");
+        }
+        for token in ["", "  ", "t\n", "t\u{85}"] {
+            assert!(!fits_in_a_header(token), "{token:?}");
+        }
     }
 
     #[test]
