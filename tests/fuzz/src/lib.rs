@@ -35,7 +35,7 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 26] = [
+pub const TARGETS: [Target; 28] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
@@ -59,6 +59,8 @@ pub const TARGETS: [Target; 26] = [
     Target { name: "state", run: targets::state::run },
     Target { name: "store", run: targets::store::run },
     Target { name: "stream", run: targets::stream::run },
+    Target { name: "structured", run: targets::structured::run },
+    Target { name: "token", run: targets::token::run },
     Target { name: "typed", run: targets::typed::run },
     Target { name: "url", run: targets::url::run },
     Target { name: "wit", run: targets::wit::run },

@@ -24,6 +24,8 @@ pub mod sql;
 pub mod state;
 pub mod store;
 pub mod stream;
+pub mod structured;
+pub mod token;
 pub mod typed;
 pub mod url;
 pub mod wit;

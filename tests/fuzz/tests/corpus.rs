@@ -179,4 +179,4 @@ macro_rules! targets {
 }
 
 targets!(app blob cel component events export frame graph guard kept mcp memory native provider request
-    schema script session session_http sql state store stream typed url wit);
+    schema script session session_http sql state store stream structured token typed url wit);
