@@ -35,10 +35,11 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 28] = [
+pub const TARGETS: [Target; 29] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
+    Target { name: "code", run: targets::code::run },
     Target { name: "component", run: targets::component::run },
     Target { name: "events", run: targets::events::run },
     Target { name: "export", run: targets::export::run },

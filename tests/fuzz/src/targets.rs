@@ -4,6 +4,7 @@
 pub mod app;
 pub mod blob;
 pub mod cel;
+pub mod code;
 pub mod component;
 pub mod events;
 pub mod export;

@@ -178,5 +178,6 @@ macro_rules! targets {
     };
 }
 
-targets!(app blob cel component events export frame graph guard kept mcp memory native provider request
-    schema script session session_http sql state store stream structured token typed url wit);
+targets!(app blob cel code component events export frame graph guard kept mcp memory native
+    provider request schema script session session_http sql state store stream structured
+    token typed url wit);
