@@ -22,6 +22,7 @@
 //!   component has grants for folders or environment variables; `wasi::constants`: clocks and
 //!   random numbers of guests without a gate; `wasi::http`: requests of `wasi:http` as calls of the
 //!   gate.
+//! * [`parse`]: converts requests of `wasi:http` without a guest, for tests.
 //! * `bindings`: the bindings that wasmtime generates from `wit/wattle`.
 //!
 //! # Invariants
@@ -57,6 +58,7 @@ mod json;
 mod load;
 mod machine_memory;
 mod memory_meter;
+pub mod parse;
 mod plugin;
 mod refused;
 mod running_loads;

@@ -35,7 +35,7 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 29] = [
+pub const TARGETS: [Target; 30] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
@@ -64,6 +64,7 @@ pub const TARGETS: [Target; 29] = [
     Target { name: "token", run: targets::token::run },
     Target { name: "typed", run: targets::typed::run },
     Target { name: "url", run: targets::url::run },
+    Target { name: "wasi_http", run: targets::wasi_http::run },
     Target { name: "wit", run: targets::wit::run },
 ];
 

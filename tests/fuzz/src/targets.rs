@@ -29,6 +29,7 @@ pub mod structured;
 pub mod token;
 pub mod typed;
 pub mod url;
+pub mod wasi_http;
 pub mod wit;
 
 use std::path::Path;

@@ -180,4 +180,4 @@ macro_rules! targets {
 
 targets!(app blob cel code component events export frame graph guard kept mcp memory native
     provider request schema script session session_http sql state store stream structured
-    token typed url wit);
+    token typed url wasi_http wit);

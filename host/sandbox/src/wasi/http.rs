@@ -6,7 +6,7 @@
 //! host call gets its call number when the guest sends the request, responses arrive in the order
 //! of the requests, and the guest call ends only after all its host calls.
 
-mod message;
+pub(crate) mod message;
 
 use std::future;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// The reason why a request is not sent.
 #[derive(Debug)]
-pub(super) enum NotSent {
+pub(crate) enum NotSent {
     /// The guest receives this error.
     Error(Error),
     /// The bodies of the guest in memory reached their limit.
@@ -31,7 +31,7 @@ impl From<Error> for NotSent {
 
 /// The bytes of one body in memory. Until this value is dropped, these bytes count together with
 /// the bodies of the other requests of the guest.
-pub(super) struct HeldBytes {
+pub(crate) struct HeldBytes {
     all: Arc<AtomicU64>,
     own: u64,
     allowed: u64,
@@ -40,7 +40,7 @@ pub(super) struct HeldBytes {
 impl HeldBytes {
     /// Creates the count of one body. `all` is the count of the bodies of all requests, which may
     /// have at most `allowed` bytes.
-    pub(super) fn new(all: Arc<AtomicU64>, allowed: u64) -> Self {
+    pub(crate) fn new(all: Arc<AtomicU64>, allowed: u64) -> Self {
         Self { all, own: 0, allowed }
     }
 
@@ -62,7 +62,7 @@ impl Drop for HeldBytes {
 
 /// Waits for the body of a request, which has at most `allowed` bytes, and returns the request for
 /// the gate. The body is sent unchanged: placeholders for secrets belong into headers or the query.
-pub(super) async fn into_call(
+pub(crate) async fn into_call(
     request: Request<WasiBody>,
     options: Option<RequestOptions>,
     allowed: u64,
