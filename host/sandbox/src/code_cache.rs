@@ -7,11 +7,12 @@
 //! was written without the key, or has the content of another file, the host does not execute the
 //! file. Instead, the host logs a warning and compiles the component again.
 
+pub(crate) mod file;
+
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing::warn;
 use wasmtime::Engine;
@@ -19,6 +20,7 @@ use wasmtime::component::Component;
 use wattle_graph::id::Digest;
 use wattle_run::memory_pool::{MemoryPool, Occupied};
 
+use crate::code_cache::file::{CacheFile, DIGEST_BYTES};
 use crate::config::{CACHE_KEY_BYTES, CodeCacheConfig};
 use crate::engines::Engines;
 use crate::error::Error;
@@ -28,9 +30,6 @@ use crate::load::{Rejection, code_memory, encode, rejection};
 /// Version of the file format.
 const FORMAT_VERSION: &str = "wattle-code-3";
 
-/// Length of the digest at the beginning of a file, in bytes.
-const DIGEST_BYTES: usize = 32;
-
 /// Size of the field after the digest, which has the length of the outline, in bytes.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -39,9 +38,6 @@ const HEAD_BYTES: usize = DIGEST_BYTES + LENGTH_BYTES;
 
 /// Maximum size of a file, in bytes. Code is some four times as large as its component.
 const MAX_FILE_BYTES: u64 = 512 << 20;
-
-/// Number of the next temporary file, which makes its name unique in this process.
-static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 /// The compiled code of a component in memory, before it is linked.
 pub(crate) struct LoadedCode {
@@ -133,34 +129,10 @@ impl CodeCache {
         found
     }
 
-    /// Stores the compiled code of a component. A failure is only logged: the next start compiles
-    /// the component again.
-    pub(crate) fn put(&self, engines: &Engines, component: Digest, outline: &Outline, code: &[u8]) {
+    /// Returns the file of a component, to write it.
+    pub(crate) fn file(&self, engines: &Engines, component: Digest) -> CacheFile {
         let name = self.name(engines, component);
-        let path = self.path(&name);
-        if let Err(error) = self.write(&name, &path, outline, code) {
-            warn!(path = %path.display(), %error, "cannot write compiled code");
-        }
-    }
-
-    /// Writes a temporary file and renames it, so that a reader never sees a partial file.
-    fn write(&self, name: &str, path: &Path, outline: &Outline, code: &[u8]) -> io::Result<()> {
-        let number = NEXT_TEMPORARY.fetch_add(1, Ordering::Relaxed);
-        let temporary = self.directory.join(format!(".{}-{number}.tmp", std::process::id()));
-        let head = serde_json::to_vec(outline)?;
-        let length = u32::try_from(head.len()).map_err(io::Error::other)?;
-        let mut file = vec![0; DIGEST_BYTES];
-        file.extend_from_slice(&length.to_le_bytes());
-        file.extend_from_slice(&head);
-        file.extend_from_slice(code);
-        let digest = self.digest(name, &file[DIGEST_BYTES..]);
-        file[..DIGEST_BYTES].copy_from_slice(digest.as_bytes());
-        let written = fs::write(&temporary, file).and_then(|()| fs::rename(&temporary, path));
-        if written.is_err() {
-            // The caller reports the first error. A temporary file that remains does no harm.
-            let _ = fs::remove_file(&temporary);
-        }
-        written
+        CacheFile::new(self.path(&name), self.hasher(&name))
     }
 
     /// Returns the content of a file if the file begins with the keyed digest of its name and
@@ -168,13 +140,14 @@ impl CodeCache {
     /// digests in constant time.
     fn verified<'a>(&self, name: &str, file: &'a [u8]) -> Option<&'a [u8]> {
         let (digest, content) = file.split_first_chunk::<DIGEST_BYTES>()?;
-        (self.digest(name, content) == *digest).then_some(content)
+        (self.hasher(name).update(content).finalize() == *digest).then_some(content)
     }
 
-    fn digest(&self, name: &str, content: &[u8]) -> blake3::Hash {
+    /// Returns the hasher of a file's digest with the key and the name.
+    fn hasher(&self, name: &str) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        hasher.update(name.as_bytes()).update(content);
-        hasher.finalize()
+        hasher.update(name.as_bytes());
+        hasher
     }
 
     /// Returns the name of a component's file. The name also depends on the key, so that hosts with

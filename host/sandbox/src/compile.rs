@@ -16,7 +16,8 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::load::Rejection;
-use crate::load::prepare::{Prepared, prepare};
+use crate::load::code_room::{CodeRoom, Compiled};
+use crate::load::prepare::prepare;
 use crate::load::rejection;
 
 /// CPU-time limit of a brief compilation. Most components need one or two seconds.
@@ -83,7 +84,8 @@ pub(crate) enum CompileError {
     Refused(Rejection),
     /// The compilation takes more CPU time than the limit.
     OutOfTime(Rejection),
-    /// The compiling process failed or took too long, so another attempt may succeed.
+    /// The compiling process failed or took too long, or the code does not fit in the memory of
+    /// compiled code, so another attempt may succeed.
     Failed(Rejection),
 }
 
@@ -100,17 +102,26 @@ impl CompilerPool {
         Self { compiler, slots: Arc::new(Semaphore::new(slots)) }
     }
 
-    /// Checks and compiles a component. Waits until a slot is free.
-    pub(crate) async fn compile(&self, bytes: Bytes) -> Result<Prepared, CompileError> {
+    /// Checks and compiles a component. Waits until a slot is free. Code of another process is read
+    /// into memory only after this memory is reserved.
+    pub(crate) async fn compile(
+        &self,
+        bytes: Bytes,
+        room: &CodeRoom,
+    ) -> Result<Compiled, CompileError> {
         let _slot = self.slot().await?;
         match &self.compiler {
             Compiler::InProcess => {
-                let work = tokio::task::spawn_blocking(move || prepare(&bytes));
-                let done = work.await.unwrap_or_else(|error| Err(rejection::panicked(&error)));
-                done.map_err(CompileError::Refused)
+                let room = room.clone();
+                let work = tokio::task::spawn_blocking(move || {
+                    let prepared = prepare(&bytes).map_err(CompileError::Refused)?;
+                    room.keep(prepared).map_err(CompileError::Failed)
+                });
+                work.await
+                    .unwrap_or_else(|error| Err(CompileError::Refused(rejection::panicked(&error))))
             }
             Compiler::Process { program, arguments, limits } => {
-                process::compile(program, arguments, limits, bytes).await
+                process::compile(program, arguments, limits, bytes, room).await
             }
         }
     }
@@ -121,17 +132,18 @@ impl CompilerPool {
     pub(crate) async fn compile_briefly(
         &self,
         bytes: Bytes,
-    ) -> Result<Option<Prepared>, CompileError> {
+        room: &CodeRoom,
+    ) -> Result<Option<Compiled>, CompileError> {
         match &self.compiler {
             Compiler::Process { program, arguments, limits } if limits.cpu > BRIEF_CPU => {
                 let _slot = self.slot().await?;
                 let limits = CompileLimits { cpu: BRIEF_CPU, ..limits.clone() };
-                match process::compile(program, arguments, &limits, bytes).await {
+                match process::compile(program, arguments, &limits, bytes, room).await {
                     Err(CompileError::OutOfTime(_)) => Ok(None),
                     done => done.map(Some),
                 }
             }
-            _ => self.compile(bytes).await.map(Some),
+            _ => self.compile(bytes, room).await.map(Some),
         }
     }
 

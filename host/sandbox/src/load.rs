@@ -6,6 +6,7 @@
 //! of [`crate::compile`].
 
 pub(crate) mod code_memory;
+pub(crate) mod code_room;
 pub(crate) mod contract;
 mod describe;
 pub(crate) mod description;
@@ -31,8 +32,9 @@ use crate::compile::{CompileError, Compiler, CompilerPool};
 use crate::compiled::{CompiledComponent, Exports, first_memory_bytes};
 use crate::engines::Engines;
 use crate::guest_pool::GuestPool;
+use crate::load::code_room::{CodeRoom, Compiled};
 use crate::load::describe::PluginDescription;
-use crate::load::prepare::{Outline, Prepared};
+use crate::load::prepare::Outline;
 pub(crate) use crate::load::rejection::Rejection;
 use crate::typed::docs::PackageDocs;
 use crate::typed::{self, TypedExports, TypedFunction};
@@ -106,13 +108,14 @@ impl Loader {
             return Ok(Some(self.describe(name, digest, found).await?));
         }
         let parts = &self.0;
-        let prepared = match effort {
+        let room = parts.room(digest);
+        let compiled = match effort {
             LoadEffort::Cached => None,
-            LoadEffort::Brief => parts.compilers.compile_briefly(bytes).await?,
-            LoadEffort::Full => Some(parts.compilers.compile(bytes).await?),
+            LoadEffort::Brief => parts.compilers.compile_briefly(bytes, &room).await?,
+            LoadEffort::Full => Some(parts.compilers.compile(bytes, &room).await?),
         };
-        let Some(prepared) = prepared else { return Ok(None) };
-        let found = self.keep(prepared, digest).await?;
+        let Some(compiled) = compiled else { return Ok(None) };
+        let found = self.keep(compiled, room).await?;
         Ok(Some(self.describe(name, digest, found).await?))
     }
 
@@ -174,21 +177,13 @@ impl Loader {
     }
 
     /// Loads compiled code, and writes it to the cache.
-    async fn keep(&self, prepared: Prepared, digest: Digest) -> Result<LoadedCode, Rejection> {
-        let Prepared { outline, code } = prepared;
+    async fn keep(&self, compiled: Compiled, room: CodeRoom) -> Result<LoadedCode, Rejection> {
+        let Compiled { outline, code, memory } = compiled;
         self.blocking(move |parts| {
             let engine =
                 parts.engines.get(outline.abi).map_err(|e| rejection::no_async_engine(&e))?;
-            let write_to_cache = || {
-                if let Some(cache) = &parts.cache {
-                    cache.put(&parts.engines, digest, &outline, &code);
-                }
-            };
-            // Code that does not fit now is not compiled again when it does.
-            let memory = code_memory::reserve(&parts.code_memory, code.len() as u64);
-            let memory = memory.inspect_err(|_| write_to_cache())?;
             let component = code_cache::load_compiled(engine.engine(), &code)?;
-            write_to_cache();
+            room.put(&outline, &code);
             Ok(LoadedCode { outline, component, memory })
         })
         .await
@@ -206,6 +201,12 @@ impl Loader {
 }
 
 impl LoaderInner {
+    /// Returns the place of the code of a component.
+    fn room(&self, digest: Digest) -> CodeRoom {
+        let file = self.cache.as_ref().map(|cache| cache.file(&self.engines, digest));
+        CodeRoom::new(self.code_memory.clone(), file)
+    }
+
     fn link(
         &self,
         compiled: &Component,

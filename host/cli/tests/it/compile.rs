@@ -9,7 +9,7 @@ use wattle_graph::id::PluginName;
 use wattle_kit::slow_component::slow_component;
 use wattle_run::ports::Sandbox as _;
 use wattle_run::ports::sandbox::{LoadEffort, LoadError};
-use wattle_sandbox::{CompileLimits, Compiler, SandboxConfig, WasmSandbox};
+use wattle_sandbox::{CodeCacheConfig, CompileLimits, Compiler, SandboxConfig, WasmSandbox};
 
 /// An empty component: `(component)`.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -150,6 +150,26 @@ async fn a_component_that_does_not_compile_is_compiled_once() {
         assert_eq!(failed.load(&other, LoadEffort::Full).await, Err("invalid"));
         assert_eq!(failed.runs(), runs);
     }
+}
+
+#[tokio::test]
+async fn code_that_does_not_fit_goes_from_its_process_to_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let with_memory = |code_bytes| {
+        let directory = folder.path().to_owned();
+        let cache = Some(CodeCacheConfig { directory, key: [7; 32] });
+        let compiler = by_binary(CompileLimits::default());
+        let config = SandboxConfig { cache, compiler, code_bytes, ..SandboxConfig::default() };
+        WasmSandbox::new(&SandboxConfig { max_instances: 4, ..config }).unwrap()
+    };
+    let name = PluginName::new("date").unwrap();
+    let refused = with_memory(1).load(&name, shipped().into()).await;
+    let Err(error) = refused else { panic!("the file was loaded") };
+    assert_eq!(error.code, "limit", "{error}");
+    assert!(error.message.contains("`limits.code_memory`"), "{error}");
+    let large = with_memory(u64::MAX);
+    let found = large.load_within(&name, shipped().into(), LoadEffort::Cached).await.unwrap();
+    assert!(found.is_some(), "its code is in the cache");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! The process sets its own limits before it reads anything, so the limits need no container or
 //! service manager.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Write};
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,13 @@ use crate::load::prepare::{Outline, Prepared, prepare};
 /// The header that a worker writes before the code.
 #[derive(Serialize, Deserialize)]
 pub(super) enum WorkerHeader {
-    /// The outline of the component. The code follows.
-    Prepared(Box<Outline>),
+    /// The component was compiled. The code follows.
+    Prepared {
+        /// The outline of the component.
+        outline: Box<Outline>,
+        /// Size of the code, in bytes.
+        code_bytes: u64,
+    },
     /// The reason why the file is not a plugin.
     Refused {
         /// Code of the error, see `LoadError`.
@@ -57,18 +62,28 @@ fn compile_stdin(limits: WorkerLimits) -> io::Result<()> {
     // The host rejects larger files itself.
     io::stdin().lock().take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     let (answer, code) = match prepare(&bytes) {
-        Ok(Prepared { outline, code }) => (WorkerHeader::Prepared(Box::new(outline)), code),
+        Ok(Prepared { outline, code }) => {
+            let (outline, code_bytes) = (Box::new(outline), code.len() as u64);
+            (WorkerHeader::Prepared { outline, code_bytes }, code)
+        }
         Err(Rejection { code, message, hint }) => {
             (WorkerHeader::Refused { code: code.to_owned(), message, hint }, Vec::new())
         }
     };
-    let head = serde_json::to_vec(&answer)?;
-    let length = u32::try_from(head.len()).map_err(io::Error::other)?;
     let mut out = io::stdout().lock();
-    out.write_all(&length.to_le_bytes())?;
-    out.write_all(&head)?;
+    answer.write(&mut out)?;
     out.write_all(&code)?;
     out.flush()
+}
+
+impl WorkerHeader {
+    /// Writes the length of the header in bytes, and the header.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let head = serde_json::to_vec(self)?;
+        let length = u32::try_from(head.len()).map_err(io::Error::other)?;
+        out.write_all(&length.to_le_bytes())?;
+        out.write_all(&head)
+    }
 }
 
 /// Increment of the nice value, so that requests and runs precede compilations on a busy machine.

@@ -84,3 +84,16 @@ async fn code_that_does_not_fit_is_compiled_only_once() {
     refused(load_into(&sandbox(directory.path(), 1), one()).await, "limit");
     load_into(&sandbox(directory.path(), u64::MAX), one()).await.unwrap();
 }
+
+#[tokio::test]
+async fn code_in_the_cache_that_does_not_fit_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    code_bytes(directory.path(), one()).await;
+    let file = fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap().path();
+    let mut broken = fs::read(&file).unwrap();
+    *broken.last_mut().unwrap() ^= 1;
+    fs::write(&file, &broken).unwrap();
+    refused(load_into(&sandbox(directory.path(), 1), one()).await, "limit");
+    let kept = fs::read(&file).unwrap();
+    assert!(kept == broken, "a host that reads the code compiles the component again");
+}
