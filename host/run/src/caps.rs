@@ -235,3 +235,13 @@ pub(crate) fn interrupts_full(thread: &ThreadId, used: u64, allowed: u64) -> Fai
     );
     reached("thread_questions", used, allowed, message)
 }
+
+/// Returns the failure for a thread whose pending interrupts would take too much memory.
+pub(crate) fn interrupts_too_large(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
+    let message = format!(
+        "the pending interrupts of thread `{thread}` take {used} bytes in memory, and with the new \
+         one they would exceed the limit of {allowed}: raise smaller ones, or answer some and \
+         resume"
+    );
+    reached("thread_question_bytes", used, allowed, message)
+}

@@ -22,9 +22,10 @@ use std::time::Instant;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Called, Checkpointed, Event, EventKind, RunEnded};
+use wattle_graph::event::{Called, Checkpointed, Event, EventKind, InterruptRaised, RunEnded};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+use wattle_graph::interrupt::Interrupt;
 
 use crate::caller_id::CallerId;
 use crate::caps;
@@ -260,8 +261,8 @@ impl ThreadLog {
         &self.blobs
     }
 
-    /// Sets the number of pending interrupts of the thread.
-    pub(crate) fn set_pending_interrupts(&self, open: usize) {
+    /// Sets the pending interrupts of the thread, each with the namespace of its graph.
+    pub(crate) fn set_pending_interrupts(&self, open: &[(Namespace, Interrupt)]) {
         self.interrupt_count.set(open);
     }
 
@@ -269,9 +270,10 @@ impl ThreadLog {
     ///
     /// # Errors
     ///
-    /// `limit` if the maximum number of interrupts is pending.
-    pub(crate) fn count_interrupt(&self) -> Result<(), Failure> {
-        self.interrupt_count.increment(self.thread())
+    /// `limit` if the maximum number of interrupts is pending, or if they would take too much
+    /// memory.
+    pub(crate) fn count_interrupt(&self, raised: &InterruptRaised) -> Result<(), Failure> {
+        self.interrupt_count.add(self.thread(), raised)
     }
 
     /// Checks that the log is below its size limit. Called before an operation that makes the log

@@ -384,7 +384,7 @@ impl SuperstepLoop {
         };
         let checkpoint = made.map_err(|error| LoopExit::Failed(error.to_failure()))?;
         if self.is_root() {
-            context.log.set_pending_interrupts(0);
+            context.log.set_pending_interrupts(&[]);
         }
         if known.is_none() {
             context.root_superstep.end_superstep(context.log.namespace());

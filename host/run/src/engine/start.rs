@@ -379,7 +379,7 @@ impl Engine {
         let (unpersisted, breakpoints_passed_seq) =
             (unpersisted_events::unpersisted_since(&tuple), view::breakpoints_passed_seq(&tuple));
         let (lineage, subgraphs) = view::lineage_and_subgraphs(&tuple);
-        log.set_pending_interrupts(view::pending_with_graphs(&lineage, &subgraphs).len());
+        log.set_pending_interrupts(&view::pending_with_graphs(&lineage, &subgraphs));
         let commit = Commit {
             record: Some(record.clone()),
             run: Some(run.clone()),

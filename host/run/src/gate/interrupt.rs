@@ -50,7 +50,8 @@ impl Gate {
 }
 
 impl TaskGate {
-    /// Logs an interrupt, unless too many are pending. Returns the unwind that suspends the guest.
+    /// Logs an interrupt, unless too many or too large ones are pending. Returns the unwind that
+    /// suspends the guest.
     pub(crate) async fn raise_interrupt(
         &self,
         interrupt: InterruptId,
@@ -58,9 +59,6 @@ impl TaskGate {
         question: InterruptRequest,
         elicited: Option<Box<Elicited>>,
     ) -> Unwind {
-        if let Err(full) = self.log.count_interrupt() {
-            return Unwind::Limit(full);
-        }
         let expires_ms =
             self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
         let raised = InterruptRaised {
@@ -75,6 +73,9 @@ impl TaskGate {
             answered: false,
             elicited,
         };
+        if let Err(full) = self.log.count_interrupt(&raised) {
+            return Unwind::Limit(full);
+        }
         let Event { at_ms: raised_ms, seq: raised_seq, run, .. } =
             self.log.push_and_copy(EventKind::InterruptRaised(raised.clone()));
         self.journal.record_interrupt(Interrupt {

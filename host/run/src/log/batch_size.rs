@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
-use wattle_graph::event::{Called, Decision, EventKind, TaskFinished};
+use wattle_graph::event::{Called, Decision, EventKind, InterruptRaised, TaskFinished};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
 use wattle_graph::weight::{SHARED_ITEM_BYTES, weight};
@@ -60,12 +60,7 @@ pub fn event_memory_bytes(kind: &EventKind) -> u64 {
                 started.summary.len() as u64 + started.request.as_ref().map_or(0, weight)
             }
             EventKind::Called(called) => call(called),
-            EventKind::InterruptRaised(raised) => {
-                let elicited = raised.elicited.as_deref();
-                weight(&raised.payload)
-                    + raised.response_schema.as_ref().map_or(0, weight)
-                    + elicited.map_or(0, |elicited| weight(&serde_json::json!(elicited)))
-            }
+            EventKind::InterruptRaised(raised) => interrupt_memory_bytes(raised),
             EventKind::Answered(answered) => weight(&answered.answer),
             EventKind::Custom(custom) => weight(&custom.data),
             EventKind::Log(log) => log.message.len() as u64 + weight(&log.fields),
@@ -81,6 +76,14 @@ pub fn event_memory_bytes(kind: &EventKind) -> u64 {
             EventKind::Progress(progress) => progress.message.len() as u64,
             _ => 0,
         }
+}
+
+/// Returns the approximate size in memory of what an interrupt asks, in bytes.
+pub(super) fn interrupt_memory_bytes(raised: &InterruptRaised) -> u64 {
+    let elicited = raised.elicited.as_deref();
+    weight(&raised.payload)
+        + raised.response_schema.as_ref().map_or(0, weight)
+        + elicited.map_or(0, |elicited| weight(&serde_json::json!(elicited)))
 }
 
 fn outcome(finished: &TaskFinished) -> u64 {
