@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Case {
     /// The name of the attack.
     pub name: &'static str,
-    /// The number of concurrent strikes in the benchmark.
+    /// The number of concurrent strikes.
     pub lanes: usize,
     strike: fn(Arc<Host>) -> BoxFuture<'static, Result<()>>,
 }

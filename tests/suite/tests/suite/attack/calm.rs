@@ -1,5 +1,6 @@
 //! What must hold during and after every attack.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Honest runs that complete during an attack.
-const HONEST_RUNS: usize = 3;
+/// Minimum number of rounds of an honest caller during an attack.
+const HONEST_ROUNDS: usize = 3;
 
 /// The graph of honest callers.
 pub(super) const HONEST: &str = r#"
@@ -95,19 +96,34 @@ pub(super) async fn check(server: TestServer) {
     timeout(PATIENCE, server.running.shutdown()).await.expect("the host stops");
 }
 
+/// Repeats the requests of an honest caller until a strike has passed meanwhile. Each request
+/// succeeds.
+async fn honest_load(honest: &Honest, attack: &mut Attack) {
+    let has_struck = Cell::new(false);
+    let calm = async {
+        let mut rounds = 0;
+        while rounds < HONEST_ROUNDS || !has_struck.get() {
+            all_is_calm(honest).await;
+            rounds += 1;
+        }
+    };
+    let strike = async {
+        let struck = timeout(PATIENCE, attack.struck(1)).await;
+        struck.expect("a strike ends in time").expect("the limit holds");
+        has_struck.set(true);
+    };
+    tokio::join!(calm, strike);
+}
+
 /// Checks that a host in a separate process withstands an attack that continues until the host has
-/// ended: the limit of the case holds, all is calm several times, the memory of the host stays
-/// within its bound, and the host exits after SIGTERM.
+/// ended: the limit of the case holds, all is calm until a strike has passed, the memory of the host
+/// stays within its bound, and the host exits after SIGTERM.
 pub(super) async fn withstand(name: &str) {
     let case = case(name).expect("an attack of this name");
     let host = Arc::new(Host::start(&binary::path()).await.expect("the host starts"));
     all_is_calm(&host.honest).await;
-    let mut attack = Attack::begin(case, &host, 1);
-    for _ in 0..HONEST_RUNS {
-        all_is_calm(&host.honest).await;
-    }
-    let struck = timeout(PATIENCE, attack.struck(1)).await;
-    struck.expect("a strike ends in time").expect("the limit holds");
+    let mut attack = Attack::begin(case, &host, case.lanes);
+    honest_load(&host.honest, &mut attack).await;
     has_stayed_small(&host);
     attack.host_stops();
     let ended = host.terminate().await;
