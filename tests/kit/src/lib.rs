@@ -10,6 +10,7 @@
 //! * [`replay`]: transcripts of unusual services as text files, and servers that replay them
 //! * [`oddity`]: JSON values with one changed part, for property tests
 //! * [`slow_component`]: components that keep a compiler busy for minutes
+//! * [`large_code`]: small components whose compiled code is large
 //! * [`picture`]: small valid PNG files that contain a text and are padded to any size
 //! * [`configuration`]: the configurations of applications, with stand-ins for services
 //! * [`damage`]: damage to files, as by a faulty disk
@@ -31,6 +32,7 @@ pub mod damage;
 pub mod error;
 pub mod forgetful;
 pub mod gates;
+pub mod large_code;
 pub mod layer;
 pub mod link;
 pub mod log;

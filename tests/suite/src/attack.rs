@@ -10,7 +10,8 @@
 //! * [`honest`]: the checks of an honest caller.
 //! * [`host`]: the real binary in a separate process, with one configuration for all cases.
 //! * [`app`]: the app of the attackers, and the configuration.
-//! * `guests`, `clients`, `crowd`, `readers`, `services`, `files`: the strikes, by attacker.
+//! * `guests`, `clients`, `crowd`, `readers`, `states`, `services`, `files`: the strikes, by
+//!   attacker.
 //! * [`poison`]: a store with runs that cannot be recovered.
 //! * [`killed`]: a store whose host was killed amid thousands of tasks.
 //! * [`hostile`]: services whose responses are endless, too large or too deep.
@@ -27,6 +28,7 @@ pub mod killed;
 pub mod poison;
 mod readers;
 mod services;
+mod states;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +76,8 @@ pub const CASES: &[Case] = cases! {
     "gotos", 2, guests::gotos;
     "conditions", 4, guests::conditions;
     "blobs", 2, guests::blobs;
+    "random", 1, guests::random;
+    "inputs", 2, guests::inputs;
     "logs", 2, guests::logs;
     "state", 1, guests::state;
     "output-numbers", 1, guests::output_numbers;
@@ -93,6 +97,7 @@ pub const CASES: &[Case] = cases! {
     "handlers", 1, crowd::handlers;
     "searches", 2, crowd::searches;
     "waiting-runs", 1, crowd::waiting_runs;
+    "many-states", 1, states::many_states;
     // Services.
     "model-comments", 2, services::model_comments;
     "model-deltas", 2, services::model_deltas;
@@ -108,6 +113,7 @@ pub const CASES: &[Case] = cases! {
     // An attacker who may write to the plugins folder.
     "files", 1, files::many_and_half;
     "components", 1, files::slow_components;
+    "large-code", 1, files::large_code;
 };
 
 /// Returns the attack of a name.

@@ -1,5 +1,5 @@
-//! Nodes that deal with other graphs or nodes: `delegate` runs a subgraph, `escalate` writes to its
-//! parent graph, and `confess` handles the error of another node.
+//! Nodes that deal with other graphs or nodes: `delegate` runs a subgraph, `start_many` starts many,
+//! `escalate` writes to its parent graph, and `confess` handles the error of another node.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, json, node, runs,
@@ -41,6 +41,27 @@ pub(crate) fn delegate(_context: &Context, input: Assignment) -> Result<Report, 
         other => format!("{other:?}"),
     };
     Ok(Report { result: json!({ "outcome": outcome, "state": ended.state }) })
+}
+
+/// Input of `start_many`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Starts {
+    /// The name of the graph, which belongs to the same app.
+    pub(crate) graph: String,
+    /// Number of subgraphs.
+    pub(crate) count: u32,
+    /// Number of bytes of the text in the input of each subgraph.
+    pub(crate) bytes: usize,
+}
+
+/// Starts `count` subgraphs, whose inputs have a text of `bytes` bytes, and waits for none of them.
+#[node]
+pub(crate) fn start_many(_context: &Context, input: Starts) -> Result<(), Failure> {
+    for _ in 0..input.count {
+        let text = "x".repeat(input.bytes);
+        runs::Start::graph(input.graph.as_str()).input(json!({ "text": text })).start()?;
+    }
+    Ok(())
 }
 
 /// Output of `escalate`.

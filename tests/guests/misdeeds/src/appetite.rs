@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use wattle_plugin::prelude::{
-    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, clock, emit, http, json, log, node,
+    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, clock, emit, http, json, log,
+    node, random,
 };
 
 /// Size of one allocation of `hog`, in bytes.
@@ -77,6 +78,26 @@ pub(crate) fn chatty(_context: &Context, input: Count) -> Result<Done, Failure> 
     let mut number = 0;
     for _ in 0..input.count {
         black_box(clock::now_ms());
+        number += 1;
+    }
+    Ok(Done { number })
+}
+
+/// Input of `roll`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Rolls {
+    /// Number of calls.
+    pub(crate) count: u64,
+    /// Number of random bytes that each call returns.
+    pub(crate) bytes: u32,
+}
+
+/// Reads `bytes` random bytes `count` times.
+#[node]
+pub(crate) fn roll(_context: &Context, input: Rolls) -> Result<Done, Failure> {
+    let mut number = 0;
+    for _ in 0..input.count {
+        black_box(random::bytes(input.bytes));
         number += 1;
     }
     Ok(Done { number })

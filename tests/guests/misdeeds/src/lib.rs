@@ -16,6 +16,7 @@
 //! | `many_numbers` | `count` | `value` | writes a list of `count` zeros |
 //! | `deep_json` | `depth` | `value` | writes arrays nested `depth` levels deep |
 //! | `chatty` | `count` | `number` | reads the clock `count` times |
+//! | `roll` | `count`, `bytes` | `number` | reads `bytes` random bytes `count` times |
 //! | `flood_emit` | `count` | `number` | emits `count` events |
 //! | `flood_log` | `count`, `numbers` | `number` | logs `count` messages with a field of `numbers` zeros |
 //! | `ungranted_http` | `url` | `status` | sends a GET request |
@@ -25,6 +26,7 @@
 //! | `forget` | `namespace`, `key` | `found` | deletes a document and reads it |
 //! | `call_then_wait` | `route`, `text`, `url` | `text`, `body` | calls a model, then waits for a GET request |
 //! | `delegate` | `errand` | `result` | runs a subgraph and waits for its end |
+//! | `start_many` | `graph`, `count`, `bytes` | | starts `count` subgraphs with a text of `bytes` bytes each |
 //! | `escalate` | `number` | `number` | writes ten times the number to the parent graph |
 //! | `confess` | | `error` | writes the failure that it handles |
 //! | `ask_shaped` | `schema` | `answer` | raises an interrupt with a schema for the answer |
@@ -54,8 +56,8 @@ mod memory;
 mod output;
 mod recollection;
 
-use across::{confess, delegate, escalate};
-use appetite::{chatty, flood_emit, flood_log, hog, occupy, recurse, spin};
+use across::{confess, delegate, escalate, start_many};
+use appetite::{chatty, flood_emit, flood_log, hog, occupy, recurse, roll, spin};
 use demand::{ask_model, fail_as, jump, run_sql};
 use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
@@ -84,12 +86,14 @@ wattle_plugin::export! {
         many_numbers,
         deep_json,
         chatty,
+        roll,
         flood_emit,
         flood_log,
         ungranted_http,
         two_questions,
         call_then_wait,
         delegate,
+        start_many,
         escalate,
         confess,
         remember,

@@ -19,6 +19,10 @@ pub const PLACES: usize = 64;
 /// The graph that honest callers run. It adds one to a number.
 pub const HONEST: &str = "honest";
 
+/// Maximum bytes of the compiled code of all components of the host, as in its configuration. The
+/// code of the apps of the attacks takes a small part of it.
+pub const CODE_BYTES: u32 = 128 << 20;
+
 /// Tasks that the graph `fan_out` runs at once.
 pub const AT_ONCE: usize = 8;
 
@@ -39,6 +43,9 @@ const NODES: &[(&str, &[&str])] = &[
     ("hoard", &["blobs", "bytes", "kept"]),
     ("run_sql", &["database", "statement", "rows"]),
     ("fail_as", &["code", "message"]),
+    ("roll", &["count", "bytes", "number"]),
+    ("start_many", &["graph", "count", "bytes"]),
+    ("huge_output", &["size", "text"]),
     ("flood_emit", &["count", "number"]),
     ("flood_log", &["count", "numbers", "number"]),
     ("many_numbers", &["count", "value"]),
@@ -235,8 +242,8 @@ pub fn put_callers(workspace: &Workspace) {
     }
 }
 
-/// Returns the configuration. Limits have their defaults, except the timeouts of MCP servers and
-/// the places for runs.
+/// Returns the configuration. Limits have their defaults, except the timeouts of MCP servers, the
+/// places for runs and the memory of compiled code.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = workspace::base_toml(standin);
     let base = format!("http://{}", hostile.address);
@@ -261,6 +268,7 @@ pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
         r#"
 [limits]
 runs = {PLACES}
+code_memory = "{code_mib}MiB"
 [sql.notes]
 url = "sqlite:notes.db"
 [grants.tools]
@@ -277,6 +285,7 @@ tools = ["misdeeds/doubled"]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
 limits = {{ cpu = "30s" }}
 "#,
+        code_mib = CODE_BYTES >> 20,
         port = standin.addr.port(),
         hostile = hostile.address.port(),
     ));

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
+use wattle_kit::large_code::component_with_large_code;
 use wattle_kit::slow_component::slow_component;
 
-use super::app::{self, APP};
+use super::app::{self, APP, CODE_BYTES};
 use super::host::Host;
 use super::until;
 use crate::guests;
@@ -30,7 +31,16 @@ const NO_WASM: &str = "it does not begin with the header of a WebAssembly file";
 /// the places of the host for such components.
 const SLOW: u32 = 2;
 
-/// Number of the next of them. The host remembers those that it could not compile.
+/// The name of a component whose compiled code does not fit in the memory of the host.
+const LARGE: &str = "large-code";
+
+/// Modules of this component, each of which has 16 MiB of code.
+const MODULES: u32 = CODE_BYTES / (16 << 20) + 1;
+
+/// What the host says of this component.
+const NO_ROOM: &str = "`limits.code_memory`";
+
+/// Number of the next slow component. The host remembers those that it could not compile.
 static NEXT_SLOW: AtomicU32 = AtomicU32::new(0);
 
 /// The end of a WebAssembly file: a custom section, which makes a copy of a component another one.
@@ -129,6 +139,24 @@ pub(super) async fn slow_components(host: Arc<Host>) -> Result<()> {
         let (status, ready) = host.get("/readyz").await?;
         ensure!(status == 200, "{status}: {ready}");
         anyhow::Ok(ready["loading"].is_null().then_some(()))
+    })
+    .await
+}
+
+/// Writes a small component whose compiled code is larger than that of all components may be. The
+/// host refuses it. Then removes the component.
+pub(super) async fn large_code(host: Arc<Host>) -> Result<()> {
+    let bytes = component_with_large_code(MODULES);
+    host.workspace.write(&format!("plugins/{LARGE}.wasm"), bytes);
+    until("the component is refused for its code", || async {
+        let is_large = |it: &Refused| it.name.starts_with(LARGE) && it.message.contains(NO_ROOM);
+        anyhow::Ok(refused(&host).await?.iter().any(is_large).then_some(()))
+    })
+    .await?;
+    fs::remove_file(host.workspace.plugins().join(format!("{LARGE}.wasm")))?;
+    until("the component is forgotten", || async {
+        let is_large = |it: &Refused| it.name.starts_with(LARGE);
+        anyhow::Ok((!refused(&host).await?.iter().any(is_large)).then_some(()))
     })
     .await
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use wattle_kit::standin::Pattern;
 use wattle_run::limit;
 
-use super::app::APP;
+use super::app::{APP, HONEST};
 use super::host::Host;
 use super::hostile::doubling;
 
@@ -30,6 +30,19 @@ const ZEROS: u32 = 2_000_000;
 
 /// Gotos of one task.
 const GOTOS: u32 = 300_000;
+
+/// Calls for random bytes, more than a task may make.
+const ROLLS: u32 = limit::HOST_CALLS * 2;
+
+/// Random bytes of each call. Those of all calls are fewer than a task may transfer.
+const ROLL_BYTES: u32 = 512;
+
+/// Subgraphs that a task starts.
+const STARTS: u32 = 20;
+
+/// Size of the text in the input of each of them, in bytes. All inputs have more bytes than the
+/// host calls of a task may transfer.
+const INPUT_BYTES: u32 = 4 << 20;
 
 /// Bytes of log messages that the host takes of one task.
 const LOG_BYTES: usize = limit::LOG_MESSAGES_BYTES as usize;
@@ -113,6 +126,17 @@ pub(super) async fn conditions(host: Arc<Host>) -> Result<()> {
 pub(super) async fn blobs(host: Arc<Host>) -> Result<()> {
     let input = json!({ "blobs": 90, "bytes": 3 << 20 });
     host.fails_at("hoard", input, "task_blob_bytes").await
+}
+
+/// Runs a task that reads random bytes, which the journal keeps, until it may make no more calls.
+pub(super) async fn random(host: Arc<Host>) -> Result<()> {
+    host.fails_at("roll", json!({ "count": ROLLS, "bytes": ROLL_BYTES }), "host_calls").await
+}
+
+/// Runs a task that starts subgraphs with large inputs, and waits for none of them.
+pub(super) async fn inputs(host: Arc<Host>) -> Result<()> {
+    let input = json!({ "graph": HONEST, "count": STARTS, "bytes": INPUT_BYTES });
+    host.fails_at("start_many", input, "host_call_bytes").await
 }
 
 /// Runs tasks that log without end: more than their budget, and messages with fields that take much

@@ -12,6 +12,8 @@
 //! | plugins folder with links, pipes, devices, paths out of it | `super::files` |
 //! | condition that compares all pairs of items | `conditions`, `super::conditions` |
 //! | task that stores blobs | `blobs`, `super::blobs` |
+//! | task that reads random bytes without end | `random` |
+//! | task that starts subgraphs with large inputs | `inputs` |
 //! | task that logs without end | `logs`, `tests/suite/tests/suite/engine/caps/messages.rs` |
 //! | state that grows without end, outcomes that wait for the last task | `state`, `host/graph/src/step/load.rs`, `tests/suite/tests/suite/engine/caps/state.rs` |
 //! | tasks that hold memory while they wait | `hog`, `host/sandbox/tests/sandbox/guests_memory.rs` |
@@ -20,10 +22,12 @@
 //! | component that compiles for minutes, many at once, at a start or later | `components`, `super::components`, `host/cli/tests/it/loading.rs`, `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
 //! | hundreds of thousands of gotos, and a cancel | `gotos` |
 //! | look-alikes in names, control characters in failures | `words`, `host/sandbox/tests/sandbox/names.rs` |
+//! | small component with large compiled code | `large-code`, `host/sandbox/src/compile/process.rs`, `host/cli/tests/it/compile.rs` |
 //! | `Host` headers that name another host | `hosts`, `host/api/src/guard.rs` |
 //! | web handlers that call the host without end, or that wait, also for clients that have left | `handlers`, `tests/suite/tests/suite/engine/handlers.rs` |
 //! | web handler that searches for threads without end | `searches`, `tests/suite/tests/suite/engine/handlers.rs` |
 //! | runs of one caller that take all places and wait for more | `waiting-runs`, `tests/suite/tests/suite/engine/turns.rs` |
+//! | many threads with large states | `many-states`, `host/run/src/state_cache.rs` |
 //! | readers at many positions of a log with large events | `large-events`, `pages_are_bounded_in_bytes` of the stores |
 //! | history of large states | `history`, `checkpoint_pages_are_bounded_in_bytes` of the stores |
 //! | streams that no client reads | `silent-streams`, `super::callers`, `super::listeners` |
@@ -63,6 +67,8 @@ withstands! {
     gotos: "gotos",
     conditions: "conditions",
     blobs: "blobs",
+    random: "random",
+    inputs: "inputs",
     logs: "logs",
     state: "state",
     output_numbers: "output-numbers",
@@ -80,6 +86,7 @@ withstands! {
     handlers: "handlers",
     searches: "searches",
     waiting_runs: "waiting-runs",
+    many_states: "many-states",
     model_comments: "model-comments",
     model_deltas: "model-deltas",
     model_endless: "model-endless",
@@ -93,6 +100,7 @@ withstands! {
     http_endless: "http-endless",
     files: "files",
     components: "components",
+    large_code: "large-code",
 }
 
 #[test]
