@@ -283,8 +283,8 @@ impl Gate {
         self.budget.charge_bytes(bytes, self.limits().host_call_bytes)
     }
 
-    /// Counts the weight of what the journal of the task keeps. A guest without a task has no
-    /// journal.
+    /// Counts the weight of what the journal of the task keeps, or what the task keeps besides. A
+    /// guest without a task has no journal.
     fn count_journaled(&self, weight: u64) -> Result<(), Unwind> {
         let allowed = self.limits().task_journal_bytes;
         self.task.as_ref().map_or(Ok(()), |_| self.budget.charge_journal(weight, allowed))

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CallKey, GraphName, RunId, ThreadId};
+use wattle_graph::weight::weight;
 
 use crate::gate::entry::CallLookup;
 use crate::gate::pipeline::decode_output;
@@ -173,6 +174,8 @@ impl Gate {
         let fields = SubgraphRequest { graph: &graph, input, context };
         let shown = CallRequest::of_fields(START, &fields)?.with_summary(graph.as_str());
         self.count_bytes(shown.bytes)?;
+        // The task keeps both until it ends, since a guest may wait for a subgraph at any time.
+        self.count_journaled(weight(input) + weight(context))?;
         let (call, lookup) = self.enter(task, shown)?;
         let place = task.call_path(call);
         let namespace = task.log.namespace().for_call(&task.node, &task.task, &place);

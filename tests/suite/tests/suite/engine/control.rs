@@ -16,7 +16,7 @@ use wattle_run::grant::Grants;
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::log::LogMessage;
-use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService};
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService, StartRun};
 use wattle_run::limit::{self, Limits};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{RunRecord, StoreError};
@@ -231,7 +231,13 @@ async fn bytes_of_calls_that_do_not_wait_count_towards_the_limit_of_host_calls()
 
 #[tokio::test]
 async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_journal() {
-    for function in ["emit", "random", "ask a model"] {
+    for (function, allowed, most) in [
+        ("emit", 40_000, 5),
+        ("random", 40_000, 40),
+        ("ask a model", 40_000, 40),
+        // The journal has the beginning of such an input, and the task has all of it.
+        ("start a subgraph", 1_000_000, 5),
+    ] {
         let made = Arc::new(AtomicU32::new(0));
         let counted = made.clone();
         let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
@@ -244,6 +250,11 @@ async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_jou
                             gate.emit(Emission::Custom { name: "seen".into(), data }).await?;
                         }
                         "random" => drop(gate.random(1_000)?),
+                        "start a subgraph" => {
+                            let input = json!({ "out": vec![0; 10_000] });
+                            let start = StartRun::new("test".parse().unwrap(), input);
+                            drop(gate.start_run(start).await?);
+                        }
                         _ => drop(gate.call(prompt(&"x".repeat(1_000))).await?),
                     }
                     made.fetch_add(1, Ordering::Relaxed);
@@ -251,14 +262,13 @@ async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_jou
                 Ok(json!({}))
             }
         });
-        let limits = Limits { task_journal_bytes: 40_000, ..Limits::default() };
+        let limits = Limits { task_journal_bytes: allowed, ..Limits::default() };
         let grants = Grants { limits, llm: ["chat".to_owned()].into(), ..Grants::default() };
         let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
         let details = failure(&world.run(json!({})).await).details.unwrap();
         let named = (&details["limit"], &details["allowed"]);
-        assert_eq!(named, (&json!("task_journal_bytes"), &json!(40_000)), "{function}");
+        assert_eq!(named, (&json!("task_journal_bytes"), &json!(allowed)), "{function}");
         let made = made.load(Ordering::Relaxed);
-        let most = if function == "emit" { 5 } else { 40 };
         assert!((1..=most).contains(&made), "{function}: {made}");
     }
 }
