@@ -6,14 +6,14 @@ import type { RunPlace } from "./log.ts";
 
 export type Run = Schemas["RunDocument"];
 
+/** Returns the document of a run, whose thread need not be known. */
+export function readRunDocument({ run, tenant }: Omit<RunPlace, "thread">): Promise<Run> {
+  const params = { path: { run } };
+  return ok(api.GET("/api/v1/runs/{run}", { params, headers: tenantHeaders(tenant) }));
+}
+
 function runQuery({ run, tenant }: RunPlace) {
-  return {
-    queryKey: ["run", run, tenant],
-    queryFn: () => {
-      const params = { path: { run } };
-      return ok(api.GET("/api/v1/runs/{run}", { params, headers: tenantHeaders(tenant) }));
-    },
-  };
+  return { queryKey: ["run", run, tenant], queryFn: () => readRunDocument({ run, tenant }) };
 }
 
 /** Reads a run, again and again in this interval. */

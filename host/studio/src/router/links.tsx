@@ -77,6 +77,14 @@ export function compareRoute(left: RunPlace, right: RunPlace, at?: ComparedRow):
   return `/compare${writeSearch(search)}`;
 }
 
+/** Whose runs are listed for a comparison: those of the thread, or of all threads of its graph. */
+export type ListedRuns = "thread" | "graph";
+
+/** Returns the route of the choice of a run with which the left one is compared. */
+export function chooseRunRoute(left: RunPlace, of?: ListedRuns): string {
+  return `/compare${writeSearch({ left: runText(left), of, tenant: left.tenant })}`;
+}
+
 /** Returns the route of an app. */
 export function appRoute(app: string): string {
   return `/apps/${encodeURIComponent(app)}`;

@@ -8,7 +8,14 @@ import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
-import { RouteLink, runViewRoute, threadRoute, useParam, useSearchOf } from "../router/links.tsx";
+import {
+  chooseRunRoute,
+  RouteLink,
+  runViewRoute,
+  threadRoute,
+  useParam,
+  useSearchOf,
+} from "../router/links.tsx";
 import { name, oneOf } from "../router/search.ts";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
@@ -51,6 +58,7 @@ function RunView({ place }: { place: RunPlace }) {
         <h2>
           <Text>{TEXTS.title(run)}</Text>
         </h2>
+        <RouteLink to={chooseRunRoute(place)}>{TEXTS.compare}</RouteLink>
       </div>
       {state.error !== undefined && (
         <Failure error={state.error} notFound={TEXTS.notFound} onRetry={() => store.start()} />

@@ -4,6 +4,7 @@ import { countText } from "../part/amount.ts";
 export const TEXTS = {
   title: (run: string) => `Run ${run}`,
   back: (thread: string) => `Thread ${thread}`,
+  compare: "Compare with another run",
   notFound: "There is no such run, or it belongs to another thread or tenant.",
   failure: "The run failed",
   phases: {

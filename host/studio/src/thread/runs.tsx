@@ -1,23 +1,14 @@
 // The runs of a thread, newest first.
 import { Button, Panel } from "@wattle/page";
-import { tenantHeaders } from "../access/key.ts";
-import { api, ok, type Schemas } from "../api/client.ts";
-import { type Order, type Page, usePagedList } from "../api/pages.ts";
 import { costText } from "../part/amount.ts";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { RouteLink, runRoute } from "../router/links.tsx";
 import { Failure } from "../shell/failure.tsx";
+import { useRunsOf } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 import styles from "./thread.module.css";
-
-type Run = Schemas["RunDocument"];
-
-/** Number of runs in a page. Few threads have more. */
-const PAGE_SIZE = 50;
-
-const ORDER: Order<Run> = { id: ({ run }) => run, time: ({ created_ms }) => created_ms ?? 0 };
 
 interface RunsProps {
   thread: string;
@@ -25,11 +16,7 @@ interface RunsProps {
 }
 
 export function Runs({ thread, tenant }: RunsProps) {
-  const { rows, isComplete, error, retry, more } = usePagedList(
-    ["runs", thread, tenant],
-    ORDER,
-    (cursor) => readRuns({ thread, tenant }, cursor),
-  );
+  const { rows, isComplete, error, retry, more } = useRunsOf({ thread, tenant });
   return (
     <Panel title={TEXTS.runs}>
       {error !== null && <Failure error={error} onRetry={retry} />}
@@ -50,18 +37,4 @@ export function Runs({ thread, tenant }: RunsProps) {
       {!isComplete && rows !== undefined && <Button onClick={more}>{TEXTS.moreRuns}</Button>}
     </Panel>
   );
-}
-
-/** Returns the page of runs at a cursor, which is the number of runs before it. */
-async function readRuns(
-  { thread, tenant }: RunsProps,
-  cursor: string | undefined,
-): Promise<Page<Run>> {
-  const offset = Number(cursor ?? 0);
-  const params = { path: { thread }, query: { limit: PAGE_SIZE, offset, order: "newest" } };
-  const headers = tenantHeaders(tenant);
-  const items = await ok(api.GET("/api/v1/threads/{thread}/runs", { params, headers }));
-  // The host shortens a page only if its runs have more than 80 KiB each.
-  const isFull = items.length >= PAGE_SIZE;
-  return { items, next: isFull ? String(offset + items.length) : undefined, isFull };
 }

@@ -1,6 +1,6 @@
 // Two timelines side by side: which rows of two runs belong together, and where the runs part. It
 // knows only outlines, so two values of the same size count as equal.
-import type { Row, RowStatus } from "../run/row.ts";
+import { hasState, type Row, type RowStatus } from "../run/row.ts";
 import type { ForkedCall, Timeline } from "../run/timeline.ts";
 import { merged, pathlessName, ROOT, type Side, sideOf, stepsOf } from "./sides.ts";
 
@@ -50,13 +50,28 @@ const ALIKE: Partial<Record<RowStatus, RowStatus>> = {
 /** States of rows whose content was taken over, and is not shown below them. */
 const TAKEN_OVER = new Set<RowStatus | undefined>(["replayed", "reused", "cached"]);
 
-/** Aligns two runs, of the same thread or of different ones. */
-export function align(left: Timeline, right: Timeline): Alignment {
+/**
+ * Aligns two runs. Of different threads, only a fork may have taken over what the other run did.
+ */
+export function align(left: Timeline, right: Timeline, isOneThread = true): Alignment {
   // What a fork has taken over comes before it.
   const isMirrored = left.facts.fork !== undefined && right.facts.fork === undefined;
-  if (!isMirrored) return flattened(new Aligner(left, right).roots());
-  const { pairs, common } = flattened(new Aligner(right, left).roots());
+  if (!isMirrored) return flattened(new Aligner(left, right, isOneThread).roots());
+  const { pairs, common } = flattened(new Aligner(right, left, isOneThread).roots());
   return { pairs: pairs.map(mirrored), common };
+}
+
+/** Returns true if both runs did something, and nothing of it is common to them. */
+export function isApart({ pairs, common }: Alignment): boolean {
+  const isCompared = pairs.some(({ left }) => left) && pairs.some(({ right }) => right);
+  return isCompared && common < pairs.length && !pairs.slice(0, common).some(isShared);
+}
+
+/** Returns true for what both runs did alike, or one of them did for both. */
+function isShared({ left, right, relation }: Pair): boolean {
+  if (relation === "carried") return true;
+  const row = left ?? right;
+  return relation === "same" && row !== undefined && hasState(row.kind);
 }
 
 function mirrored({ left, right, relation, ...rest }: Pair): Pair {
@@ -86,10 +101,13 @@ class Aligner {
   readonly #sides: Readonly<Record<SideName, Side>>;
   /** Numbers of supersteps are comparable: one run continues from a state of the other one. */
   readonly #isByNumber: boolean;
+  /** True if one run may have taken over supersteps of the other one. */
+  readonly #isRelated: boolean;
 
-  constructor(left: Timeline, right: Timeline) {
+  constructor(left: Timeline, right: Timeline, isOneThread: boolean) {
     this.#sides = { left: sideOf(left, right), right: sideOf(right, left) };
     const [one, other] = [this.#sides.left, this.#sides.right];
+    this.#isRelated = isOneThread || one.fork !== undefined || other.fork !== undefined;
     const isContinued = one.isContinuation || other.isContinuation;
     this.#isByNumber =
       isContinued && one.firstStep <= other.lastStep && other.firstStep <= one.lastStep;
@@ -189,7 +207,8 @@ class Aligner {
     const [own, other] = [this.#sides[name], this.#sides[OTHER[name]]];
     if (this.#isMark(row, name)) return true;
     if (own.replaced !== undefined && row.seq < own.replaced.seq) return true;
-    if (!this.#isByNumber || row.parent !== ROOT || own.firstStep >= other.firstStep) return false;
+    if (!this.#isRelated || !this.#isByNumber || row.parent !== ROOT) return false;
+    if (own.firstStep >= other.firstStep) return false;
     const begun = stepsOf(own).find(({ number }) => (number ?? 0) >= other.firstStep);
     return row.kind === "step"
       ? (row.number ?? 0) < other.firstStep

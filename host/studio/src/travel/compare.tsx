@@ -1,8 +1,9 @@
 // The comparison of two runs: what is known of each, and their rows side by side from where they
 // part.
-import { Button } from "@wattle/page";
+import { Alert, Button } from "@wattle/page";
 import { useMemo, useState } from "react";
 import { poll } from "../api/poll.ts";
+import { useAppOf } from "../api/run.ts";
 import { useFocusAfter } from "../part/focus-after.ts";
 import { Split } from "../part/split.tsx";
 import { visible } from "../part/text.tsx";
@@ -13,7 +14,8 @@ import { nameOf } from "../run/names.ts";
 import { RunStore } from "../run/store.ts";
 import { useRunStore } from "../run/use-store.ts";
 import { useTitle } from "../shell/title.ts";
-import { type Alignment, align, fromParting, type Pair } from "./align.ts";
+import { type Alignment, align, fromParting, isApart } from "./align.ts";
+import { ChooseRun } from "./choose.tsx";
 import { type Places, RunHead } from "./compare-head.tsx";
 import { PairPanel, PairTable, rowOf } from "./compare-table.tsx";
 import { COMPARE } from "./texts.ts";
@@ -32,7 +34,7 @@ export default function ComparePage() {
   const { left = "", right = "", tenant } = useSearchOf(SEARCH);
   useTitle(COMPARE.title);
   const [one, other] = [readRun(left), readRun(right)];
-  if (one === undefined || other === undefined) {
+  if (one === undefined) {
     return (
       <div className={styles.compare}>
         <h2>{COMPARE.title}</h2>
@@ -42,18 +44,23 @@ export default function ComparePage() {
   }
   // Other runs are another view.
   const key = JSON.stringify([left, right, tenant]);
+  if (other === undefined) return <ChooseRun key={key} place={{ ...one, tenant }} />;
   return (
     <CompareView key={key} places={{ left: { ...one, tenant }, right: { ...other, tenant } }} />
   );
 }
 
 function CompareView({ places }: { places: Places }) {
-  // A tab has one stream. The right run is the fork, which goes on while the left one has ended.
+  // A tab has one stream. A run that was just forked is the right one, and its origin has ended.
   const [left, leftState] = useRunStore(() => new RunStore(places.left, poll));
   const [right, rightState] = useRunStore(() => new RunStore(places.right));
+  const isOneThread = places.left.thread === places.right.thread;
   const versions = `${leftState.version} ${rightState.version}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timelines differ in each version.
-  const alignment = useMemo(() => align(left.timeline, right.timeline), [left, right, versions]);
+  const alignment = useMemo(
+    () => align(left.timeline, right.timeline, isOneThread),
+    [left, right, isOneThread, versions],
+  );
   const isRead = leftState.phase !== "reading" && rightState.phase !== "reading";
   return (
     <div className={styles.compare}>
@@ -62,10 +69,33 @@ function CompareView({ places }: { places: Places }) {
         <RunHead side="left" place={places.left} store={left} state={leftState} />
         <RunHead side="right" place={places.right} store={right} state={rightState} />
       </div>
+      <OtherGraphs
+        places={places}
+        graphs={[left.timeline.facts.graph, right.timeline.facts.graph]}
+      />
       <p role="status">{isRead ? "" : COMPARE.reading}</p>
       {isRead && <Pairs places={places} alignment={alignment} />}
     </div>
   );
+}
+
+interface OtherGraphsProps {
+  places: Places;
+  /** Names of the graphs; `undefined` for a run that has not begun. */
+  graphs: readonly [left: string | undefined, right: string | undefined];
+}
+
+/** Says that the runs are of different graphs, by their apps and names. */
+function OtherGraphs({ places, graphs: [one, other] }: OtherGraphsProps) {
+  const left = useAppOf(places.left).data;
+  const right = useAppOf(places.right).data;
+  if (one === undefined || other === undefined) return null;
+  const areAppsKnown = left !== undefined && right !== undefined;
+  if (one === other && (!areAppsKnown || left === right)) return null;
+  const text = areAppsKnown
+    ? COMPARE.otherGraphs(`${left} / ${one}`, `${right} / ${other}`)
+    : COMPARE.otherGraphs(one, other);
+  return <Alert kind="warning">{visible(text)}</Alert>;
 }
 
 interface PairsProps {
@@ -78,7 +108,7 @@ function Pairs({ places, alignment }: PairsProps) {
   const { side = "left", at } = useSearchOf(SEARCH);
   const go = useGo();
   const [isFolded, setFolded] = useState(true);
-  const { pairs, common } = alignment;
+  const { pairs } = alignment;
   const selected = at === undefined ? -1 : pairs.findIndex((pair) => pair[side]?.id === at);
   const current = pairs[selected];
   const later = useMemo(() => fromParting(alignment), [alignment]);
@@ -89,7 +119,7 @@ function Pairs({ places, alignment }: PairsProps) {
   return (
     <>
       <div className={styles.tools}>
-        <p>{partingText(pairs[common])}</p>
+        <p>{partingText(alignment)}</p>
         {later.length < pairs.length && (
           <Button aria-pressed={shown === pairs} onClick={() => setFolded(shown === pairs)}>
             {shown === pairs ? COMPARE.hideCommon : COMPARE.showCommon(pairs.length - later.length)}
@@ -112,7 +142,9 @@ function Pairs({ places, alignment }: PairsProps) {
   );
 }
 
-function partingText(pair: Pair | undefined): string {
+function partingText(alignment: Alignment): string {
+  const pair = alignment.pairs[alignment.common];
   if (pair === undefined) return COMPARE.same;
-  return COMPARE.parting(visible(nameOf(rowOf(pair))));
+  const row = visible(nameOf(rowOf(pair)));
+  return isApart(alignment) ? COMPARE.apart(row) : COMPARE.parting(row);
 }

@@ -64,7 +64,8 @@ function firstSeq(side: Pick<Side, "of">, row: Row | undefined): number {
 function isCalled({ kind, seq, call }: Row, forked: ForkedCall | undefined): boolean {
   if (kind !== "call" || forked === undefined || seq !== forked.seq) return false;
   const path = [...(forked.scope ?? []), forked.call];
-  return call !== undefined && path.join(".") === [...call.scope, call.call].join(".");
+  if (call === undefined || call.task !== forked.task) return false;
+  return path.join(".") === [...call.scope, call.call].join(".");
 }
 
 /** Returns the name of a graph without the id of its task, which differs in each run. */

@@ -27,7 +27,7 @@ export const FORK = {
 
 export const COMPARE = {
   title: "Compare two runs",
-  none: "The address names no two runs. Open a host call of a run and fork it, or name them as ?left=<thread>~<run>&right=<thread>~<run>.",
+  none: "The address names no two runs. Open a run and choose another one to compare it with, or name them as ?left=<thread>~<run>&right=<thread>~<run>.",
   sides: { left: "Left run", right: "Right run" },
   run: (run: string) => `Run ${run}`,
   thread: (thread: string) => `Thread ${thread}`,
@@ -38,6 +38,10 @@ export const COMPARE = {
   forkedAtCheckpoint: (checkpoint: number) => `Fork from checkpoint ${countText(checkpoint)}`,
   same: "The runs do not differ, as far as their events say.",
   parting: (name: string) => `The runs part at ${name}.`,
+  apart: (name: string) =>
+    `The runs have no common beginning: they part at the first step, at ${name}.`,
+  otherGraphs: (left: string, right: string) =>
+    `The runs are of different graphs, ${left} and ${right}. Rows with the same names are paired.`,
   showCommon: (count: number) =>
     count === 1 ? "Show the row before" : `Show the ${countText(count)} rows before`,
   hideCommon: "Hide what is the same before",
@@ -53,6 +57,29 @@ export const COMPARE = {
   absent: "This run has no such row.",
   carried: "This is before the fork: the fork continues from it, and did not do it again.",
   pair: "Both runs",
+};
+
+/** The texts of the choice of a run; also those of its lists. */
+export const CHOOSE = {
+  note: "Choose the run that is shown on the right.",
+  id: "Id of the other run",
+  compare: "Compare",
+  finding: "Reading…",
+  missing: "Enter the id of a run.",
+  itself: "This is the run itself.",
+  noRun: "There is no such run, or it belongs to another tenant.",
+  lists: "Listed runs",
+  ofThread: "Of this thread",
+  ofGraph: "Of the same graph",
+  list: "Runs to compare with, newest request first",
+  reading: "Reading the runs…",
+  searching: "Searching older runs…",
+  stopped: "Not all older runs were searched.",
+  none: "There is no other run.",
+  run: "Run",
+  thread: "Thread",
+  status: "Status",
+  requested: "Requested",
 };
 
 /** The texts of everything that changes a thread. */

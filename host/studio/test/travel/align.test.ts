@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { nameOf } from "../../src/run/names.ts";
 import type { Timeline } from "../../src/run/timeline.ts";
-import { type Alignment, align, fromParting, type Pair } from "../../src/travel/align.ts";
+import { type Alignment, align, fromParting, isApart, type Pair } from "../../src/travel/align.ts";
 import {
   called,
   checkpointed,
@@ -142,11 +142,11 @@ test("a result that was replaced by one of the same size differs", () => {
     checkpointed(1),
     runEnded(),
   );
-  const fork = (seq: number) =>
+  const fork = (seq: number, task = "t1") =>
     later(
       8,
       runStarted("fork"),
-      { type: "forked", from: 1, call: { task: "t1", call: 0, seq } },
+      { type: "forked", from: 1, call: { task, call: 0, seq } },
       forkMade(0),
       taskStarted("t1"),
       get("t1", 0),
@@ -163,6 +163,8 @@ test("a result that was replaced by one of the same size differs", () => {
   ]);
   // The event of this number is another call.
   expect(align(origin, fork(4)).common).toBe(result.pairs.length);
+  // The event of this number is in another thread.
+  expect(align(origin, fork(3, "x1")).common).toBe(result.pairs.length);
 });
 
 test("two forks of one call part at it", () => {
@@ -394,6 +396,58 @@ test("runs that begin with an input are aligned from their beginnings on", () =>
   );
   const result = align(first, second);
   expect(lines(result)).toEqual(["Superstep 0 | Superstep 4: same", "  node-t1 | node-t1: same"]);
+});
+
+test("a run continues no thread but its own", () => {
+  const first = run(
+    runStarted(),
+    taskStarted("t1"),
+    taskFinished("t1"),
+    checkpointed(1),
+    taskStarted("t2", 1),
+    taskFinished("t2"),
+    checkpointed(2),
+    runEnded(),
+  );
+  const resumed = later(
+    9,
+    runStarted("resume"),
+    taskStarted("t2", 1),
+    taskFinished("t2"),
+    checkpointed(2),
+    runEnded(),
+  );
+  const common = ["Superstep 1 | Superstep 1: same", "  node-t2 | node-t2: same"];
+  expect(lines(align(first, resumed))).toEqual([
+    "Superstep 0 | -: carried",
+    "  node-t1 | -: carried",
+    ...common,
+  ]);
+  expect(lines(align(first, resumed, false))).toEqual([
+    "Superstep 0 | -: left",
+    "  node-t1 | -: left",
+    ...common,
+  ]);
+});
+
+test("runs whose first calls differ have no common beginning", () => {
+  const one = (bytes: number) =>
+    run(
+      runStarted(),
+      checkpointed(0, { source: "input" }),
+      taskStarted("t1"),
+      get("t1", 0, bytes),
+      taskFinished("t1"),
+      checkpointed(1),
+      runEnded(),
+    );
+  const result = align(one(10), one(20));
+  expect(parting(result)).toBe("http.send | http.send: changed");
+  expect(isApart(result)).toBe(true);
+  expect(isApart(align(one(10), one(10)))).toBe(false);
+  expect(isApart(align(broken(), mended()))).toBe(false);
+  // A run that has not begun yet may still do the same.
+  expect(isApart(align(run(), broken()))).toBe(false);
 });
 
 test("what still runs does not differ yet", () => {
