@@ -1,10 +1,12 @@
 // A case of a data set, made of a run: what `wattle eval` and `wattle test` read.
 import type { Thread } from "../api/thread.ts";
 
-/** A run that can become a case: its graph, its input, and the thread after it. */
+/** A run that can become a case: its graph, its input and context, and the thread after it. */
 export interface CaseRun {
   graph: string;
   input: unknown;
+  /** `undefined` if the run has none. */
+  context?: unknown;
   /** `completed`, `interrupted`, `failed` or `cancelled`. */
   status: string;
   thread: Pick<Thread, "state" | "interrupts" | "failure">;
@@ -58,10 +60,10 @@ function isPlain(value: unknown): boolean {
 /** Returns the line of a case, with a line break. */
 export function caseLine(
   name: string,
-  { graph, input }: Pick<CaseRun, "graph" | "input">,
+  { graph, input, context }: Pick<CaseRun, "graph" | "input" | "context">,
   expect: Expectations,
 ): string {
-  return `${JSON.stringify({ name, graph, input, expect })}\n`;
+  return `${JSON.stringify({ name, graph, input, context, expect })}\n`;
 }
 
 /** Returns the expectations in a text; `undefined` if there are none. */

@@ -11,12 +11,13 @@ import { RouteLink, runRoute } from "../router/links.tsx";
 import { LiveText } from "../run/live-text.tsx";
 import { Failure } from "../shell/failure.tsx";
 import { Calls, GrantedFailure } from "./calls.tsx";
+import type { RunContext } from "./context.tsx";
 import { type Message, messagesIn } from "./conversation.ts";
 import { callsOf, liveText, useTrial } from "./follow.ts";
 import styles from "./play.module.css";
-import { type GraphOf, startRun } from "./read.ts";
+import { type GivenContext, type GraphOf, startRun } from "./read.ts";
 import { SaveCase } from "./save-case.tsx";
-import { CHAT, RUN, TEXTS } from "./texts.ts";
+import { CHAT, CONTEXT, RUN, TEXTS } from "./texts.ts";
 import { StopButton, Waiting } from "./trial.tsx";
 import { Words } from "./words.tsx";
 
@@ -24,10 +25,11 @@ interface ChatProps {
   of: GraphOf;
   /** The channel with the messages. */
   channel: string;
+  context: RunContext;
 }
 
 /** A message that was sent, and its run. */
-interface Turn {
+interface Turn extends GivenContext {
   place: RunPlace;
   text: string;
   input: unknown;
@@ -36,7 +38,7 @@ interface Turn {
 }
 
 /** The conversation and the field for the next message. */
-export function Chat({ of, channel }: ChatProps) {
+export function Chat({ of, channel, context }: ChatProps) {
   const [turn, setTurn] = useState<Turn>();
   const [messages, setMessages] = useState<readonly Message[]>([]);
   const [isOver, setOver] = useState(true);
@@ -44,13 +46,17 @@ export function Chat({ of, channel }: ChatProps) {
   const [isSending, setSending] = useState(false);
   const send = async (text: string) => {
     setRefusal(undefined);
+    const given = context.read();
+    // The fields of the context say what is wrong.
+    if (given === undefined) throw new Error(CONTEXT.wrong);
     setSending(true);
     const input = { [channel]: [{ role: "user", content: text }] };
     try {
       const thread = turn?.place.thread;
-      const place = await startRun(of, { kind: "graph", input, thread });
+      const place = await startRun(of, { kind: "graph", input, thread, ...given });
       setOver(false);
-      setTurn({ place, text, input, before: turn === undefined ? 0 : turn.before + 1 });
+      const before = turn === undefined ? 0 : turn.before + 1;
+      setTurn({ place, text, input, before, ...given });
     } catch (error) {
       setRefusal(toError(error));
       throw error;
@@ -108,7 +114,7 @@ interface TurnViewProps {
 
 /** The run of the newest message. */
 function TurnView({ turn, of, onEnd }: TurnViewProps) {
-  const { place, input, before } = turn;
+  const { place, input, context, before } = turn;
   const { timeline, phase, error, end, retry } = useTrial(place);
   const thread = end.data;
   const tell = useEffectEvent(onEnd);
@@ -136,7 +142,7 @@ function TurnView({ turn, of, onEnd }: TurnViewProps) {
       {thread !== undefined && (
         <SaveCase
           place={place}
-          run={before > 0 ? undefined : { graph: of.graph, input, status, thread }}
+          run={before > 0 ? undefined : { graph: of.graph, input, context, status, thread }}
         />
       )}
     </div>

@@ -21,6 +21,7 @@ import { name } from "../router/search.ts";
 import { Reading, together } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { Chat } from "./chat.tsx";
+import { ContextFields, type RunContext, useRunContext } from "./context.tsx";
 import { messageChannel } from "./input.ts";
 import styles from "./play.module.css";
 import { callTool, type GraphOf, type Tool, useTools } from "./read.ts";
@@ -167,17 +168,39 @@ function GraphPart({ of, node }: { of: GraphOf; node: string | undefined }) {
           onChange={choose}
         />
       </div>
-      {isKnown ? (
-        <NodeForm key={node} of={of} graph={data} node={node} />
+      <Runs of={of} graph={data} node={isKnown ? node : undefined} />
+    </>
+  );
+}
+
+interface RunsProps {
+  of: GraphOf;
+  graph: GraphDocument;
+  /** The node that runs alone; `undefined` for the whole graph. */
+  node: string | undefined;
+}
+
+/** The context of the runs, and what starts them. */
+function Runs({ of, graph, node }: RunsProps) {
+  const context = useRunContext(graph.definition);
+  return (
+    <>
+      <ContextFields context={context} />
+      {node === undefined ? (
+        <WholeGraph of={of} graph={graph} context={context} />
       ) : (
-        <WholeGraph of={of} graph={data} />
+        <NodeForm key={node} of={of} graph={graph} context={context} node={node} />
       )}
     </>
   );
 }
 
+interface WholeGraphProps extends Omit<RunsProps, "node"> {
+  context: RunContext;
+}
+
 /** A graph as a whole: a conversation, or a form. */
-function WholeGraph({ of, graph }: { of: GraphOf; graph: GraphDocument }) {
+function WholeGraph({ of, graph, context }: WholeGraphProps) {
   const channel = messageChannel(graph.definition);
   const [mode, setMode] = useState<"chat" | "form">(channel === undefined ? "form" : "chat");
   return (
@@ -194,9 +217,9 @@ function WholeGraph({ of, graph }: { of: GraphOf; graph: GraphDocument }) {
         />
       )}
       {mode === "chat" && channel !== undefined ? (
-        <Chat of={of} channel={channel} />
+        <Chat of={of} channel={channel} context={context} />
       ) : (
-        <GraphForm of={of} graph={graph} />
+        <GraphForm of={of} graph={graph} context={context} />
       )}
     </>
   );

@@ -61,14 +61,20 @@ export function callPluginTool(
   return ok(api.POST("/api/v1/plugins/{plugin}/tools/{tool}/call", { params, body, signal }));
 }
 
+/** The context of a run; absent if the run has none. */
+export interface GivenContext {
+  context?: unknown;
+}
+
 /** What a run begins with: the input of its graph, on a thread or a new one, or one node alone. */
 export type Start =
-  | { kind: "graph"; input: unknown; thread?: string | undefined }
-  | { kind: "node"; node: string; input: unknown };
+  | { kind: "graph"; input: unknown; context?: unknown; thread?: string | undefined }
+  | { kind: "node"; node: string; input: unknown; context?: unknown };
 
 /** Starts a run, and returns its place. */
 export async function startRun({ app, graph, tenant }: GraphOf, start: Start): Promise<RunPlace> {
-  const body: Schemas["StartDocument"] = { graph, ...bodyOf(start) };
+  const { context } = start;
+  const body: Schemas["StartDocument"] = { graph, ...bodyOf(start), ...given({ context }) };
   const params = { path: { app } };
   const headers = tenantHeaders(tenant);
   const started = await ok(api.POST("/api/v1/apps/{app}/runs", { params, headers, body }));

@@ -4,6 +4,8 @@ import type { RunPlace } from "../api/log.ts";
 import type { GraphDocument } from "../graph/definition.ts";
 import { useAttempt } from "../part/attempt.tsx";
 import { Text } from "../part/text.tsx";
+import type { CaseRun } from "./case.ts";
+import type { RunContext } from "./context.tsx";
 import { inputSchema } from "./input.ts";
 import { type GraphOf, type Start, startRun } from "./read.ts";
 import { RequestForm } from "./request-form.tsx";
@@ -13,22 +15,32 @@ import { Trial } from "./trial.tsx";
 
 interface Started {
   place: RunPlace;
-  input: unknown;
+  request: Start;
 }
 
-/** Starts runs, and returns the newest one. */
-function useRuns(of: GraphOf) {
+/** Starts runs with the context, and returns the newest one. */
+function useRuns(of: GraphOf, context: RunContext) {
   const [started, setStarted] = useState<Started>();
   const starting = useAttempt(async (request: Start) => {
-    setStarted({ place: await startRun(of, request), input: request.input });
+    setStarted({ place: await startRun(of, request), request });
   });
-  return { started, starting };
+  const start = (request: Start) => {
+    const given = context.read();
+    if (given !== undefined) starting.act({ ...request, ...given });
+  };
+  return { started, starting, start };
+}
+
+interface GraphFormProps {
+  of: GraphOf;
+  graph: GraphDocument;
+  context: RunContext;
 }
 
 /** A form for the input of a graph, and its newest run. */
-export function GraphForm({ of, graph }: { of: GraphOf; graph: GraphDocument }) {
+export function GraphForm({ of, graph, context }: GraphFormProps) {
   const schema = useMemo(() => inputSchema(graph.definition), [graph.definition]);
-  const { started, starting } = useRuns(of);
+  const { started, starting, start } = useRuns(of, context);
   return (
     <>
       <RequestForm
@@ -38,32 +50,34 @@ export function GraphForm({ of, graph }: { of: GraphOf; graph: GraphDocument }) 
         busy={RUN.starting}
         isBusy={starting.isBusy}
         refusal={starting.refusal}
-        onSubmit={(input) => starting.act({ kind: "graph", input })}
+        onSubmit={(input) => start({ kind: "graph", input })}
       />
       {started !== undefined && (
         <Trial key={started.place.run} place={started.place}>
-          {({ status, thread }) => (
-            <SaveCase
-              place={started.place}
-              run={{ graph: of.graph, input: started.input, status, thread }}
-            />
-          )}
+          {({ status, thread }) => {
+            const { place, request } = started;
+            const run = { graph: of.graph, ...sentIn(request), status, thread };
+            return <SaveCase place={place} run={run} />;
+          }}
         </Trial>
       )}
     </>
   );
 }
 
-interface NodeFormProps {
-  of: GraphOf;
-  graph: GraphDocument;
+/** Returns what a case has of a request. */
+function sentIn({ input, context }: Start): Pick<CaseRun, "input" | "context"> {
+  return { input, context };
+}
+
+interface NodeFormProps extends GraphFormProps {
   node: string;
 }
 
 /** A form for the input of a node, and its newest run. */
-export function NodeForm({ of, graph, node }: NodeFormProps) {
+export function NodeForm({ of, graph, context, node }: NodeFormProps) {
   const described = graph.nodes[node];
-  const { started, starting } = useRuns(of);
+  const { started, starting, start } = useRuns(of, context);
   return (
     <>
       {described !== undefined && described.doc !== "" && (
@@ -79,7 +93,7 @@ export function NodeForm({ of, graph, node }: NodeFormProps) {
         busy={RUN.starting}
         isBusy={starting.isBusy}
         refusal={starting.refusal}
-        onSubmit={(input) => starting.act({ kind: "node", node, input })}
+        onSubmit={(input) => start({ kind: "node", node, input })}
       />
       {started !== undefined && <Trial key={started.place.run} place={started.place} />}
     </>

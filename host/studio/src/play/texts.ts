@@ -55,6 +55,12 @@ export const RUN = {
   stopped: (next: string) => `The run stopped before ${next}.`,
 };
 
+export const CONTEXT = {
+  title: "Context",
+  give: "Start runs with a context, which every node gets",
+  wrong: "The context is not valid.",
+};
+
 export const TOOL = {
   call: "Call the tool",
   calling: "Calling…",

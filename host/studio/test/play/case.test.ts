@@ -23,6 +23,13 @@ test("a completed run is expected to write what is not its input", () => {
   });
 });
 
+test("the case of a run with a context has it, too", () => {
+  const status = { "/status": "completed" };
+  const line = caseLine("a-1", run({ context: { language: "en" } }), status);
+  expect(JSON.parse(line)).toMatchObject({ context: { language: "en" } });
+  expect(JSON.parse(caseLine("a-1", run({}), status))).not.toHaveProperty("context");
+});
+
 test("a run that asks or fails is expected to do so again", () => {
   const interrupt = { id: "i", node: "n", payload: { q: "sure?" }, asked_ms: 1 };
   const asks = run({ status: "interrupted", thread: { ...thread, interrupts: [interrupt] } });

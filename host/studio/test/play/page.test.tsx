@@ -73,6 +73,7 @@ interface Sent {
 
 let sent: Sent[];
 let events: EventOutline[];
+let graph: object;
 let opened: OpenedStream[];
 let thread: object;
 let end: object;
@@ -80,6 +81,7 @@ let saved: { name: string; blob: Blob }[];
 
 beforeEach(() => {
   [sent, events, saved] = [[], [], []];
+  graph = GRAPH;
   thread = { ...threadOf("t1", 1), state: { count: 2 }, next: [], interrupts: [], version: "v1" };
   end = { duration_us: 1_500, calls: [], omitted_calls: 0, output: { content: [] } };
   opened = serveStreams(respond);
@@ -123,7 +125,7 @@ async function respond(request: Request): Promise<Response> {
   }
   if (path === "/apps") return Response.json([{ name: "notes", graphs: ["main"] }]);
   if (path === "/apps/notes/tools") return Response.json(TOOLS);
-  if (path === "/apps/notes/graphs/main") return Response.json(GRAPH);
+  if (path === "/apps/notes/graphs/main") return Response.json(graph);
   if (path === "/threads/t1/log") return Response.json({ items: events, last_seq: events.length });
   if (path === "/threads/t1/test") return new Response("{}\n");
   if (path === "/threads/t1") return Response.json(thread);
@@ -292,6 +294,44 @@ test("a run is saved as a case, and its thread as a test", async () => {
   });
   fireEvent.click(await button("Save the thread as a test"));
   await waitFor(() => expect(saved[1]?.name).toBe("thread-t1.thread"));
+});
+
+test("a run gets a context that fits the schema of the graph, and so does its case", async () => {
+  const properties = { language: { type: "string" } };
+  const context_schema = { type: "object", properties, required: ["language"] };
+  graph = { ...GRAPH, definition: { ...GRAPH.definition, context_schema } };
+  events = log(runStarted(), runEnded());
+  show("/apps/notes/play?graph=main");
+  fireEvent.click(await screen.findByLabelText("Form"));
+  fireEvent.click(screen.getByRole("checkbox", { name: /Start runs with a context/ }));
+  fireEvent.click(await button("Run the graph"));
+  await screen.findByText("Enter a value.");
+  expect(sent).toEqual([]);
+  await enter("language", "en");
+  fireEvent.click(await button("Run the graph"));
+  fireEvent.click(await button("Save as a case…"));
+  const context = { language: "en" };
+  expect(sent.map(({ body }) => body)).toEqual([{ graph: "main", input: {}, context }]);
+  await enter("Name", "english");
+  fireEvent.click(await button("Save the case"));
+  expect(JSON.parse((await saved[0]?.blob.text()) ?? "")).toMatchObject({ input: {}, context });
+});
+
+test("a message is not sent with a context that is not valid, and stays in its field", async () => {
+  show("/apps/notes/play?graph=main");
+  const field = await screen.findByLabelText("Message");
+  fireEvent.click(screen.getByRole("checkbox", { name: /Start runs with a context/ }));
+  await enter("Context (JSON)", "{");
+  fireEvent.change(field, { target: { value: "hi" } });
+  fireEvent.keyDown(field, { key: "Enter" });
+  await screen.findByText(/This is not JSON/);
+  await waitFor(() => expect(field).toHaveProperty("value", "hi"));
+  expect(sent).toEqual([]);
+  await enter("Context (JSON)", '{"language":"en"}');
+  fireEvent.keyDown(field, { key: "Enter" });
+  await waitFor(() => expect(sent).toHaveLength(1));
+  const input = { messages: [{ role: "user", content: "hi" }] };
+  expect(sent[0]?.body).toEqual({ graph: "main", input, context: { language: "en" } });
 });
 
 test("a graph with messages is a conversation, whose model is read as it writes", async () => {
