@@ -150,7 +150,7 @@ pub async fn read_up_to(
     let key_limit = request.extensions().get::<BodyLimit>().map(|limit| limit.0);
     let is_key_limit = key_limit.is_some_and(|key_limit| key_limit < limit_bytes);
     let limit_bytes = key_limit.unwrap_or(limit_bytes).min(limit_bytes);
-    let too_large = || too_large(limit_bytes, if is_key_limit { KEY_LIMIT_HINT } else { hint });
+    let hint = if is_key_limit { KEY_LIMIT_HINT } else { hint };
     let reservation = request.extensions().get::<BodyReservation>().cloned();
     let caller =
         request.extensions().get::<RequestPermit>().map(RequestPermit::caller).unwrap_or_default();
@@ -161,7 +161,7 @@ pub async fn read_up_to(
     let body = request.into_body();
     if declared.is_some_and(|length| length > limit_bytes) {
         drain(body).await;
-        return Err(too_large());
+        return Err(too_large(limit_bytes, hint, reservation.as_ref()));
     }
     let mut body = body.into_data_stream();
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(INITIAL_BUFFER_BYTES));
@@ -172,7 +172,7 @@ pub async fn read_up_to(
         }
         if bytes.len() + chunk.len() > limit_bytes {
             drain(Body::from_stream(body)).await;
-            return Err(too_large());
+            return Err(too_large(limit_bytes, hint, reservation.as_ref()));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -204,7 +204,11 @@ async fn drain(body: Body) {
     }
 }
 
-fn too_large(limit_bytes: usize, hint: &str) -> Problem {
+/// Counts a request with a body above the limit as rejected, and returns its problem.
+fn too_large(limit_bytes: usize, hint: &str, reservation: Option<&BodyReservation>) -> Problem {
+    if let Some(reservation) = reservation {
+        reservation.count_too_large();
+    }
     let detail = format!("the request body is larger than {limit_bytes} bytes; {hint}");
     Problem::new(api_code::TOO_LARGE, detail)
 }

@@ -1,5 +1,6 @@
 //! Counts of connections, and of requests and connections that the host rejected or closed.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The reason why the host rejected or closed a connection or a request.
@@ -25,10 +26,14 @@ pub enum CutReason {
     BodyMemory,
     /// Responses that were not read exceeded their memory limit.
     ResponseMemory,
+    /// A key or an address exceeded its rate limit.
+    RateLimit,
+    /// The body of a request was larger than one body may be.
+    BodySize,
 }
 
 /// All reasons with their labels in metrics.
-const REASONS: [(CutReason, &str); 10] = [
+const REASONS: [(CutReason, &str); 12] = [
     (CutReason::HeadTimeout, "head"),
     (CutReason::Shutdown, "stop"),
     (CutReason::BodyTimeout, "body"),
@@ -39,6 +44,8 @@ const REASONS: [(CutReason, &str); 10] = [
     (CutReason::RequestLimit, "requests"),
     (CutReason::BodyMemory, "bodies"),
     (CutReason::ResponseMemory, "responses"),
+    (CutReason::RateLimit, "rate"),
+    (CutReason::BodySize, "size"),
 ];
 
 /// The last line of metrics in the OpenMetrics format.
@@ -84,6 +91,13 @@ impl Traffic {
         self.cut_counts[reason as usize].load(Ordering::Relaxed)
     }
 
+    /// Returns the numbers of rejections and closings by the label of their reason, without those
+    /// that are 0.
+    pub fn cuts_by_label(&self) -> BTreeMap<String, u64> {
+        let counts = REASONS.map(|(reason, label)| (label.to_owned(), self.cut_count(reason)));
+        counts.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
     /// Inserts the counts into the text of metrics.
     pub fn append_to(&self, metrics: &str) -> String {
         let open = self.connections();
@@ -112,6 +126,16 @@ mod tests {
         for (index, (reason, label)) in REASONS.into_iter().enumerate() {
             assert_eq!((reason as usize, reason.label()), (index, label));
         }
+    }
+
+    #[test]
+    fn counts_of_zero_have_no_label() {
+        let traffic = Traffic::default();
+        traffic.count_cut(CutReason::RateLimit);
+        traffic.count_cut(CutReason::RateLimit);
+        traffic.count_cut(CutReason::BodySize);
+        let counts = [("rate".to_owned(), 2), ("size".to_owned(), 1)];
+        assert_eq!(traffic.cuts_by_label(), BTreeMap::from(counts));
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::guard::reservation::{
 use crate::guard::revocable_key::RevocableKey;
 use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
-use crate::traffic::Traffic;
+use crate::traffic::{CutReason, Traffic};
 
 /// Admits requests. Contains the parts of the API that the guards read, and the state that the
 /// guards keep between requests.
@@ -93,7 +93,7 @@ impl Admission {
         let identity = match &key {
             Some(key) => {
                 let checked = self.limiters.check_key(key.id(), key.rate());
-                checked.map_err(|delay| rate_limited("key", delay))?;
+                checked.map_err(|delay| self.rate_limited("key", delay))?;
                 check_scope(key, scope)?;
                 CallerIdentity::Key(key.id().to_owned())
             }
@@ -195,7 +195,15 @@ impl Admission {
 
     fn check_address(&self, address: IpAddr) -> Result<IpAddr, Rejection> {
         let checked = self.limiters.check_address(address);
-        checked.map(|()| address).map_err(|delay| rate_limited("address", delay))
+        checked.map(|()| address).map_err(|delay| self.rate_limited("address", delay))
+    }
+
+    /// Counts a request that exceeds a rate limit as rejected, and returns its rejection.
+    fn rate_limited(&self, what: &str, delay: Duration) -> Rejection {
+        self.traffic.count_cut(CutReason::RateLimit);
+        let seconds = delay.as_millis().div_ceil(1_000).max(1);
+        let detail = format!("rate limit of this {what} exceeded; retry after {seconds} s");
+        Rejection::too_many_requests(detail, delay)
     }
 }
 
@@ -281,12 +289,6 @@ fn check_scope(key: &AuthenticatedKey, needed: KeyScope) -> Result<(), Rejection
 fn key_needed(detail: impl Into<String>) -> Problem {
     let details = serde_json::json!({ "missing": "key" });
     Problem::new(api_code::UNAUTHORIZED, detail).with_details(details)
-}
-
-fn rate_limited(what: &str, delay: Duration) -> Rejection {
-    let seconds = delay.as_millis().div_ceil(1_000).max(1);
-    let detail = format!("rate limit of this {what} exceeded; retry after {seconds} s");
-    Rejection::too_many_requests(detail, delay)
 }
 
 #[cfg(test)]

@@ -71,6 +71,11 @@ impl BodyReservation {
         self.0.release();
     }
 
+    /// Counts the request as rejected because its body is too large.
+    pub(crate) fn count_too_large(&self) {
+        self.0.traffic.count_cut(CutReason::BodySize);
+    }
+
     /// Counts the bytes of a message that the client has sent after the request, until the result
     /// is dropped. Returns `None` if this exceeds the limit.
     pub fn hold(&self, bytes: usize) -> Option<BodyBytes> {

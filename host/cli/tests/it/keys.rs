@@ -176,6 +176,14 @@ async fn a_key_has_a_rate_limit() {
         assert!(body[form].is_string(), "{body}");
     }
     assert_eq!(answer(with(&fixture, &operator, "GET", "/api/v1/apps")).await.0, 200);
+    assert_eq!(cut(&fixture, &operator).await, json!({ "rate": 2 }));
+}
+
+/// Returns how many requests and connections the host rejected or closed, by reason.
+async fn cut(fixture: &Fixture, operator: &str) -> Value {
+    let (status, mut hosts) = answer(with(fixture, operator, "GET", "/api/v1/hosts")).await;
+    assert_eq!(status, 200, "{hosts}");
+    hosts[0]["cut"].take()
 }
 
 #[tokio::test]
@@ -207,6 +215,7 @@ async fn a_key_has_a_body_limit() {
     assert_eq!((status, refused.as_object().unwrap().len()), (413, 1), "{refused}");
     let fits = with(&fixture, &small, "POST", "/threads").json(&json!({}));
     assert_eq!(answer(fits).await.0, 200);
+    assert_eq!(cut(&fixture, &operator).await, json!({ "size": 2 }));
 }
 
 /// Creates a thread whose event stream does not end.

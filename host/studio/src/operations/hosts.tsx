@@ -1,5 +1,5 @@
 // The live hosts that share the store.
-import { useQuery } from "@tanstack/react-query";
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { type Column, DataTable } from "@wattle/page/table";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Status } from "../part/status.tsx";
@@ -8,7 +8,7 @@ import { Time, timeText } from "../part/time.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { HOSTS, TEXTS } from "./texts.ts";
 
-type Host = Schemas["HostDocument"];
+export type Host = Schemas["HostDocument"];
 
 /** Interval at which a visible tab reads the hosts, in milliseconds. */
 const INTERVAL_MS = 5_000;
@@ -59,12 +59,17 @@ const COLUMNS: readonly Column<Host>[] = [
   },
 ];
 
-export function Hosts() {
-  const hosts = useQuery({
+/** Reads the live hosts. */
+export function useHosts(): UseQueryResult<Host[]> {
+  return useQuery({
     queryKey: ["hosts"],
     queryFn: () => ok(api.GET("/api/v1/hosts")),
     refetchInterval: INTERVAL_MS,
   });
+}
+
+export function Hosts() {
+  const hosts = useHosts();
   const { data } = hosts;
   return (
     <>

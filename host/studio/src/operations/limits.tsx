@@ -1,5 +1,6 @@
-// The limits that runs reached, and the codes with which they failed.
+// The limits that runs and requests reached, and the codes with which runs failed.
 import { type Column, DataTable } from "@wattle/page/table";
+import { Guarded } from "../access/access.tsx";
 import { countText } from "../part/amount.ts";
 import { Text } from "../part/text.tsx";
 import { RouteLink, threadsRoute } from "../router/links.tsx";
@@ -7,6 +8,7 @@ import { Reading } from "../shell/failure.tsx";
 import type { Report } from "./curves.ts";
 import type { OperationsFilter } from "./filter.ts";
 import { AppFilter, Filters } from "./filters.tsx";
+import { Rejected } from "./rejected.tsx";
 import { RangeFilter, useStatistics } from "./statistics.tsx";
 import { LIMITS, TEXTS } from "./texts.ts";
 
@@ -103,6 +105,9 @@ export function Limits({ filter }: { filter: OperationsFilter }) {
           />
         </>
       )}
+      <Guarded need="operator">
+        <Rejected />
+      </Guarded>
     </>
   );
 }

@@ -195,6 +195,24 @@ export const LIMITS = {
   other: "others",
 };
 
+export const REJECTED = {
+  title: "Rejected requests",
+  note: "Requests of all tenants that exceeded a limit since the start of the host that serves the studio.",
+  none: "No request exceeded a limit.",
+  limit: "Limit",
+  status: "Status",
+  count: "Requests",
+  /** The limits by the reason that the host counts. */
+  limits: {
+    rate: { limit: "Rate of a key or an address", status: "429" },
+    requests: { limit: "Open requests", status: "429, 503" },
+    size: { limit: "Size of a request body", status: "413" },
+    bodies: { limit: "Memory of request bodies", status: "503" },
+    responses: { limit: "Memory of unread responses", status: "503" },
+    connections: { limit: "Connections", status: "503" },
+  },
+};
+
 export const STATISTICS = {
   range: "Time",
   ranges: RANGE_TEXTS,

@@ -356,6 +356,31 @@ test("a limit that runs reached leads to the threads that failed by it", async (
   expect(trap?.getAttribute("href")).toBe("/threads?failure=trap&app=notes");
 });
 
+test("requests that the host rejected are listed by limit, for the operator", async () => {
+  const counts = { runs: 0, max_runs: 8, started_ms: 1, silent_ms: 0 };
+  const host = { status: "running", version: "0.1.0", ...counts };
+  documents["GET /hosts"] = [
+    { ...host, host: "one", is_this: false },
+    // A connection that was idle exceeded no limit.
+    { ...host, host: "two", is_this: true, cut: { idle: 9, size: 1, rate: 1_234 } },
+  ];
+  const range = { step: "hour", from_ms: 0, to_ms: 3_600_000 };
+  documents["GET /statistics"] = { ...range, is_complete: true, series: [] };
+  show("/operations?part=limits");
+  const table = await screen.findByRole("table", { name: "Rejected requests" });
+  const rows = within(table).getAllByRole("row").slice(1);
+  expect(rows.map((row) => row.textContent)).toEqual([
+    "Rate of a key or an address4291,234",
+    "Size of a request body4131",
+  ]);
+  cleanup();
+  asked = [];
+  show("/operations?part=limits", { is_operator: false });
+  await waitFor(() => expect(asked.map(({ path }) => path)).toContain("/statistics"));
+  expect(asked.map(({ path }) => path)).not.toContain("/hosts");
+  expect(screen.queryByText("Rejected requests")).toBeNull();
+});
+
 test("a plot has its numbers in a table, and a model has no runs", async () => {
   const points = [{ start_ms: 3_600_000, counts: COUNTS }];
   documents["GET /statistics"] = {

@@ -77,7 +77,9 @@ fn describe(cut: CutReason) -> &'static str {
         CutReason::BodyTimeout
         | CutReason::RequestLimit
         | CutReason::BodyMemory
-        | CutReason::ResponseMemory => "a connection was closed",
+        | CutReason::ResponseMemory
+        | CutReason::RateLimit
+        | CutReason::BodySize => "a connection was closed",
     }
 }
 
