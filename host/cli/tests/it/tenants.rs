@@ -1,11 +1,13 @@
 //! Tenants by key and by header, and their own model routes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use wattle::server::{Server, ServerOptions};
 
 use crate::fixture::{Fixture, answer, config, options, write_app};
+use crate::keys::with;
 
 const TOML: &str = r#"
 [server]
@@ -156,4 +158,107 @@ async fn only_the_operator_has_access_to_data_outside_of_tenants() {
     assert_eq!(answer(get("k-operator", "")).await.0, 404);
     assert_eq!(answer(get("k-globex", "&tenant=acme")).await.0, 403);
     assert_eq!(answer(put("k-globex", "?tenant=acme")).await.0, 403);
+}
+
+/// A text in the data of `acme`.
+const SECRET: &str = "for acme alone";
+
+/// Parameters of paths to a resource of one tenant.
+const OWNED: [&str; 6] = ["{thread}", "{id}", "{run}", "{cron}", "{tenant}", "{digest}"];
+
+/// Creates a thread, a document, a blob and a model route of `acme`. Returns a value for each
+/// parameter of a path, which names one of these where it can.
+async fn parameters_of_acme(fixture: &Fixture) -> BTreeMap<&'static str, String> {
+    let ports = fixture.server.engine.ports();
+    let blob = ports.blobs.put("pixels".into(), "image/png").await.unwrap();
+    let link = ports.links.path(Some("acme"), blob);
+    let (thread, digest) = ("thread-of-acme", blob.0.to_string());
+    let run = json!({
+        "input": { "name": blob }, "thread_id": thread, "metadata": { "note": SECRET },
+        "wait": true,
+    });
+    let start = with(fixture, "k-acme", "POST", "/api/v1/apps/greeter/runs").json(&run);
+    let (status, run) = answer(start).await;
+    assert_eq!(status, 200, "{run}");
+    let item = json!({ "namespace": ["users"], "key": "own", "value": SECRET });
+    let put = with(fixture, "k-operator", "PUT", "/api/v1/memory/items?tenant=acme").json(&item);
+    assert_eq!(answer(put).await.0, 204);
+    let route = json!({
+        "provider": "openai", "model": "acme-model", "api_key": "sk-acme-secret",
+        "base_url": "https://models.acme.example/v1/", "timeout_ms": 5000,
+    });
+    let put = with(fixture, "k-acme", "PUT", "/api/v1/tenants/acme/routes/chat").json(&route);
+    assert_eq!(answer(put).await.0, 200);
+    let values = [
+        ("app", "greeter"),
+        ("graph", "Greet"),
+        ("plugin", "greeter"),
+        ("thread", thread),
+        ("id", thread),
+        ("run", run["run"].as_str().unwrap()),
+        ("checkpoint", "latest"),
+        ("digest", digest.as_str()),
+        ("tenant", "acme"),
+        ("route", "chat"),
+        ("name", link.rsplit('/').next().unwrap()),
+        ("cron", "00000000-0000-4000-8000-000000000000"),
+        ("namespace", "x"),
+        ("word", "x"),
+    ];
+    values.into_iter().map(|(name, value)| (name, value.to_owned())).collect()
+}
+
+/// Returns a path of the OpenAPI document with values in place of its parameters.
+fn filled(path: &str, values: &BTreeMap<&str, String>) -> String {
+    let fill = |part: &str| match part.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
+        Some(name) => {
+            let value = values.get(name);
+            value.unwrap_or_else(|| panic!("no value for `{name}` of {path}")).clone()
+        }
+        None => part.to_owned(),
+    };
+    path.split('/').map(fill).collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn no_path_returns_data_of_another_tenant() {
+    let fixture = start().await;
+    let values = parameters_of_acme(&fixture).await;
+    let (_, document) = answer(with(&fixture, "k-globex", "GET", "/openapi.json")).await;
+    let (mut owned, mut unseen) = (0, Vec::new());
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        // The endpoints of the app are code of this test.
+        if operations["get"].is_null() || path.starts_with("/apps/") {
+            continue;
+        }
+        let query = if path.ends_with("/items") { "?namespace=users&key=own" } else { "" };
+        let place = format!("{}{query}", filled(path, &values));
+        let is_owned = OWNED.iter().any(|parameter| path.contains(parameter));
+        let found = with(&fixture, "k-globex", "GET", &place).send().await.unwrap();
+        let status = found.status();
+        // A stream that is not refused does not end.
+        assert!(!is_owned || status.is_client_error(), "{path}: {status}");
+        let text = found.text().await.unwrap();
+        assert!(!text.contains(SECRET), "{path}: {text}");
+        if !is_owned {
+            let ids = [&values["thread"], &values["run"]];
+            assert!(!ids.into_iter().any(|id| text.contains(id)), "{path}: {text}");
+            continue;
+        }
+        owned += 1;
+        // Otherwise the other tenant would find nothing because there is nothing. The paths of the
+        // Agent Server have such tests with resources of their own.
+        let own = with(&fixture, "k-acme", "GET", &place).send().await.unwrap();
+        let is_native = path.starts_with("/api/") || path.starts_with("/blobs/");
+        if is_native && !own.status().is_success() {
+            unseen.push(path.as_str());
+        }
+    }
+    // Only the operator reads blobs by their digests alone.
+    assert_eq!(unseen, ["/api/v1/blobs/{digest}"]);
+    assert!(owned > 30, "{owned} paths lead to resources of a tenant");
+    for list in ["/api/v1/threads", "/api/v1/memory/items?namespace=users&key=own"] {
+        let (_, own) = answer(with(&fixture, "k-acme", "GET", list)).await;
+        assert!(own.to_string().contains(SECRET), "{list}: {own}");
+    }
 }
