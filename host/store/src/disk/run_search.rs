@@ -253,14 +253,13 @@ impl RunScan {
         Ok(())
     }
 
-    /// Examines a run. A run whose thread cannot be read is left out. Returns false if the examiner
-    /// needs no further runs.
+    /// Examines a run. Returns false if the examiner needs no further runs.
     fn examine(
         &self,
         position: RunCursor,
         examiner: &mut impl RunExaminer,
     ) -> Result<bool, StoreError> {
-        let Some(examined) = self.found(position)? else { return Ok(true) };
+        let examined = self.found(position)?;
         let id = examined.run.thread.clone();
         examiner.examine(examined, || {
             let metadata = self.thread(&id)?;
@@ -268,16 +267,20 @@ impl RunScan {
         })
     }
 
-    /// Reads a run with its thread. Returns `None` if the thread cannot be read.
-    fn found(&self, position: RunCursor) -> Result<Option<ExaminedRun>, StoreError> {
+    /// Reads a run with its thread. Fails if the record of the thread was damaged after its fields
+    /// were cached: the positions were selected with this thread, so without the run, a page would
+    /// end before its limit although the search continues.
+    fn found(&self, position: RunCursor) -> Result<ExaminedRun, StoreError> {
         let key = position.run.as_str().as_bytes();
         let stored = self.runs.get(key).map_err(redb_error(READ))?;
         let stored = stored.ok_or_else(|| corrupt(named(RUN, key), "it is missing"))?;
         let record = packed(RUN, (RUNS_NAME, key), stored.value())?;
         let run: RunSummary = unpack(RUN, record)?;
-        let Some((thread, bytes)) = self.thread(&run.thread)? else { return Ok(None) };
+        let (thread, bytes) = self.thread(&run.thread)?.ok_or_else(|| {
+            corrupt(named(RECORD, run.thread.as_str().as_bytes()), "it cannot be read")
+        })?;
         let bytes = unpacked_bytes(record).saturating_add(bytes);
-        Ok(Some(ExaminedRun { position, run, thread, bytes }))
+        Ok(ExaminedRun { position, run, thread, bytes })
     }
 
     /// Reads fields of the thread of a run, and the bytes of JSON of its record.

@@ -8,8 +8,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 use proptest::test_runner::TestCaseError;
-use redb::Builder;
 use redb::backends::InMemoryBackend;
+use redb::{Builder, TableDefinition};
 use serde_json::json;
 use wattle_run::ports::store::{RunRecord, RunSearch, ThreadQuery, ThreadRecord, ThreadSearch};
 
@@ -232,17 +232,13 @@ fn too_large_fields_are_not_cached() {
     assert_eq!(list(&cache, &file), None, "no list tries to read the fields again");
 }
 
-/// Replaces the records of a thread and its run by bytes that are no records, without noting their
-/// keys.
-fn damage(file: &SharedFile, number: usize) {
+/// Replaces a record by bytes that are no record, without noting its key.
+fn damage(file: &SharedFile, table: TableDefinition<'_, &'static [u8], &'static [u8]>, key: &str) {
     let handle = file.handle();
     let transaction = handle.writable().unwrap().begin_write().unwrap();
-    let mut records = transaction.open_table(RECORDS).unwrap();
-    records.insert(thread_id(number).as_str().as_bytes(), &b"damaged"[..]).unwrap();
+    let mut records = transaction.open_table(table).unwrap();
+    records.insert(key.as_bytes(), &b"damaged"[..]).unwrap();
     drop(records);
-    let mut runs = transaction.open_table(RUNS).unwrap();
-    runs.insert(run_id(number).as_str().as_bytes(), &b"damaged"[..]).unwrap();
-    drop(runs);
     transaction.commit().unwrap();
 }
 
@@ -266,8 +262,22 @@ fn record_that_is_damaged_after_it_was_cached_is_left_out() {
         commit(&file, &[(0, Some(1)), (1, Some(2))]);
         cache.clear();
         assert_eq!(read(), 2);
-        damage(&file, 1);
+        damage(&file, RECORDS, thread_id(1).as_str());
+        damage(&file, RUNS, run_id(1).as_str());
         assert_eq!(list(&cache, &file).map(|threads| threads.len()), Some(2), "it is cached");
         assert_eq!(read(), 1);
     }
+}
+
+#[test]
+fn search_of_runs_goes_on_after_a_thread_that_is_damaged_after_it_was_cached() {
+    let (file, cache) = (empty_file(), FieldCache::new(Arc::default()));
+    commit(&file, &[(0, Some(1)), (1, Some(2)), (2, Some(3))]);
+    let search = RunSearch { limit: 1, ..RunSearch::default() };
+    let first = search_runs(&file, &cache, &search).unwrap();
+    assert_eq!(first.items[0].run.id, run_id(2));
+    damage(&file, RECORDS, thread_id(2).as_str());
+    let first = search_runs(&file, &cache, &search).unwrap();
+    assert_eq!(first.items[0].run.id, run_id(1));
+    assert!(first.next.is_some(), "run 0 follows");
 }
