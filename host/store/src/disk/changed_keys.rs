@@ -27,11 +27,14 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Returns the keys of the records that a write set writes or deletes.
+    /// Returns the keys of the records that a write set writes or deletes, and of the threads that
+    /// it sets aside: a damaged record is decoded again, and left out of lists.
     fn of(write_set: &WriteSet) -> Self {
-        let WriteSet { records, runs, deleted: (deleted_threads, deleted_runs), .. } = write_set;
+        let WriteSet { records, runs, deleted, aside, .. } = write_set;
+        let (deleted_threads, deleted_runs) = deleted;
+        let aside = aside.iter().map(|(thread, _)| thread);
         Self {
-            threads: records.keys().chain(deleted_threads).cloned().collect(),
+            threads: records.keys().chain(deleted_threads).chain(aside).cloned().collect(),
             runs: runs.keys().chain(deleted_runs).cloned().collect(),
         }
     }

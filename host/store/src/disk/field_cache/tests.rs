@@ -281,3 +281,15 @@ fn search_of_runs_goes_on_after_a_thread_that_is_damaged_after_it_was_cached() {
     assert_eq!(first.items[0].run.id, run_id(1));
     assert!(first.next.is_some(), "run 0 follows");
 }
+
+#[test]
+fn damaged_record_of_a_thread_that_is_set_aside_is_left_out() {
+    let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
+    let cache = FieldCache::new(changed.clone());
+    commit(&file, &[(0, Some(1)), (1, Some(2))]);
+    assert_eq!(list(&cache, &file), Some(times(&[(0, 1), (1, 2)])));
+    damage(&file, RECORDS, thread_id(1).as_str());
+    let aside = vec![(thread_id(1), "its record is damaged".to_owned())];
+    drop(changed.begin(&WriteSet { aside, ..WriteSet::default() }));
+    assert_eq!(list(&cache, &file), Some(times(&[(0, 1)])));
+}
