@@ -55,7 +55,7 @@ test("an error has a message in the language of the document", async () => {
   await expect(request("x")).rejects.toThrow("The service returned an error (500).");
 });
 
-test.each([429, 500, 503])("a Chinese page has a text for a failed host (%i)", async (status) => {
+test.each([429, 500, 503, 504])("a failed host has a Chinese text (%i)", async (status) => {
   const detail = "the host is shutting down; try again later";
   const body = { type: "urn:wattle:problem:unavailable", title: "temporarily unavailable", detail };
   vi.stubGlobal("fetch", async () => Response.json(body, { status }));

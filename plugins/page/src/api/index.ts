@@ -5,8 +5,8 @@ import { texts } from "../language/language.ts";
 /** Start of the type of a problem that the host reports. Apps and proxies report none. */
 const HOST_PROBLEM = "urn:wattle:problem:";
 
-/** Statuses of a host that is busy, fails or stops. Others are about what the page has sent. */
-const HOST_FAILURES = [429, 500, 503];
+/** Statuses of a host that is busy, fails, stops or waits too long. */
+const HOST_FAILURES = [429, 500, 503, 504];
 
 /** The kind of a failure: no connection, an error response, or an unreadable response. */
 export type FailureKind = "network" | "http" | "format";
@@ -114,7 +114,7 @@ export async function errorOf(response: Response): Promise<ApiError> {
 
 /**
  * Returns the error in the body of a response, as a client has parsed it. The message of a host
- * that is busy, fails or stops is in the language of the document.
+ * that is busy, fails, stops or waits too long is in the language of the document.
  */
 export function errorIn(status: number, body: unknown): ApiError {
   const message = messageFor(status, body);
