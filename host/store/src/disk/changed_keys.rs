@@ -113,6 +113,11 @@ impl ChangedKeys {
         state.is_suspended = false;
     }
 
+    /// Returns the epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        lock(&self.0).epoch
+    }
+
     /// Returns the epoch, and takes the keys that were settled since the last call in the epoch.
     /// Returns `None` while the file has failed.
     pub(crate) fn take_settled(&self) -> Option<(u64, Keys)> {

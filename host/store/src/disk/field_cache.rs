@@ -88,7 +88,8 @@ enum Table<F> {
     #[default]
     Unread,
     Read(FieldSet<F>),
-    /// The fields are too large, so lists scan.
+    /// The fields are too large, so lists scan until the epoch ends. It ends after so many changes
+    /// that the fields may have become smaller.
     TooLarge,
 }
 
@@ -171,7 +172,8 @@ impl FieldCache {
         let mut cached = lock(&self.cached);
         let is_too_large = matches!(cached.threads, Table::TooLarge)
             || (with_runs && matches!(cached.runs, Table::TooLarge));
-        let settled = if is_too_large { None } else { self.changed.take_settled() };
+        let scans = is_too_large && cached.epoch == self.changed.epoch();
+        let settled = if scans { None } else { self.changed.take_settled() };
         let Some((epoch, mut keys)) = settled else {
             drop(cached);
             return Ok((open()?, None));

@@ -232,6 +232,20 @@ fn too_large_fields_are_not_cached() {
     assert_eq!(list(&cache, &file), None, "no list tries to read the fields again");
 }
 
+#[test]
+fn fields_that_were_too_large_are_read_again_in_the_next_epoch() {
+    let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
+    let max_bytes = 2 * size_of::<ThreadFields>();
+    let cache = FieldCache { max_bytes, ..FieldCache::new(changed.clone()) };
+    commit(&file, &[(0, Some(1))]);
+    assert_eq!(list(&cache, &file), None);
+    commit(&file, &[(0, None)]);
+    changed.suspend();
+    assert_eq!(list(&cache, &file), None, "the file has failed");
+    changed.resume();
+    assert_eq!(list(&cache, &file), Some(times(&[])));
+}
+
 /// Replaces a record by bytes that are no record, without noting its key.
 fn damage(file: &SharedFile, table: TableDefinition<'_, &'static [u8], &'static [u8]>, key: &str) {
     let handle = file.handle();
