@@ -8,6 +8,7 @@ use crate::definition::{
     BranchDef, BranchMode, BuiltInReducer, CaseDef, ChannelDef, EdgeDef, NodeSet, ReducerDef,
 };
 use crate::expr::Condition;
+use crate::expr::kinds::schema::{MEMBER_PARTS, ValueType};
 use crate::expr::kinds::{self, Kinds};
 use crate::graph::{Branch, Case, Edge, is_end};
 use crate::id::{ChannelName, END, NodeName};
@@ -64,7 +65,7 @@ fn edge(def: &EdgeDef) -> Edge {
 
 /// Checks and compiles the branches.
 pub(super) fn branches(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
-    let kinds = channel_kinds(ctx);
+    let mut types = ChannelTypes::new(ctx);
     let mut names = BTreeSet::new();
     let mut branches = Vec::with_capacity(ctx.def.branches.len());
     for (index, def) in ctx.def.branches.iter().enumerate() {
@@ -80,7 +81,7 @@ pub(super) fn branches(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) -> V
         check_sources(ctx, &path, "branch", &def.from, problems);
         check_default_case(&path, def, problems);
         let cases = def.cases.iter().enumerate().map(|(index, case)| {
-            self::case(ctx, &kinds, &format!("{path}.cases[{index}]"), case, problems)
+            self::case(ctx, &mut types, &format!("{path}.cases[{index}]"), case, problems)
         });
         branches.push(Branch {
             name: def.name.clone(),
@@ -117,7 +118,7 @@ fn check_default_case(path: &str, def: &BranchDef, problems: &mut Problems<'_>) 
 
 fn case(
     ctx: &CheckContext<'_>,
-    kinds: &ChannelKinds<'_>,
+    types: &mut ChannelTypes<'_>,
     path: &str,
     def: &CaseDef,
     problems: &mut Problems<'_>,
@@ -129,7 +130,7 @@ fn case(
             Ok(condition) => {
                 check_condition_channels(ctx, &path, &condition, problems);
                 if ctx.age == Age::New {
-                    check_condition_kinds(kinds, &path, &condition, problems);
+                    check_condition_types(types, &path, &condition, problems);
                 }
                 Some(condition)
             }
@@ -154,50 +155,63 @@ fn check_condition_channels(
     }
 }
 
-/// Kinds of the values of the channels, by name.
-type ChannelKinds<'d> = BTreeMap<&'d str, Kinds>;
-
-fn channel_kinds<'d>(ctx: &CheckContext<'d>) -> ChannelKinds<'d> {
-    let kinds = |(name, def): (&'d ChannelName, &'d ChannelDef)| {
-        let is_bad = ctx.bad_schemas.contains(name);
-        (name.as_str(), if is_bad { Kinds::ANY } else { kinds_of(def) })
-    };
-    ctx.def.channels.iter().map(kinds).collect()
+/// Types of the values of the channels, by name.
+struct ChannelTypes<'d> {
+    types: BTreeMap<&'d str, ValueType<'d>>,
+    /// Number of subschemas that can still be read for members of the values.
+    parts_left: u32,
 }
 
-/// Returns the kinds of the values of a channel. A channel without a value reads as `null`.
-fn kinds_of(def: &ChannelDef) -> Kinds {
+impl<'d> ChannelTypes<'d> {
+    fn new(ctx: &CheckContext<'d>) -> Self {
+        let value_type = |(name, def): (&'d ChannelName, &'d ChannelDef)| {
+            let is_bad = ctx.bad_schemas.contains(name);
+            (name.as_str(), if is_bad { ValueType::ANY } else { type_of(def) })
+        };
+        let types = ctx.def.channels.iter().map(value_type).collect();
+        Self { types, parts_left: MEMBER_PARTS }
+    }
+}
+
+/// Returns the type of the values of a channel. A channel without a value reads as `null`.
+fn type_of(def: &ChannelDef) -> ValueType<'_> {
     use BuiltInReducer as R;
-    let values = match &def.reducer {
-        ReducerDef::BuiltIn(R::Append | R::Messages) => Kinds::LIST,
-        ReducerDef::BuiltIn(R::Merge) => Kinds::MAP,
-        ReducerDef::BuiltIn(R::Sum | R::Min | R::Max) => Kinds::NUMBER,
+    let schema = &def.schema;
+    let values: ValueType<'_> = match &def.reducer {
+        // The schema of the channel is not applied to the messages.
+        ReducerDef::BuiltIn(R::Messages) => Kinds::LIST.into(),
+        ReducerDef::BuiltIn(R::Append) => ValueType::of_schema(schema).with_kinds(Kinds::LIST),
+        ReducerDef::BuiltIn(R::Merge) => ValueType::of_schema(schema).with_kinds(Kinds::MAP),
+        ReducerDef::BuiltIn(R::Sum | R::Min | R::Max) => Kinds::NUMBER.into(),
         ReducerDef::BuiltIn(R::Last | R::Any | R::Ephemeral) | ReducerDef::Plugin(_) => {
-            Kinds::of_schema(&def.schema)
+            ValueType::of_schema(schema)
         }
     };
-    values.or(Kinds::NULL)
+    values.or_null()
 }
 
 /// Reports operations of a condition that fail for all values that the channels can have.
-fn check_condition_kinds(
-    kinds: &ChannelKinds<'_>,
+fn check_condition_types(
+    types: &mut ChannelTypes<'_>,
     path: &str,
     condition: &Condition,
     problems: &mut Problems<'_>,
 ) {
-    let of_channel = |name: &str| kinds.get(name).copied().unwrap_or(Kinds::ANY);
-    let found = kinds::check::problems(condition.text(), &of_channel);
-    if found.is_empty() {
+    let ChannelTypes { types, parts_left } = types;
+    let of_channel = |name: &str| types.get(name).copied().unwrap_or(ValueType::ANY);
+    let checked = kinds::check::check(condition.text(), &of_channel, parts_left);
+    if checked.problems.is_empty() {
         return;
     }
     let channels = condition.channels();
-    let known = channels.iter().map(|name| (name, of_channel(name)));
-    let known = known.filter(|(_, kinds)| kinds.is_known());
-    let known: Vec<String> = known.map(|(name, kinds)| format!("`{name}` is {kinds}")).collect();
-    let hint = (!known.is_empty())
-        .then(|| format!("by schemas and reducers, channel {}", known.join(", channel ")));
-    for problem in found {
+    let channels = channels.iter().map(|name| (name, of_channel(name).kinds));
+    let channels = channels.filter(|(_, kinds)| kinds.is_known());
+    let channels = channels.map(|(name, kinds)| format!("channel `{name}` is {kinds}"));
+    let members = checked.members.iter().map(|(member, kinds)| format!("`{member}` is {kinds}"));
+    let known: Vec<String> = channels.chain(members).collect();
+    let hint =
+        (!known.is_empty()).then(|| format!("by schemas and reducers, {}", known.join(", ")));
+    for problem in checked.problems {
         let message = format!("condition `{}`: {problem}", condition.text());
         problems.report(path, message, hint.clone());
     }

@@ -334,6 +334,7 @@ entry = "a"
 channels.text = {{ schema = {{ type = "string" }} }}
 channels.log = {{ reducer = "append" }}
 channels.open = {{}}
+channels.order = {{ schema = {{ properties.total.type = "number", additionalProperties = false }} }}
 nodes.a = {{}}
 [[graphs.g.branches]]
 name = "b"
@@ -342,7 +343,7 @@ cases = [{{ when = "{condition}", to = "a" }}, {{ to = "END" }}]
 "#
         )
     };
-    let place = "graph.toml:11: graphs.g.branches[0].cases[0].when: condition";
+    let place = "graph.toml:12: graphs.g.branches[0].cases[0].when: condition";
     for (condition, expected) in [
         (
             "state.text >= 5 && state.log > 1",
@@ -354,6 +355,15 @@ cases = [{{ when = "{condition}", to = "a" }}, {{ to = "END" }}]
             "state.open == null || state.text",
             "`||` cannot be applied to bool and string\n  hint: by schemas and reducers, channel \
              `text` is string",
+        ),
+        (
+            "state.order.total > 'x'",
+            "`>` cannot be applied to number and string\n  hint: by schemas and reducers, \
+             `state.order.total` is number",
+        ),
+        (
+            "state.order.totl > 1",
+            "`state.order` has no property `totl`: did you mean `total`? properties: `total`",
         ),
     ] {
         let text = graph(condition);

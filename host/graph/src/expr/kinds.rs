@@ -1,12 +1,13 @@
 //! Kinds of the values in expressions, and operations that no value of these kinds supports.
 //!
-//! CEL decides at run time whether an operation supports its operands. [`check::problems`] finds
+//! CEL decides at run time whether an operation supports its operands. [`check::check`] finds
 //! the operations that fail for every state. All other operations are accepted: a value of unknown
-//! kind counts as having all kinds.
+//! kind counts as having all kinds. [`schema::ValueType`] follows the schema of a channel to the
+//! members of its values.
 
 pub(crate) mod check;
 mod operation;
-mod schema;
+pub(crate) mod schema;
 
 use std::fmt;
 

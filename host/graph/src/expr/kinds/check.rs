@@ -1,47 +1,77 @@
 //! Finds operations that can never succeed.
 
+use std::collections::BTreeMap;
+
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use cel::parser::Expression;
 
 use super::Kinds;
-use super::operation::{FUNCTIONS, Form, Function, ITERABLE, LOOPS, binary, unary};
+use super::operation::{FUNCTIONS, Form, Function, INDEX, ITERABLE, LOOPS, binary, unary};
+use super::schema::{Property, ValueType};
 use crate::expr::{parsed, references};
 use crate::suggest;
 
-/// Returns descriptions of the operations of a condition that never succeed, and of a result that
-/// is never a boolean. `channel` returns the kinds of the values of a channel. Returns an empty
-/// list for a condition that does not parse.
-pub(crate) fn problems(condition: &str, channel: &dyn Fn(&str) -> Kinds) -> Vec<String> {
-    let Ok((expression, _)) = parsed(condition) else { return Vec::new() };
-    let mut checker = KindChecker { channel, variables: Vec::new(), problems: Vec::new() };
-    let result = checker.expression(&expression);
+/// The result of the check of a condition.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// Descriptions of operations that never succeed, and of a result that is never a boolean.
+    pub(crate) problems: Vec<String>,
+    /// The members of channels of which the kinds are known, such as `state.order.total`, as they
+    /// are written in the condition.
+    pub(crate) members: BTreeMap<String, Kinds>,
+}
+
+/// Checks the operations of a condition. `channel` returns the type of the values of a channel.
+/// Takes the subschemas that it reads for members from `parts_left`. Returns no problems for a
+/// condition that does not parse.
+pub(crate) fn check<'s>(
+    condition: &str,
+    channel: &dyn Fn(&str) -> ValueType<'s>,
+    parts_left: &mut u32,
+) -> Checked {
+    let Ok((expression, _)) = parsed(condition) else { return Checked::default() };
+    let checked = Checked::default();
+    let mut checker = KindChecker { channel, parts_left, variables: Vec::new(), checked };
+    let result = checker.kinds(&expression);
     if !result.meets(Kinds::BOOL) {
-        checker.problems.push(format!("the result is {result}, not bool"));
+        checker.report(format!("the result is {result}, not bool"));
     }
-    checker.problems
+    checker.checked
 }
 
-/// Determines the kinds of expressions, and collects operations that never succeed.
-struct KindChecker<'a> {
-    channel: &'a dyn Fn(&str) -> Kinds,
+/// Determines the types of expressions, and collects operations that never succeed.
+struct KindChecker<'a, 's> {
+    channel: &'a dyn Fn(&str) -> ValueType<'s>,
+    /// Number of subschemas that can still be read for members.
+    parts_left: &'a mut u32,
     /// Variables of the enclosing macros.
-    variables: Vec<(String, Kinds)>,
-    problems: Vec<String>,
+    variables: Vec<(String, ValueType<'s>)>,
+    checked: Checked,
 }
 
-impl KindChecker<'_> {
+impl<'s> KindChecker<'_, 's> {
+    fn report(&mut self, problem: String) {
+        self.checked.problems.push(problem);
+    }
+
     /// Returns the kinds that an expression can have. Returns [`Kinds::ANY`] after a problem.
-    fn expression(&mut self, expression: &Expression) -> Kinds {
+    fn kinds(&mut self, expression: &Expression) -> Kinds {
+        self.value_type(expression).kinds
+    }
+
+    /// Returns the type of an expression. Returns [`ValueType::ANY`] after a problem.
+    fn value_type(&mut self, expression: &Expression) -> ValueType<'s> {
         match &expression.expr {
+            // `has` succeeds for a property that does not exist.
             Expr::Select(select) if select.test => {
-                self.field(&select.operand, &select.field);
-                Kinds::BOOL
+                self.object(&select.operand, &select.field);
+                Kinds::BOOL.into()
             }
-            expr => {
+            _ => {
                 let channel = references::channel_of(expression, &|name| self.is_bound(name));
                 match channel {
                     Some(name) => (self.channel)(&name),
-                    None => self.other(expr),
+                    None => self.other(expression),
                 }
             }
         }
@@ -51,12 +81,21 @@ impl KindChecker<'_> {
         self.variables.iter().any(|(variable, _)| variable == name)
     }
 
-    fn other(&mut self, expr: &Expr) -> Kinds {
-        match expr {
+    fn other(&mut self, expression: &Expression) -> ValueType<'s> {
+        let kinds = match &expression.expr {
             Expr::Literal(literal) => literal_kind(literal),
-            Expr::Ident(name) => self.variable(name),
-            Expr::Select(select) => self.field(&select.operand, &select.field),
-            Expr::Call(call) => self.call(call),
+            Expr::Ident(name) => return self.variable(name),
+            Expr::Select(select) => {
+                let member = self.field(&select.operand, &select.field);
+                return self.member(expression, member);
+            }
+            Expr::Call(call) => match call.args.as_slice() {
+                [operand, key] if call.func_name == operators::INDEX => {
+                    let member = self.index(operand, key);
+                    return self.member(expression, member);
+                }
+                _ => self.call(call),
+            },
             Expr::Comprehension(all) => self.comprehension(all),
             Expr::List(list) => {
                 self.all(&list.elements);
@@ -71,45 +110,100 @@ impl KindChecker<'_> {
                 Kinds::ANY
             }
             Expr::Unspecified => Kinds::ANY,
-        }
+        };
+        kinds.into()
     }
 
-    fn variable(&self, name: &str) -> Kinds {
+    /// Records the kinds of a member, and returns its type.
+    fn member(&mut self, expression: &Expression, member: ValueType<'s>) -> ValueType<'s> {
+        if member.kinds.is_known()
+            && let Some(text) = written(expression)
+        {
+            self.checked.members.insert(text, member.kinds);
+        }
+        member
+    }
+
+    fn variable(&self, name: &str) -> ValueType<'s> {
         let bound = self.variables.iter().rev().find(|(variable, _)| variable == name);
         match bound {
-            Some((_, kinds)) => *kinds,
-            None if name == "state" => Kinds::MAP,
+            Some((_, value_type)) => *value_type,
+            None if name == "state" => Kinds::MAP.into(),
             // An identifier that is neither a variable nor a channel is the name of a type.
-            None => Kinds::OTHER,
+            None => Kinds::OTHER.into(),
         }
     }
 
     fn all(&mut self, expressions: &[Expression]) -> Vec<Kinds> {
-        expressions.iter().map(|expression| self.expression(expression)).collect()
+        expressions.iter().map(|expression| self.kinds(expression)).collect()
     }
 
     fn entry(&mut self, entry: &EntryExpr) {
         match entry {
             EntryExpr::StructField(field) => {
-                self.expression(&field.value);
+                self.kinds(&field.value);
             }
             EntryExpr::MapEntry(entry) => {
-                self.expression(&entry.key);
-                self.expression(&entry.value);
+                self.kinds(&entry.key);
+                self.kinds(&entry.value);
             }
         }
     }
 
-    fn field(&mut self, operand: &Expression, field: &str) -> Kinds {
-        let kinds = self.expression(operand);
-        if !kinds.meets(Kinds::MAP) {
-            self.problems.push(format!("`.{field}` cannot be applied to {kinds}"));
+    /// Returns the type of an expression of which a field is selected.
+    fn object(&mut self, operand: &Expression, field: &str) -> ValueType<'s> {
+        let object = self.value_type(operand);
+        if object.kinds.meets(Kinds::MAP) {
+            return object;
         }
-        Kinds::ANY
+        self.report(format!("`.{field}` cannot be applied to {}", object.kinds));
+        ValueType::ANY
+    }
+
+    fn field(&mut self, operand: &Expression, field: &str) -> ValueType<'s> {
+        let object = self.object(operand, field);
+        self.property(operand, object, field)
+    }
+
+    /// Returns the type of a property of `object`, which is the value of `operand`. Reports a
+    /// property that no object has.
+    fn property(
+        &mut self,
+        operand: &Expression,
+        object: ValueType<'s>,
+        name: &str,
+    ) -> ValueType<'s> {
+        match object.property(name, self.parts_left) {
+            Property::Type(value_type) => value_type,
+            Property::Missing(names) => {
+                let text = written(operand).map(|text| format!("`{text}`"));
+                let object = text.unwrap_or_else(|| "the object".to_owned());
+                let hint = suggest::hint(name, "properties", names.into_iter());
+                self.report(format!("{object} has no property `{name}`: {hint}"));
+                ValueType::ANY
+            }
+        }
+    }
+
+    /// Returns the type of a member of a list or an object. A property of an object is known if
+    /// the key is a literal.
+    fn index(&mut self, operand: &Expression, key: &Expression) -> ValueType<'s> {
+        let (value, key_kinds) = (self.value_type(operand), self.kinds(key));
+        self.apply(operators::INDEX, INDEX, [value.kinds, key_kinds]);
+        match &key.expr {
+            Expr::Literal(LiteralValue::String(name)) if value.kinds.meets(Kinds::MAP) => {
+                self.property(operand, value, name.inner())
+            }
+            // The keys of an object are strings, so any other key is an index of a list.
+            _ if value.kinds.meets(Kinds::LIST) && !key_kinds.meets(Kinds::STRING) => {
+                value.item(self.parts_left)
+            }
+            _ => ValueType::ANY,
+        }
     }
 
     fn call(&mut self, call: &CallExpr) -> Kinds {
-        let on_value = call.target.as_ref().map(|target| self.expression(target));
+        let on_value = call.target.as_ref().map(|target| self.kinds(target));
         let arguments: Vec<Kinds> = on_value.into_iter().chain(self.all(&call.args)).collect();
         let name = call.func_name.as_str();
         match arguments.as_slice() {
@@ -137,7 +231,7 @@ impl KindChecker<'_> {
 
     fn condition(&mut self, kinds: Kinds) {
         if !kinds.meets(Kinds::BOOL) {
-            self.problems.push(format!("{kinds} is used as a condition, which must be bool"));
+            self.report(format!("{kinds} is used as a condition, which must be bool"));
         }
     }
 
@@ -161,7 +255,7 @@ impl KindChecker<'_> {
 
     fn cannot_apply(&mut self, operation: &str, operands: &[Kinds]) {
         let kinds: Vec<String> = operands.iter().map(ToString::to_string).collect();
-        self.problems.push(format!("`{operation}` cannot be applied to {}", kinds.join(" and ")));
+        self.report(format!("`{operation}` cannot be applied to {}", kinds.join(" and ")));
     }
 
     fn function(&mut self, name: &str, is_called_on_value: bool, arguments: &[Kinds]) -> Kinds {
@@ -170,11 +264,11 @@ impl KindChecker<'_> {
             known.name == name && known.is_called_on_value == is_called_on_value
         };
         let Some(function) = FUNCTIONS.iter().find(is_same) else {
-            self.problems.push(unknown_function(name));
+            self.report(unknown_function(name));
             return Kinds::ANY;
         };
         if function.arguments.len() != arguments.len() {
-            self.problems.push(format!("`{name}` is written {}", usage(function)));
+            self.report(format!("`{name}` is written {}", usage(function)));
         } else if !accepts(function.arguments, arguments) {
             self.cannot_apply(name, arguments);
         }
@@ -182,23 +276,47 @@ impl KindChecker<'_> {
     }
 
     fn comprehension(&mut self, all: &ComprehensionExpr) -> Kinds {
-        let range = self.expression(&all.iter_range);
-        if !range.meets(ITERABLE) {
-            self.problems.push(format!("a loop cannot run over {range}"));
+        let range = self.value_type(&all.iter_range);
+        if !range.kinds.meets(ITERABLE) {
+            self.report(format!("a loop cannot run over {}", range.kinds));
         }
-        let start = self.expression(&all.accu_init);
+        let start = self.kinds(&all.accu_init);
         let outer = self.variables.len();
-        let items = [Some(&all.iter_var), all.iter_var2.as_ref()].into_iter().flatten();
-        self.variables.extend(items.map(|name| (name.clone(), Kinds::ANY)));
-        self.variables.push((all.accu_var.clone(), Kinds::ANY));
-        self.expression(&all.loop_cond);
-        let step = self.expression(&all.loop_step);
+        // A loop over an object runs over its keys, and one with two variables over more.
+        let is_of_items = !range.kinds.meets(Kinds::MAP) && all.iter_var2.is_none();
+        let item = if is_of_items { range.item(self.parts_left) } else { ValueType::ANY };
+        self.variables.push((all.iter_var.clone(), item));
+        let others = all.iter_var2.iter().chain([&all.accu_var]);
+        self.variables.extend(others.map(|name| (name.clone(), ValueType::ANY)));
+        self.kinds(&all.loop_cond);
+        let step = self.kinds(&all.loop_step);
         if let Some((_, accumulated)) = self.variables.last_mut() {
-            *accumulated = start.or(step);
+            *accumulated = start.or(step).into();
         }
-        let result = self.expression(&all.result);
+        let result = self.kinds(&all.result);
         self.variables.truncate(outer);
         result
+    }
+}
+
+/// Returns an expression of members as it is written, such as `state.order.total`; `None` for other
+/// expressions.
+fn written(expression: &Expression) -> Option<String> {
+    match &expression.expr {
+        Expr::Ident(name) => Some(name.clone()),
+        Expr::Select(select) => Some(format!("{}.{}", written(&select.operand)?, select.field)),
+        Expr::Call(call) => match call.args.as_slice() {
+            [operand, key] if call.func_name == operators::INDEX => {
+                let key = match &key.expr {
+                    Expr::Literal(LiteralValue::String(name)) => format!("{:?}", name.inner()),
+                    Expr::Literal(LiteralValue::Int(index)) => index.inner().to_string(),
+                    _ => written(key)?,
+                };
+                Some(format!("{}[{key}]", written(operand)?))
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

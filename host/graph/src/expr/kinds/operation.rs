@@ -68,7 +68,7 @@ const LOGICAL: &[Form<2>] = &[arithmetic(Kinds::BOOL)];
 const IN: &[Form<2>] =
     &[form([Kinds::ANY, Kinds::LIST], Kinds::BOOL), form([KEY, Kinds::MAP], Kinds::BOOL)];
 
-const INDEX: &[Form<2>] =
+pub(super) const INDEX: &[Form<2>] =
     &[form([Kinds::LIST, Kinds::NUMBER], Kinds::ANY), form([Kinds::MAP, KEY], Kinds::ANY)];
 
 /// Returns the forms of an operator with two operands.
@@ -84,7 +84,6 @@ pub(super) fn binary(operator: &str) -> Option<&'static [Form<2>]> {
         operators::EQUALS | operators::NOT_EQUALS => EQUAL,
         operators::LOGICAL_AND | operators::LOGICAL_OR => LOGICAL,
         operators::IN => IN,
-        operators::INDEX => INDEX,
         _ => return None,
     })
 }

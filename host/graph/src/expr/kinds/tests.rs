@@ -7,7 +7,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 use super::Kinds;
-use super::check::problems;
+use super::schema::{MEMBER_PARTS, ValueType};
 use crate::checkpoint::Values;
 use crate::expr::{Condition, ConditionBudget};
 use crate::id::ChannelName;
@@ -27,8 +27,19 @@ fn operation(left: &str, operator: &str, right: &str) -> String {
 }
 
 fn found(condition: &str, channels: &[(&str, Kinds)]) -> Vec<String> {
-    let channels: BTreeMap<&str, Kinds> = channels.iter().copied().collect();
-    problems(condition, &|name| channels.get(name).copied().unwrap_or(Kinds::ANY))
+    let channels: Vec<(&str, ValueType<'_>)> =
+        channels.iter().map(|(name, kinds)| (*name, (*kinds).into())).collect();
+    found_in(condition, &channels, MEMBER_PARTS)
+}
+
+fn found_in(
+    condition: &str,
+    channels: &[(&str, ValueType<'_>)],
+    mut parts_left: u32,
+) -> Vec<String> {
+    let channels: BTreeMap<&str, ValueType<'_>> = channels.iter().copied().collect();
+    let channel = |name: &str| channels.get(name).copied().unwrap_or(ValueType::ANY);
+    super::check::check(condition, &channel, &mut parts_left).problems
 }
 
 fn succeeds(condition: &Condition, state: &Values) -> bool {
@@ -179,7 +190,118 @@ fn kinds_of_a_schema_cover_its_values() {
             Kinds::JSON,
         ),
     ] {
-        assert_eq!(Kinds::of_schema(&schema), expected, "{schema}");
+        assert_eq!(ValueType::of_schema(&schema).kinds, expected, "{schema}");
+    }
+}
+
+/// The schema of an order, whose lines are in another part of the document.
+fn order() -> Value {
+    let line = json!({
+        "properties": { "n": { "type": "integer" }, "sku": { "type": "string" } },
+        "additionalProperties": false,
+    });
+    let properties = json!({
+        "any": {},
+        "either": { "anyOf": [{ "type": "string" }, { "type": "number" }] },
+        "flags": { "type": "object", "additionalProperties": { "type": "boolean" } },
+        "lines": { "type": ["array", "null"], "items": { "$ref": "#/$defs/line" } },
+        "next": { "allOf": [{ "$ref": "#" }] },
+        "note": { "type": ["string", "null"] },
+        "open": { "type": "object", "properties": { "n": { "type": "integer" } } },
+        "patterns": { "patternProperties": { "x": {} }, "additionalProperties": false },
+        "row": { "prefixItems": [{ "type": "string" }], "items": { "type": "integer" } },
+        "sealed": { "additionalProperties": false },
+        "shape": { "anyOf": [
+            { "properties": { "r": { "type": "number" } }, "additionalProperties": false },
+            { "properties": { "side": { "type": "number" } }, "additionalProperties": false },
+        ] },
+        "total": { "type": "number" },
+    });
+    let line = json!({ "line": line });
+    json!({ "properties": properties, "additionalProperties": false, "$defs": line })
+}
+
+#[test]
+fn problems_of_members_are_described() {
+    let order = order();
+    let channels = [("order", ValueType::of_schema(&order).or_null())];
+    let number_and_text = "`>` cannot be applied to number and string";
+    for (condition, expected) in [
+        ("state.order.total > 'x'", number_and_text),
+        ("state['order']['total'] > 'x'", number_and_text),
+        ("state.order.next.next.total > 'x'", number_and_text),
+        ("state.order.open.n > 'x'", number_and_text),
+        ("state.order.lines[0].n > 'x'", number_and_text),
+        ("state.order.lines[state.order.total].n > 'x'", number_and_text),
+        ("state.order.lines.exists(line, line.n > 'x')", number_and_text),
+        ("state.order.note > 1", "`>` cannot be applied to string and int"),
+        ("state.order.flags.gift > 1", "`>` cannot be applied to bool and int"),
+        ("state.order.total.sum == 1", "`.sum` cannot be applied to number"),
+        ("state.order.total", "the result is number, not bool"),
+        (
+            "state.order.lines[0].skus == 'a'",
+            "`state.order.lines[0]` has no property `skus`: did you mean `sku`? properties: `n`, \
+             `sku`",
+        ),
+        (
+            "state.order.next['lines'].all(line, line['count'] > 1)",
+            "`line` has no property `count`: properties: `n`, `sku`",
+        ),
+        ("state.order.sealed.x == 1", "`state.order.sealed` has no property `x`: properties: none"),
+    ] {
+        assert_eq!(found_in(condition, &channels, MEMBER_PARTS), [expected], "{condition}");
+    }
+}
+
+#[test]
+fn members_that_can_have_the_kinds_are_accepted() {
+    let order = order();
+    let channels = [("order", ValueType::of_schema(&order).or_null())];
+    for condition in [
+        "state.order.any > 1 || state.order.any.x.y > 'x' || state.order.any[0]",
+        "state.order.either > 'x' || state.order.either > 1",
+        "state.order.flags.gift && state.order.flags[state.order.note]",
+        "state.order.lines == null || state.order.lines.exists(line, line.n > 1 || line.sku > 'x')",
+        "state.order.lines.map(line, line.n)[0].x == 1",
+        "state.order.note == null || state.order.note == 5 || state.order.note > 'x'",
+        "state.order.open.more > 1 || state.order.open.more.x > 'x'",
+        "state.order.patterns.x > 1 || state.order.patterns.y",
+        "state.order.row[0] > 'x' || state.order.row[1] > 1",
+        "state.order.shape.r > 1 || state.order.shape.side > 'x'",
+        "has(state.order.totl) || 'totl' in state.order",
+        "state.order.exists(key, key.x > 1)",
+        "state.order[state.order.note] > 1",
+        "[1].exists(state, state.order.total > 'x')",
+    ] {
+        assert_eq!(found_in(condition, &channels, MEMBER_PARTS), [""; 0], "{condition}");
+    }
+}
+
+#[test]
+fn members_of_other_schema_documents_have_unknown_kinds() {
+    let closed = |key: &str, value: &str| json!({ key: value, "additionalProperties": false });
+    for schema in [
+        closed("$schema", "http://json-schema.org/draft-04/schema#"),
+        json!({ "properties": { "x": closed("$id", "https://example.com/x") } }),
+    ] {
+        let channels = [("a", ValueType::of_schema(&schema))];
+        assert_eq!(found_in("state.a.x.y == 1", &channels, MEMBER_PARTS), [""; 0], "{schema}");
+    }
+}
+
+#[test]
+fn the_number_of_subschemas_that_are_read_for_members_is_bounded() {
+    let circle = json!({ "$ref": "#/$defs/a" });
+    let all = json!({ "a": { "allOf": vec![circle.clone(); 100] } });
+    let circular = json!({ "allOf": [circle], "$defs": all });
+    let channels = [("a", ValueType::of_schema(&circular))];
+    assert_eq!(found_in("state.a.b[0].c > 1", &channels, MEMBER_PARTS), [""; 0]);
+    let schema = json!({ "properties": { "n": { "type": "number" } } });
+    let channels = [("a", ValueType::of_schema(&schema))];
+    // One subschema has the property, and the other one is that of the property.
+    for (parts, count) in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)] {
+        let found = found_in("state.a.n > 'x' || state.a.n > 'y'", &channels, parts);
+        assert_eq!(found.len(), count, "{parts}: {found:?}");
     }
 }
 
@@ -200,15 +322,50 @@ fn schemas() -> Vec<(Value, Vec<Value>)> {
             vec![json!([true]), json!(5)],
         ),
         (json!({}), vec![json!("1"), json!(1), json!({}), json!([0]), json!(true)]),
+        (
+            json!({
+                "type": "object",
+                "properties": { "p": schema("number"), "q": { "$ref": "#/$defs/n" } },
+                "additionalProperties": false,
+                "$defs": { "n": { "type": ["array", "null"], "items": schema("integer") } },
+            }),
+            vec![json!({}), json!({ "p": 1 }), json!({ "p": 0.5, "q": [1] }), json!({ "q": null })],
+        ),
+        (
+            json!({
+                "properties": { "p": schema("string") },
+                "additionalProperties": schema("boolean"),
+                "items": { "properties": { "p": schema("array") } },
+            }),
+            vec![json!({ "p": "1", "q": true }), json!([{ "p": ["1"] }, 1]), json!(1), json!("1")],
+        ),
+        (
+            json!({ "anyOf": [
+                { "type": "object", "properties": { "p": schema("number") }, "required": ["p"] },
+                { "properties": { "q": schema("string") } },
+            ] }),
+            vec![json!({ "p": 1 }), json!({ "p": "1", "q": "1" }), json!([1]), json!(true)],
+        ),
     ]
 }
 
 /// Generates expressions whose parts are all evaluated, so that a failure of a part is a failure of
 /// the expression.
 fn expression() -> impl Strategy<Value = String> {
+    const CHANNELS: [&str; 9] = [
+        "state.a",
+        "state.b",
+        "state.a.p",
+        "state.a['q']",
+        "state.a.p[0]",
+        "state.a.other",
+        "state.a[0].p",
+        "state.b.p",
+        "state.b.q[0]",
+    ];
     let literals = SAMPLES.map(str::to_owned).to_vec();
-    let leaf =
-        prop_oneof![select(vec!["state.a".to_owned(), "state.b".to_owned()]), select(literals),];
+    let channels = CHANNELS.map(str::to_owned).to_vec();
+    let leaf = prop_oneof![select(channels), select(literals)];
     leaf.prop_recursive(3, 10, 2, |inner| {
         let pair = (inner.clone(), inner.clone());
         prop_oneof![
@@ -229,8 +386,9 @@ proptest! {
         a in select(schemas()),
         b in select(schemas()),
     ) {
-        let kinds = |schema: &Value| Kinds::of_schema(schema).or(Kinds::NULL);
-        let problems = found(&condition, &[("a", kinds(&a.0)), ("b", kinds(&b.0))]);
+        let types = [("a", &a.0), ("b", &b.0)];
+        let types = types.map(|(name, schema)| (name, ValueType::of_schema(schema).or_null()));
+        let problems = found_in(&condition, &types, MEMBER_PARTS);
         let condition = Condition::parse(&condition).unwrap();
         let values = |(_, values): (Value, Vec<Value>)| {
             values.into_iter().map(Some).chain([None]).collect::<Vec<_>>()
