@@ -23,7 +23,7 @@ use crate::memory_meter::LimitedResource;
 pub(crate) const HOSTCALL_FUEL_MESSAGE: &str = "fuel allocated for hostcalls has been exhausted";
 
 /// Maximum length of the message about a trap, in characters. The message may contain text of the
-/// guest.
+/// guest. Advice on the cause, or the last lines of the output, can follow it.
 const MAX_MESSAGE_CHARS: usize = 600;
 
 /// Maximum number of bytes of each output stream in the details of a failure.
@@ -310,22 +310,34 @@ fn trap_failure(error: &wasmtime::Error, output: &GuestOutput, callee: Callee<'_
     // A panic or an exception ends in `unreachable` or in `wasi:cli/exit`, so the output of the
     // guest has the cause. Any other trap, such as a stack overflow, has nothing to do with an
     // error that the guest wrote before.
-    let (kind, text, cause) = match error.downcast_ref::<Trap>() {
+    let (kind, text, may_have_said) = match error.downcast_ref::<Trap>() {
         Some(Trap::UnreachableCodeReached) => {
-            let kind = trap_kind(Trap::UnreachableCodeReached);
-            (kind, UNREACHABLE_MESSAGE.to_owned(), output.cause())
+            (trap_kind(Trap::UnreachableCodeReached), UNREACHABLE_MESSAGE.to_owned(), true)
         }
-        Some(trap) => (trap_kind(*trap), trap.to_string().replace("wasm trap: ", ""), None),
-        None => ("error".to_owned(), error.root_cause().to_string(), output.cause()),
+        Some(trap) => (trap_kind(*trap), trap.to_string().replace("wasm trap: ", ""), false),
+        None => ("error".to_owned(), error.root_cause().to_string(), true),
     };
+    let cause = if may_have_said { output.cause() } else { None };
     let frames = error.downcast_ref::<WasmBacktrace>().map(frame_names).unwrap_or_default();
     let what = match &cause {
         Some(cause) => cause.to_string(),
         None if frames.is_empty() => text,
         None => format!("{text} in {}", frames.join(" < ")),
     };
-    let message: String =
+    let mut message: String =
         format!("{callee} trapped: {what}").chars().take(MAX_MESSAGE_CHARS).collect();
+    let more = match &cause {
+        Some(cause) => cause.advice().map(str::to_owned),
+        // The error can be in a form that the host does not know.
+        None if may_have_said => {
+            output.last_lines().map(|lines| format!("its output ends with `{lines}`"))
+        }
+        None => None,
+    };
+    if let Some(more) = more {
+        message.push_str("; ");
+        message.push_str(&more);
+    }
     let failure =
         Failure::new(code::TRAP, message).with_details(json!({ "trap": kind, "frames": frames }));
     with_output(failure, output, cause.as_ref())

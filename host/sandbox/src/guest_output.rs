@@ -9,11 +9,19 @@ mod cause;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::load::text::sanitize;
+
 pub(crate) use self::cause::Cause;
 
 /// Minimum number of bytes at the end of a stream that are kept. At most twice as many bytes are
 /// kept. A stack trace has some KiB.
 const MAX_STREAM_BYTES: usize = 8 << 10;
+
+/// Maximum number of lines that [`GuestOutput::last_lines`] returns.
+const MAX_LAST_LINES: usize = 3;
+
+/// Maximum length of a line that [`GuestOutput::last_lines`] returns, in characters.
+const MAX_LINE_CHARS: usize = 200;
 
 /// An output stream of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +85,19 @@ impl GuestOutput {
         given.or_else(|| find(StandardStream::Err)).or_else(|| find(StandardStream::Out))
     }
 
+    /// Returns the last lines of stderr or, if it has none, of stdout, without blank lines. Returns
+    /// `None` if the guest wrote nothing.
+    pub(crate) fn last_lines(&self) -> Option<String> {
+        [StandardStream::Err, StandardStream::Out].into_iter().find_map(|stream| {
+            let end = self.end(stream, MAX_STREAM_BYTES);
+            let lines = end.lines().rev().map(|line| sanitize(line.trim_end(), MAX_LINE_CHARS));
+            let lines = lines.filter(|line| !line.trim().is_empty()).take(MAX_LAST_LINES);
+            let mut lines: Vec<String> = lines.collect();
+            lines.reverse();
+            (!lines.is_empty()).then(|| lines.join("\n"))
+        })
+    }
+
     /// Returns at most the last `max_bytes` bytes of a stream, in whole lines if there are several
     /// lines.
     pub(crate) fn end(&self, stream: StandardStream, max_bytes: usize) -> String {
@@ -116,6 +137,19 @@ mod tests {
         assert_eq!(output.end(StandardStream::Err, 4), "line");
         output.write(StandardStream::Err, &vec![b'x'; 100_000]);
         assert_eq!(output.end(StandardStream::Err, 100_000).len(), MAX_STREAM_BYTES + 8);
+    }
+
+    #[test]
+    fn last_lines_are_those_of_stderr_without_blank_lines() {
+        let output = GuestOutput::default();
+        assert_eq!(output.last_lines(), None);
+        output.write(StandardStream::Out, b"loading\n\n");
+        assert_eq!(output.last_lines().as_deref(), Some("loading"));
+        output.write(StandardStream::Err, b"one\ntwo\n\n\x1b[31mthree \n \nfour\n\x1b\n");
+        assert_eq!(output.last_lines().as_deref(), Some("two\n[31mthree\nfour"));
+        output.write(StandardStream::Err, &[b'x'; 1_000]);
+        let long = format!("[31mthree\nfour\n{}", "x".repeat(MAX_LINE_CHARS));
+        assert_eq!(output.last_lines(), Some(long));
     }
 
     #[test]

@@ -30,6 +30,11 @@ const QUICKJS_MESSAGE: &str = "Exception { message: Some(\"";
 /// Beginning of the stack of an exception of JavaScript in the panic of componentize-qjs.
 const QUICKJS_STACK: &str = "stack: Some(\"";
 
+/// Ends of the errors with which the runtime of componentize-js ends a guest if it cannot convert an
+/// exception to the error type of the export. The runtime does not write the exception itself.
+const NOT_CONVERTED: [&str; 2] =
+    ["expected a string, received [undefined]", "expected a string, received [object]"];
+
 /// Why a guest ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Cause {
@@ -72,6 +77,14 @@ impl Cause {
             line: location.line,
             column: location.column,
         }
+    }
+
+    /// Returns advice for a cause that can conceal another one.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        NOT_CONVERTED.iter().any(|end| self.text.ends_with(end)).then_some(
+            "if the plugin threw an exception, its text is lost, because it is not of the error \
+             type of the export: catch it in the export, and throw a value of that type",
+        )
     }
 
     /// Finds the cause at the end of an output. Understands the forms of Python, of JavaScript, of
@@ -283,6 +296,19 @@ mod tests {
             ),
         ] {
             assert_eq!(Cause::find(output), Some(expected), "{output}");
+        }
+    }
+
+    #[test]
+    fn exception_that_was_not_converted_has_advice() {
+        for (text, has_advice) in [
+            ("expected a string, received [undefined]", true),
+            ("TypeError: expected a string, received [object]", true),
+            ("expected a string, received [number]", false),
+            ("there are no words", false),
+        ] {
+            let cause = Cause::from_fields(text, &[]);
+            assert_eq!(cause.advice().is_some(), has_advice, "{text}");
         }
     }
 

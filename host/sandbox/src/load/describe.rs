@@ -165,14 +165,14 @@ fn from_guest_error(ended: GuestError) -> Rejection {
 }
 
 /// Returns the message of a failure. A rejection has no details, so the last line that the guest
-/// wrote follows, unless the message already has the cause.
+/// wrote follows, unless the message already has that line or the cause.
 fn with_last_line(failure: Failure) -> String {
     let details = failure.details.unwrap_or_default();
     let line = |stream: &str| details["output"][stream].as_str()?.trim_end().lines().next_back();
-    match line("stderr").or_else(|| line("stdout")) {
-        Some(line) if details["cause"].is_null() => {
-            let line = sanitize(line, MAX_LINE_CHARS);
-            format!("{}; the last line of its output is `{line}`", failure.message)
+    let last = line("stderr").or_else(|| line("stdout"));
+    match last.map(|last| sanitize(last, MAX_LINE_CHARS)) {
+        Some(last) if details["cause"].is_null() && !failure.message.contains(&last) => {
+            format!("{}; the last line of its output is `{last}`", failure.message)
         }
         _ => failure.message,
     }

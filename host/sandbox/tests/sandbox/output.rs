@@ -44,10 +44,23 @@ async fn output_without_a_cause_is_in_the_details_of_a_trap() {
     let body = format!("{} (unreachable)", guest::say("\u{1b}[31mloading\n"));
     let (failure, details) = trap(run(guest::foreign(&body)).await);
     assert!(failure.message.contains("trapped: it panicked, or reached code"), "{failure}");
+    assert!(failure.message.ends_with("; its output ends with `[31mloading`"), "{failure}");
     assert_eq!(
         (&details["cause"], &details["output"]["stdout"]),
         (&Value::Null, &json!("[31mloading\n"))
     );
+}
+
+/// The output is that of componentize-js.
+#[tokio::test]
+async fn exception_that_the_runtime_cannot_convert_has_advice() {
+    let output = "expected a string, received [undefined]\nStack:\n  encode@plugin.js:3:7\n\n\
+                  Redirecting call to abort() to mozalloc_abort\n\n";
+    let body = format!("{} (unreachable)", guest::say(output));
+    let (failure, details) = trap(run(guest::foreign(&body)).await);
+    assert_eq!(details["cause"]["text"], "expected a string, received [undefined]");
+    assert!(failure.message.contains("received [undefined] (plugin.js:3); if the"), "{failure}");
+    assert!(failure.message.ends_with("and throw a value of that type"), "{failure}");
 }
 
 #[tokio::test]
@@ -75,7 +88,7 @@ async fn load_error_of_a_plugin_that_panics_in_its_description_has_the_cause() {
     for (bytes, cause) in [
         (guest::node_describing(guest::LOG, &panic), "no schema (app.rs:7)"),
         (guest::foreign_describing(&traceback), "ValueError: no rows (app.py:12)"),
-        (guest::foreign_describing(&output), "the last line of its output is `no schema`"),
+        (guest::foreign_describing(&output), "its output ends with `loading\nno schema`"),
     ] {
         let error = load_error(bytes).await;
         assert_eq!(error.code, "describe");
