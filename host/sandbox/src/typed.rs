@@ -43,9 +43,10 @@ use crate::typed::reader::{MAX_FUNCTION_TYPES, TypeReader};
 use crate::typed::value_error::quoted;
 use crate::typed::wit_type::WitType;
 
-/// Maximum number of types, fields and cases of all functions together, and of all documented types
-/// together. Also the maximum number of names that are searched for documented types. The host
-/// keeps the types of functions in memory as long as the plugin is loaded.
+/// Maximum number of types, fields and cases of all functions together, of all documented types
+/// together, and of all other types with a name. Also the maximum number of names that are searched
+/// for documented types. The host keeps the types of functions in memory as long as the plugin is
+/// loaded.
 const MAX_TYPES: usize = 50_000;
 
 /// Maximum length of a function's type in the description of its tool, in characters. The name of
@@ -201,8 +202,9 @@ impl ExportedFunction {
         docs: Option<&(DocsIndex<'_>, DocsOfInterfaces<'_>)>,
     ) -> Result<ToolInfo, String> {
         let none = DocsOfTypes::default();
-        let types = docs.and_then(|(_, types)| types.get(&self.interface)).unwrap_or(&none);
-        let arguments_schema = schema::of_params(&found.params, types);
+        let own = docs.and_then(|(_, types)| types.by_interface.get(&self.interface));
+        let all = docs.map_or(&none, |(_, types)| &types.all);
+        let arguments_schema = schema::of_params(&found.params, own.unwrap_or(&none), all);
         Schema::compile(&arguments_schema)
             .map_err(|error| format!("the JSON Schema of its parameters is refused: {error}"))?;
         let text = docs.and_then(|(docs, _)| {
@@ -241,44 +243,65 @@ impl ExportedFunction {
     }
 }
 
-/// The documentation of types, by the interface that names them; `None` for the component itself.
-type DocsOfInterfaces<'d> = BTreeMap<Option<String>, DocsOfTypes<'d>>;
+/// The documentation of types.
+#[derive(Default)]
+struct DocsOfInterfaces<'d> {
+    /// The documentation by the interface that names the types; `None` for the component itself.
+    by_interface: BTreeMap<Option<String>, DocsOfTypes<'d>>,
+    /// The documentation in all interfaces.
+    all: DocsOfTypes<'d>,
+}
 
 /// Finds the documentation of types. Types after the first [`MAX_TYPES`] names have no
 /// documentation.
 fn docs_of_types<'d>(component: &Component, docs: &DocsIndex<'d>) -> DocsOfInterfaces<'d> {
     let (ty, engine) = (component.component_type(), component.engine());
-    let mut found = DocsOfInterfaces::new();
-    let mut reader = TypeReader::new(MAX_TYPES);
-    let mut add = |interface: Option<&str>, name: &str, ty: &Type| {
+    let DocsOfInterfaces { mut by_interface, mut all } = DocsOfInterfaces::default();
+    let mut documented = TypeReader::new(MAX_TYPES);
+    // The types without documentation leave the number of types with documentation as it is.
+    let mut undocumented = TypeReader::new(MAX_TYPES);
+    let mut add = |own: &mut DocsOfTypes<'d>, interface: Option<&str>, name: &str, ty: &Type| {
         // The engine resolves `type price = u32` to `u32`, but the documentation of `price` is not
         // that of `u32`.
         let is_distinct =
             matches!(ty, Type::Record(_) | Type::Variant(_) | Type::Enum(_) | Type::Flags(_));
-        if is_distinct
-            && let Some(text) = docs.of_type(interface.map(short_name), name)
-            && let Ok(read) = reader.read(ty)
-        {
-            found.entry(interface.map(str::to_owned)).or_default().insert(read, text);
+        if !is_distinct {
+            return;
+        }
+        match docs.of_type(interface, name) {
+            Some(text) => {
+                if let Ok(read) = documented.read(ty) {
+                    all.insert(read.clone(), text);
+                    own.insert(read, text);
+                }
+            }
+            None => {
+                if let Ok(read) = undocumented.read(ty) {
+                    own.insert_undocumented(read);
+                }
+            }
         }
     };
     let mut left = MAX_TYPES;
     // The types that the component itself names, outside of interfaces, are among its imports.
     for (name, item) in ty.imports(engine).chain(ty.exports(engine)).take(MAX_TYPES) {
         match item.ty {
-            ComponentItem::Type(ty) => add(None, name, &ty),
+            ComponentItem::Type(ty) => {
+                add(by_interface.entry(None).or_default(), None, name, &ty);
+            }
             ComponentItem::ComponentInstance(instance) if is_candidate(name) => {
-                for (own, item) in instance.exports(engine).take(left) {
+                let own = by_interface.entry(Some(name.to_owned())).or_default();
+                for (type_name, item) in instance.exports(engine).take(left) {
                     left -= 1;
                     if let ComponentItem::Type(ty) = item.ty {
-                        add(Some(name), own, &ty);
+                        add(own, Some(short_name(name)), type_name, &ty);
                     }
                 }
             }
             _ => {}
         }
     }
-    found
+    DocsOfInterfaces { by_interface, all }
 }
 
 /// Returns the rejection of a component none of whose functions is a tool.

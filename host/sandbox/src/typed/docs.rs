@@ -225,6 +225,7 @@ impl<'d> DocsIndex<'d> {
 pub(crate) struct DocsOfTypes<'a> {
     /// `None` for a type that has several names with different documentation.
     by_type: HashMap<WitType, Option<&'a TypeDocs>>,
+    undocumented: HashSet<WitType>,
 }
 
 impl<'a> DocsOfTypes<'a> {
@@ -233,6 +234,16 @@ impl<'a> DocsOfTypes<'a> {
         if known.is_some_and(|known| !ptr::eq(known, docs)) {
             *known = None;
         }
+    }
+
+    /// Adds a type that has a name without documentation.
+    pub(crate) fn insert_undocumented(&mut self, ty: WitType) {
+        self.undocumented.insert(ty);
+    }
+
+    /// Returns true if the type has a name, with or without documentation.
+    pub(crate) fn has_name(&self, ty: &WitType) -> bool {
+        self.by_type.contains_key(ty) || self.undocumented.contains(ty)
     }
 
     pub(crate) fn get(&self, ty: &WitType) -> Option<&'a TypeDocs> {
@@ -369,5 +380,10 @@ mod tests {
         found.insert(WitType::Bool, other);
         assert_eq!(found.get(&WitType::Bool), None);
         assert_eq!(found.get(&WitType::Char), None);
+        found.insert_undocumented(WitType::String);
+        assert_eq!(found.get(&WitType::String), None);
+        let has_name =
+            [WitType::Bool, WitType::String, WitType::Char].map(|ty| found.has_name(&ty));
+        assert_eq!(has_name, [true, true, false]);
     }
 }

@@ -9,17 +9,29 @@ use crate::typed::docs::{DocsOfTypes, MAX_DOC_CHARS, TypeDocs};
 use crate::typed::wit_type::{IntType, WitType};
 
 /// Returns the schema of the arguments of a function: an object with a field for each parameter.
-pub(crate) fn of_params(params: &[(String, WitType)], docs: &DocsOfTypes<'_>) -> Value {
-    SchemaWriter { docs }.object(params, None)
+/// `own` has the types that the interface of the function names, and `all` those of all interfaces.
+pub(crate) fn of_params(
+    params: &[(String, WitType)],
+    own: &DocsOfTypes<'_>,
+    all: &DocsOfTypes<'_>,
+) -> Value {
+    SchemaWriter { own, all }.object(params, None)
 }
 
 struct SchemaWriter<'a> {
-    docs: &'a DocsOfTypes<'a>,
+    own: &'a DocsOfTypes<'a>,
+    all: &'a DocsOfTypes<'a>,
 }
 
-impl SchemaWriter<'_> {
+impl<'a> SchemaWriter<'a> {
+    /// Returns the documentation of a type. An interface that uses a type of another interface does
+    /// not name the types of its fields and cases.
+    fn docs(&self, ty: &WitType) -> Option<&'a TypeDocs> {
+        if self.own.has_name(ty) { self.own.get(ty) } else { self.all.get(ty) }
+    }
+
     fn schema(&self, ty: &WitType) -> Value {
-        let docs = self.docs.get(ty);
+        let docs = self.docs(ty);
         let schema = match ty {
             WitType::Bool => json!({ "type": "boolean" }),
             WitType::Int(int) => integer(*int),

@@ -302,6 +302,39 @@ async fn documentation_of_the_component_is_in_descriptions() {
     assert_eq!(double.description, "`double-it: func(number: u32) -> u32`");
 }
 
+/// The interface of the function does not name the type `size`.
+#[tokio::test]
+async fn documentation_of_a_field_type_of_another_interface_is_in_descriptions() {
+    let wit = "
+        package acme:shop;
+        interface types {
+            /// How large.
+            enum size {
+                /// Up to 3 kg.
+                small,
+                large,
+            }
+            /// What is sent.
+            record parcel {
+                /// Of the box.
+                size: size,
+            }
+        }
+        interface boxes {
+            use types.{parcel};
+            weight: func(parcel: parcel) -> u32;
+        }
+        world tools { export boxes; }";
+    let functions = r#"
+        (func (export "acme:shop/boxes#weight") (param i32) (result i32) (local.get 0))"#;
+    let plugin = load(guest::typed_with_docs(wit, functions)).await.unwrap();
+    let schema = &tool(plugin.as_ref(), "boxes_weight").arguments_schema;
+    let parcel = &schema["properties"]["parcel"];
+    assert_eq!(parcel["description"], "What is sent.");
+    let size = "Of the box.\n\nHow large.\n\n`small`: Up to 3 kg.";
+    assert_eq!(parcel["properties"]["size"]["description"], size);
+}
+
 /// The component imports the interface that defines the type. That interface has no functions.
 #[tokio::test]
 async fn functions_may_use_types_of_other_interfaces() {

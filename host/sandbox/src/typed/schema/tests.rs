@@ -20,7 +20,19 @@ fn option(ty: WitType) -> WitType {
 
 /// Returns the schema of a type without documentation.
 fn of(ty: WitType) -> Value {
-    of_params(&[named("v", ty)], &DocsOfTypes::default())["properties"]["v"].clone()
+    undocumented(&[named("v", ty)])["properties"]["v"].clone()
+}
+
+fn undocumented(params: &[(String, WitType)]) -> Value {
+    let none = DocsOfTypes::default();
+    of_params(params, &none, &none)
+}
+
+fn docs(text: &str, items: &[(&str, &str)]) -> TypeDocs {
+    TypeDocs {
+        docs: Some(text.to_owned()),
+        items: items.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect(),
+    }
 }
 
 #[test]
@@ -35,7 +47,7 @@ fn parameters_are_the_fields_of_an_object() {
         "required": ["order-id"],
         "additionalProperties": false,
     });
-    assert_eq!(of_params(&params, &DocsOfTypes::default()), expected);
+    assert_eq!(undocumented(&params), expected);
 }
 
 #[test]
@@ -74,10 +86,6 @@ fn cases_results_and_nested_options_are_alternatives() {
 
 #[test]
 fn documentation_becomes_descriptions() {
-    let docs = |text: &str, items: &[(&str, &str)]| TypeDocs {
-        docs: Some(text.to_owned()),
-        items: items.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect(),
-    };
     let size = || WitType::Enum(names(&["small", "large"]).into());
     let line = || WitType::Record(vec![named("sku", WitType::String), named("size", size())]);
     let of_line = docs("A line of an order.", &[("sku", "What to pay for.")]);
@@ -85,11 +93,56 @@ fn documentation_becomes_descriptions() {
     let mut found = DocsOfTypes::default();
     found.insert(line(), &of_line);
     found.insert(size(), &of_size);
-    let schema = of_params(&[named("line", line())], &found);
+    let schema = of_params(&[named("line", line())], &found, &DocsOfTypes::default());
     let schema = &schema["properties"]["line"];
     assert_eq!(schema["description"], "A line of an order.");
     assert_eq!(schema["properties"]["sku"]["description"], "What to pay for.");
     assert_eq!(schema["properties"]["size"]["description"], "A size.\n\n`small`: Up to 3 kg.");
+}
+
+#[test]
+fn documentation_of_cases_and_flags_becomes_descriptions() {
+    let cases = vec![
+        ("circle".to_owned(), Some(WitType::F64)),
+        ("none".to_owned(), None),
+        ("all".to_owned(), None),
+    ];
+    let shape = || WitType::Variant(cases.clone().into());
+    let rights = || WitType::Flags(names(&["read", "write"]));
+    let of_shape = docs("A shape.", &[("circle", "By its radius."), ("all", "The whole plane.")]);
+    let of_rights = docs("What is allowed.", &[("write", "Also removes.")]);
+    let mut found = DocsOfTypes::default();
+    found.insert(shape(), &of_shape);
+    found.insert(rights(), &of_rights);
+    let params = [named("shape", shape()), named("rights", option(rights()))];
+    let schema = of_params(&params, &found, &DocsOfTypes::default());
+    let shape = &schema["properties"]["shape"];
+    assert_eq!(shape["description"], "A shape.");
+    assert_eq!(shape["anyOf"][0]["description"], "`all`: The whole plane.");
+    assert_eq!(shape["anyOf"][1]["description"], "By its radius.");
+    let rights = &schema["properties"]["rights"]["anyOf"][0];
+    assert_eq!(rights["description"], "What is allowed.");
+    assert_eq!(rights["items"]["description"], "`write`: Also removes.");
+}
+
+#[test]
+fn types_without_a_name_in_the_interface_have_the_documentation_of_other_interfaces() {
+    let size = || WitType::Enum(names(&["small", "large"]).into());
+    let line = || WitType::Record(vec![named("size", size())]);
+    let (of_line, of_size) = (docs("A line.", &[]), docs("A size.", &[("small", "Up to 3 kg.")]));
+    let (mut own, mut all) = (DocsOfTypes::default(), DocsOfTypes::default());
+    own.insert(line(), &of_line);
+    all.insert(size(), &of_size);
+    let size_in = |own: &DocsOfTypes<'_>| {
+        let schema = of_params(&[named("line", line())], own, &all);
+        let line = &schema["properties"]["line"];
+        assert_eq!(line["description"], "A line.");
+        line["properties"]["size"]["description"].clone()
+    };
+    assert_eq!(size_in(&own), "A size.\n\n`small`: Up to 3 kg.");
+    // The interface has its own type of the same structure.
+    own.insert_undocumented(size());
+    assert_eq!(size_in(&own), Value::Null);
 }
 
 /// The host validates arguments against the schema, and models write arguments for the schema.
@@ -149,7 +202,7 @@ fn schema_and_conversion_accept_the_same_values() {
     for ty in types {
         let text = ty.to_string();
         let params = [named("v", ty)];
-        let schema = Schema::compile(&of_params(&params, &DocsOfTypes::default())).unwrap();
+        let schema = Schema::compile(&undocumented(&params)).unwrap();
         for value in &values {
             let arguments = json!({ "v": value });
             let converted = convert(&params, &arguments);
