@@ -158,7 +158,9 @@ mod tests {
             let is_npm = build.prepare.iter().any(|command| command.program == "npm");
             let lock = Path::new("package-lock.json").to_owned();
             assert_eq!(build.prepare_inputs.contains(&lock), is_npm, "{language} {kind}");
-            for file in ["graph.toml", "tests/cases.jsonl", "wattle.toml", ".gitignore"] {
+            let texts =
+                ["graph.toml", "tests/cases.jsonl", "wattle.toml", ".gitignore", "README.md"];
+            for file in texts {
                 assert!(files.contains_key(file), "{language} {kind}: {file}");
             }
             assert!(files.keys().any(|path| path.starts_with("src/")), "{language} {kind}");
@@ -172,6 +174,29 @@ mod tests {
                 );
                 assert!(!text.contains(char::REPLACEMENT_CHARACTER), "{path}");
                 assert!(!path.contains(HIDDEN), "{language} {kind}: {path}");
+            }
+        });
+    }
+
+    #[test]
+    fn each_readme_names_the_commands_and_the_results_of_the_tests() {
+        for_each(|language, kind, files| {
+            let readme = &files["README.md"];
+            assert!(readme.starts_with("# my-app\n"), "{language} {kind}: {readme}");
+            let cases: Vec<serde_json::Value> = files["tests/cases.jsonl"]
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            let summary = format!("\n{} passed, 0 failed\n", cases.len());
+            for part in ["\nwattle build ", "\nwattle test ", "`my-app.wasm`", summary.as_str()] {
+                assert!(readme.contains(part), "{language} {kind}: {part}");
+            }
+            for case in cases {
+                let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+                let begin = format!("ok      {} (", text(&case["name"]));
+                let end = format!(", {})", text(&case["expect"]["/status"]));
+                let is_result = |line: &str| line.starts_with(&begin) && line.ends_with(&end);
+                assert!(readme.lines().any(is_result), "{language} {kind}: {begin}");
             }
         });
     }

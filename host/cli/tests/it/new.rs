@@ -22,6 +22,7 @@ fn a_new_app_has_its_files_and_an_existing_folder_is_refused() {
         report["files"],
         json!([
             ".gitignore",
+            "README.md",
             "app.toml",
             "graph.toml",
             "requirements.txt",

@@ -39,7 +39,7 @@ static const wattle_node nodes[] = {{
 static const wattle_tool tools[] = {{
     .name = "count_words",
     .description = "Counts the words of a text.",
-    .arguments_schema = OBJECT("text", "string"),
+    .arguments_schema = "{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\",\"description\":\"The text.\"}},\"required\":[\"text\"]}",
     .read_only = true,
     .call = count_words,
 }};

@@ -23,9 +23,10 @@ fn greet(_context: &Context, input: Input) -> Result<Draft, Failure> {
     Ok(Draft { greeting: format!("Hello, {}!", input.name) })
 }
 
-/// Asks a person whether the greeting may be sent. The run is interrupted until the answer arrives.
+/// Asks a person whether the greeting may be sent.
 #[node]
 fn approve(_context: &Context, draft: Draft) -> Result<Decision, Failure> {
+    // The run is interrupted until the answer arrives.
     let approved: bool = interrupt::ask_with_schema(json!({ "greeting": draft.greeting }))?;
     Ok(Decision { approved })
 }

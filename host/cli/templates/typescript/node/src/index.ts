@@ -1,3 +1,5 @@
+// The plugin of the app.
+
 import { node, plugin } from "wattle-plugin";
 import * as z from "zod";
 

@@ -1,3 +1,5 @@
+// A plugin with a tool.
+
 import { node, plugin, tool, tools } from "wattle-plugin";
 import * as z from "zod";
 
