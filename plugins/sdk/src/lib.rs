@@ -64,6 +64,8 @@ extern crate self as wattle_plugin;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;
 
 // Compiles the Rust code of the guide for authors of plugins, and runs its example.
 #[cfg(doctest)]

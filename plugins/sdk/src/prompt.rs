@@ -100,6 +100,7 @@ fn unfit(why: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::{fill, head, quoted};
+    use crate::vectors::vectors;
 
     #[test]
     fn placeholders_in_values_are_not_replaced() {
@@ -128,27 +129,17 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_characters() {
-        for (text, chars, expected) in
-            [("\u{6771}\u{4eac}\u{1f35c}x", 3, "\u{6771}\u{4eac}\u{1f35c}"), ("ab", 2, "ab")]
-        {
-            assert_eq!(head(text, chars), expected);
+        for (text, chars, expected) in vectors::<Vec<(String, usize, String)>>("head") {
+            assert_eq!(head(&text, chars), expected, "{text}");
         }
-        assert_eq!(head("ab", 0), "");
     }
 
     #[test]
     fn quoted_texts_do_not_contain_the_marker() {
-        for (text, end, expected) in [
-            ("a >> b", ">>>", "a >> b"),
-            ("a >>> b", ">>>", "a > > > b"),
-            (">>>>>", ">>>", "> > > > >"),
-            ("</v></v>", "</v>", "< / v >< / v >"),
-            ("a\"b\"", "\"", "ab"),
-            ("  >>", " >", ""),
-            ("a", "", "a"),
-        ] {
-            assert_eq!(quoted(text, usize::MAX, end), expected, "{text}");
+        type Case = (String, usize, String, String);
+        for (text, chars, end, expected) in vectors::<Vec<Case>>("quoted") {
+            assert_eq!(quoted(&text, chars, &end), expected, "{text}");
         }
-        assert_eq!(quoted("ab>>>", 3, ">>>"), "ab>");
+        assert_eq!(quoted(">>>", usize::MAX, ">>>"), "> > >");
     }
 }

@@ -37,6 +37,9 @@ const CONTRACT: &str = "wit";
 /// The templates of new apps, whose unit tests run with those of the SDK, relative to the root.
 const TEMPLATES: &str = "host/cli/templates/typescript";
 
+/// The inputs and outputs that the SDKs share, which the tests of the SDK read, relative to the root.
+const VECTORS: &str = "plugins/sdk/vectors.json";
+
 /// The lock file. Packages are reinstalled if it has changed.
 const LOCK: &str = "package-lock.json";
 
@@ -85,11 +88,11 @@ pub(crate) fn is_source(file: &Path) -> bool {
 }
 
 /// Returns true if the pages, the studio and the SDK must be checked after a change of this file:
-/// of their sources, of a document from which types are generated, of the contract, or of the
-/// templates of new apps. The path is relative to the root.
+/// of their sources, of a document from which types are generated, of the contract, of the vectors
+/// of the SDKs, or of the templates of new apps. The path is relative to the root.
 pub(crate) fn depend_on(file: &Path) -> bool {
     let is_of_app = file.starts_with(WORKSPACE) && file.ends_with("openapi.json");
-    let is_document = is_of_app || file == Path::new(DOCUMENT);
+    let is_document = is_of_app || [DOCUMENT, VECTORS].iter().any(|it| file == Path::new(it));
     let is_template = file.starts_with(TEMPLATES);
     is_source(file) || is_document || is_template || file.starts_with(CONTRACT)
 }
@@ -189,6 +192,7 @@ mod tests {
             "wit/wattle/llm.wit",
             "host/cli/templates/typescript/app/test/index.test.ts",
             DOCUMENT,
+            VECTORS,
         ] {
             assert!(depend_on(Path::new(file)), "{file}");
         }

@@ -15,6 +15,9 @@ const SDK: &str = "plugins/sdk/python";
 /// The contract, which the SDK contains. Its conversions are tested against it.
 const CONTRACT: &str = "wit/wattle";
 
+/// The inputs and outputs that the SDKs share, which the tests read, relative to the root.
+const VECTORS: &str = "plugins/sdk/vectors.json";
+
 /// The templates of new apps, whose unit tests run with those of the SDK, relative to the root.
 const TEMPLATES: &str = "host/cli/templates/python";
 
@@ -51,7 +54,7 @@ pub(crate) fn is_source(file: &Path) -> bool {
 /// Returns true if the SDK must be checked after a change of this file. The path is relative to the
 /// root.
 pub(crate) fn depends_on(file: &Path) -> bool {
-    is_source(file) || file.starts_with(CONTRACT) || file.starts_with(TEMPLATES)
+    is_source(file) || [CONTRACT, TEMPLATES, VECTORS].iter().any(|it| file.starts_with(it))
 }
 
 fn folder() -> PathBuf {
@@ -72,6 +75,7 @@ mod tests {
             "plugins/sdk/python/README.md",
             "wit/wattle/llm.wit",
             "host/cli/templates/python/app/src/test_app.py",
+            "plugins/sdk/vectors.json",
         ] {
             assert!(depends_on(Path::new(file)), "{file}");
         }
