@@ -40,6 +40,7 @@ export {
 export { type Entry, type Manifest, manifest, Plugin, plugin } from "./plugin.ts";
 export * as prompt from "./prompt.ts";
 export * as random from "./random.ts";
+export * as redact from "./redact.ts";
 export {
   Reducer,
   type ReducerDescription,

@@ -1,7 +1,8 @@
 // Functions for texts, whose outputs are those of the other SDKs.
 
 import { describe, expect, test } from "vitest";
-import { prompt } from "wattle-plugin";
+import { prompt, redact } from "wattle-plugin";
+import { thrown } from "./thrown.ts";
 import { vectors } from "./vectors.ts";
 
 describe("prompts", () => {
@@ -18,5 +19,32 @@ describe("prompts", () => {
 
   test("a text without a limit is kept whole", () => {
     expect(prompt.quoted(">>>", Number.POSITIVE_INFINITY, ">>>")).toBe("> > >");
+  });
+});
+
+describe("redaction", () => {
+  test.each(vectors.redacted)("secrets in %j are replaced (%#)", (document, expected) => {
+    expect(redact.value(document)).toEqual(expected);
+    if (typeof document === "string") expect(redact.text(document)).toBe(expected);
+  });
+
+  test.each(vectors.redacted_with_additions)(
+    "additions extend the default lists for %j (%#)",
+    (document, expected) => {
+      const redaction = new redact.Redaction({
+        fields: ["Id-Card"],
+        harmless: ["Secret-Kind"],
+        prefixes: ["glpat-"],
+      });
+      expect(redaction.value(document)).toEqual(expected);
+    },
+  );
+
+  test("a value that becomes JSON is redacted, and kept as it is", () => {
+    const document = { at: new Date(0), keys: { toJSON: () => ({ token: "t" }) }, none: undefined };
+    const shown = { at: "1970-01-01T00:00:00.000Z", keys: { token: "[redacted]" } };
+    expect(redact.value(document)).toEqual(shown);
+    expect(document.at).toEqual(new Date(0));
+    expect(thrown(() => redact.value({ a: Number.NaN })).code).toBe("internal");
   });
 });
