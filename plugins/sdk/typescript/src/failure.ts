@@ -186,10 +186,28 @@ export class Failure extends Error {
 
   /** Returns the HTTP status that was set with {@link withStatus}. */
   status(): number | undefined {
-    const { details } = this;
-    if (details === null || typeof details !== "object" || Array.isArray(details)) return undefined;
-    const status = details[STATUS];
+    const status = detailOf(this, STATUS);
     return typeof status === "number" ? status : undefined;
+  }
+
+  /**
+   * Returns the completion that the host refused because it violates the schema of its request: the
+   * document in it if the host found one, otherwise the beginning of its text.
+   *
+   * ```ts
+   * import { Failure } from "wattle-plugin";
+   *
+   * const failure = Failure.invalid("`/kind` is missing");
+   * assert.equal(failure.refusedCompletion(), undefined);
+   * const details = { answer: "Sure: {}", document: "{}" };
+   * assert.equal(failure.withDetails(details).refusedCompletion(), "{}");
+   * ```
+   */
+  refusedCompletion(): string | undefined {
+    if (this.code !== code.INVALID) return undefined;
+    const document = detailOf(this, "document");
+    const refused = document === undefined ? detailOf(this, "answer") : document;
+    return typeof refused === "string" ? refused : undefined;
   }
 
   /** Returns the failure as JSON. */
@@ -202,6 +220,12 @@ export class Failure extends Error {
     const { retryable, cause } = this;
     return new Failure(this.code, message, { retryable, details, cause });
   }
+}
+
+/** Returns a field of the details of a failure. */
+export function detailOf({ details }: Failure, name: string): Json | undefined {
+  if (details === null || typeof details !== "object" || Array.isArray(details)) return undefined;
+  return details[name];
 }
 
 /** The output of one call of several, or its failure. */

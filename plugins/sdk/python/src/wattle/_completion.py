@@ -142,8 +142,7 @@ class Completion:
 
         Empty if the host does not report candidates.
         """
-        attempts = self.extra.get("attempts")
-        return [_attempt(it) for it in attempts] if isinstance(attempts, list) else []
+        return attempts_in(self.extra.get("attempts"))
 
     def into_message(self) -> Message:
         """Converts the completion to a message, with which the conversation can continue.
@@ -175,6 +174,11 @@ class Completion:
         if reasoning:
             message["reasoning"] = reasoning
         return message
+
+
+def attempts_in(attempts: Any) -> list[Attempt]:
+    """Reads the attempts that a completion or the details of a failure contain."""
+    return [_attempt(it) for it in attempts] if isinstance(attempts, list) else []
 
 
 def _attempt(attempt: Any) -> Attempt:

@@ -111,6 +111,21 @@ class Failure(Exception):
         status = self.details.get(STATUS) if isinstance(self.details, dict) else None
         return status if type(status) is int and 0 <= status <= 0xFFFF else None
 
+    def refused_completion(self) -> str | None:
+        """Returns the completion that the host refused because it violates the schema.
+
+        It is the document in the completion if the host found one, otherwise the beginning of its
+        text.
+
+        >>> details = {"answer": "Sure: {}", "document": "{}"}
+        >>> Failure.invalid("`/kind` is missing", details=details).refused_completion()
+        '{}'
+        """
+        if self.code != codes.INVALID or not isinstance(self.details, dict):
+            return None
+        refused = self.details.get("document", self.details.get("answer"))
+        return refused if isinstance(refused, str) else None
+
     def to_json(self) -> dict[str, Any]:
         """Returns the failure as a JSON object."""
         failure: dict[str, Any] = {

@@ -6,28 +6,34 @@ route. Completions are journaled, so a node that is executed again does not pay 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeVar, cast, overload
 
 from wattle import _host, _schema
+from wattle._attempt import TASK_FAILED, Asked, Checked, Refusal, bounded, run
 from wattle._completion import Attempt, Completion, FinishReason, Usage
 from wattle._tool import ToolInfo
 from wattle.blob import BlobRef
 from wattle.failure import Failure
 from wattle.message import Image, Message, Part, Role
+from wattle.prompt import fill
 
 __all__ = [
     "Attempt",
+    "Checked",
     "Completion",
     "CompletionStream",
     "FinishReason",
     "GeneratedImage",
     "ImageRequest",
+    "Refusal",
     "Request",
     "ResponseSchema",
     "RouteInfo",
     "StreamEvent",
+    "TASK_FAILED",
+    "Task",
     "ToolChoice",
     "ToolDefinition",
     "Usage",
@@ -36,6 +42,9 @@ __all__ = [
     "route",
     "stream",
 ]
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass
@@ -365,3 +374,153 @@ class RouteInfo:
 def route(name: str) -> RouteInfo:
     """Returns the models of a granted route, for the tenant of the call."""
     return cast(RouteInfo, _host.interface("llm").route(name))
+
+
+REFUSAL = """\
+An earlier answer was refused for these reasons:
+{{reasons}}
+Answer again, whole, with all of them corrected.
+"""
+"""Default template of the text with the reasons of a refusal."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A request whose completion has to pass a check, with the limits of its attempts.
+
+    The task calls the candidates of its route one after the other, until a completion passes. Each
+    candidate gets `retries` retries, whatever failed before: the call, the schema or the check.
+    After a failure that a retry cannot correct, the next candidate follows immediately. The request
+    after a refused completion has the reasons, so the host does not repair the completion.
+
+    A `Request` whose schema is the only check needs no task, because the host makes retries,
+    repairs and fallbacks itself.
+
+    >>> from wattle.testing import FakeHost
+    >>> @dataclass
+    ... class Plan:
+    ...     days: int
+    >>> def check(plan: Plan) -> int:
+    ...     if not 1 <= plan.days <= 7:
+    ...         raise Refusal(f"`days` is {plan.days}; give 1 to 7")
+    ...     return plan.days
+    >>> answers = [3, 9]
+    >>> host = FakeHost().route("plan", RouteInfo())
+    >>> with host.llm(lambda _: Completion.of_json({"days": answers.pop()})):
+    ...     task = Task("plan", max_output_tokens=1_024, retries=1)
+    ...     plan = task.document("Plan a journey.", "To Osaka.", Plan, check)
+    >>> plan.value, plan.attempts
+    (3, 2)
+    >>> "- `days` is 9; give 1 to 7" in host.llm_requests[1].text()
+    True
+    """
+
+    name: str
+    """Name of the task, and of the schema of its documents."""
+    route: str | None = None
+    """Name of the route; `None` selects the name of the task."""
+    refusal: str = REFUSAL
+    """Template of the text that a request after a refused completion adds to the user message.
+
+    Its placeholder is `{{reasons}}`. The default is in English.
+    """
+    temperature: float | None = None
+    """Sampling temperature, 0 for the likeliest completion; `None` selects the route's default."""
+    max_output_tokens: int | None = None
+    """Maximum number of output tokens; `None` selects the default of the route."""
+    timeout_ms: int | None = None
+    """Idle timeout of an attempt in milliseconds, see `Request.timeout_ms`."""
+    retries: int = 0
+    """Maximum number of retries with each candidate. Those that the host makes count."""
+
+    @overload
+    def document(
+        self, system: str, user: str, of: type[T], check: Callable[[T], U]
+    ) -> Checked[U]: ...
+
+    @overload
+    def document(
+        self, system: str, user: str, of: Any, check: Callable[[Any], U]
+    ) -> Checked[U]: ...
+
+    def document(self, system: str, user: str, of: Any, check: Callable[[Any], U]) -> Checked[U]:
+        """Requests a document of a type.
+
+        `check` returns the value that the plugin makes of the document, or raises a `Refusal` with
+        the reasons why it refuses the document.
+
+        Raises `TASK_FAILED` if no completion passes: the message names the task, and the models
+        with the reasons of their last attempts; the details have them as `task` and `models`.
+        Raises `cancelled` if the run was cancelled, the failure of `route` if the task cannot use
+        its route, `internal` if `{{reasons}}` is not the placeholder of `refusal`, and any other
+        exception of `check`.
+        """
+        schema = ResponseSchema(self.name, _schema.codec(of).schema)
+
+        def read(completion: Completion) -> U:
+            try:
+                document = completion.structured_as(of)
+            except Failure as failure:
+                raise Refusal(failure.message) from failure
+            return check(document)
+
+        return self._run(system, user, schema, read)
+
+    def text(self, system: str, user: str, check: Callable[[str], U]) -> Checked[U]:
+        """Requests a text.
+
+        A text that is empty, cut off or withheld is refused before `check` gets it. Otherwise like
+        `document`.
+        """
+        return self._run(system, user, None, lambda completion: check(_whole_text(completion)))
+
+    def _run(
+        self,
+        system: str,
+        user: str,
+        schema: ResponseSchema | None,
+        read: Callable[[Completion], U],
+    ) -> Checked[U]:
+        # The template is filled only after a refused completion, and must not fail as late as that.
+        fill(self.refusal, reasons="")
+        name = self.name if self.route is None else self.route
+
+        def complete(candidate: int, retries: int, reasons: list[str]) -> Completion:
+            request = Request(
+                name,
+                response_schema=schema,
+                temperature=self.temperature,
+                max_output_tokens=self.max_output_tokens,
+                timeout_ms=self.timeout_ms,
+                candidate=candidate,
+                retries=retries,
+                # The next request has all reasons.
+                repair=False,
+            )
+            return request.system(system).user(user + self._refusal_of(reasons)).complete()
+
+        try:
+            info = route(name)
+        except Failure as failure:
+            raise failure.context(self.name) from None
+        fallbacks = [f"fallback {number}" for number in range(1, info.candidates())]
+        models = [f"{info.provider}:{info.model}", *fallbacks]
+        return run(Asked(self.name, models, self.retries + 1, complete, read, []))
+
+    def _refusal_of(self, reasons: list[str]) -> str:
+        """Returns the end of the user message; empty without reasons."""
+        if not reasons:
+            return ""
+        lines = "\n".join(f"- {reason}" for reason in bounded(reasons))
+        return f"\n\n{fill(self.refusal, reasons=lines)}"
+
+
+def _whole_text(completion: Completion) -> str:
+    """Returns the text of a completion that is complete and not empty."""
+    if completion.finish_reason == FinishReason.LENGTH:
+        raise Refusal("the answer was cut off at its length limit; be shorter")
+    if completion.finish_reason == FinishReason.CONTENT_FILTER:
+        raise Refusal("the answer was withheld by the provider")
+    if not completion.is_answer():
+        raise Refusal("the answer is empty")
+    return completion.text()

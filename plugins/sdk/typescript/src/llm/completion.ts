@@ -155,18 +155,7 @@ export class Completion implements CompletionFields {
    * does not report candidates.
    */
   attempts(): Attempt[] {
-    const { attempts } = this.extra;
-    if (!Array.isArray(attempts)) return [];
-    return attempts.map((attempt) => {
-      const { provider = "", model = "", tries = 0, error } = attempt as Extra;
-      const text = (value: Json) => (typeof value === "string" ? value : "");
-      return {
-        provider: text(provider),
-        model: text(model),
-        tries: typeof tries === "number" ? tries : 0,
-        error: Failure.read(error),
-      };
-    });
+    return attemptsIn(this.extra.attempts);
   }
 
   /**
@@ -204,4 +193,19 @@ export class Completion implements CompletionFields {
       ...(reasoning.length === 0 ? {} : { reasoning: reasoning.join("") }),
     };
   }
+}
+
+/** Reads the attempts that a completion or the details of a failure contain. */
+export function attemptsIn(attempts: Json | undefined): Attempt[] {
+  if (!Array.isArray(attempts)) return [];
+  return attempts.map((attempt) => {
+    const { provider = "", model = "", tries = 0, error } = attempt as Extra;
+    const text = (value: Json) => (typeof value === "string" ? value : "");
+    return {
+      provider: text(provider),
+      model: text(model),
+      tries: typeof tries === "number" ? tries : 0,
+      error: Failure.read(error),
+    };
+  });
 }

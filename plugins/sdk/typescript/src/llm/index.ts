@@ -1,5 +1,6 @@
 // Language models.
 
+export { Checked, Refusal, TASK_FAILED } from "./attempt.ts";
 export {
   type Attempt,
   Completion,
@@ -25,3 +26,4 @@ export {
 } from "./request.ts";
 export { RouteInfo, type RouteInfoFields, route } from "./route.ts";
 export { CompletionStream, type StreamEvent, type StreamHandle, stream } from "./stream.ts";
+export { Task, type TaskOptions } from "./task.ts";
