@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar, cast, overload
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
-from wattle import _host, _schema
+from wattle import _host, _schema, log
 from wattle import code as codes
 from wattle._event import (
     Called,
@@ -21,6 +22,7 @@ from wattle._event import (
     TaskFinished,
     Write,
 )
+from wattle._run_log import PAGE_EVENTS, RunLog, all_events, by_run, events
 from wattle.failure import Failure
 
 __all__ = [
@@ -37,7 +39,9 @@ __all__ = [
     "Outcome",
     "PAGE_EVENTS",
     "Resume",
+    "ResumeOutcome",
     "RunEnded",
+    "RunLog",
     "RunRef",
     "RunStarted",
     "Start",
@@ -48,9 +52,14 @@ __all__ = [
     "ThreadSearch",
     "ThreadSummary",
     "Write",
+    "all_events",
+    "by_run",
     "cancel",
+    "cancel_and_wait",
     "delete_thread",
+    "delete_thread_if_any",
     "events",
+    "find",
     "resume",
     "start",
     "thread",
@@ -59,11 +68,12 @@ __all__ = [
     "wait",
 ]
 
-PAGE_EVENTS = 256
-"""Maximum number of events that one call of `events` returns."""
-
 REJECT_IF_INTERRUPTED = "reject_if_interrupted"
 """Key of `extra` for `Start.reject_if_interrupted`."""
+
+ATTEMPTS = 5
+"""Maximum attempts of `Resume.resume_once`. Each one may wait for a run of another request, which
+can fail and leave the thread to this request."""
 
 T = TypeVar("T")
 
@@ -146,6 +156,72 @@ class Resume:
     def resume_and_wait(self) -> EndedRun:
         """Resumes the thread and waits until the run has ended or is interrupted."""
         return wait(self.resume())
+
+    def resume_once(self, graph: str, done: Callable[[Thread], T | None]) -> ResumeOutcome[T]:
+        """Resumes an interrupted thread of a graph once for requests that arrive together.
+
+        Such requests are those of a double click. Waits until the run has ended or is interrupted
+        again.
+
+        `done` returns the result of a thread that needs no answers, such as that of an earlier
+        request, or `None`. If a run of another request is active, this request waits for its end
+        and reads the thread again. Raises failures of `done` and of host calls. The failure of a
+        failed run is in `ResumeOutcome.run`.
+
+        >>> from wattle.testing import FakeHost
+        >>> with FakeHost().thread(Thread("t", "review", "idle", {"stored": [11, 12]})) as host:
+        ...     resume = Resume("t").answer({"ok": True})
+        ...     once = resume.resume_once("review", lambda thread: thread.channel("stored"))
+        >>> once.kind, once.result, host.resumed
+        ('done', [11, 12], [])
+        """
+        for _ in range(ATTEMPTS):
+            thread = find(graph, self.thread_id)
+            if thread is None:
+                return ResumeOutcome("not-interrupted")
+            result = done(thread)
+            if result is not None:
+                return ResumeOutcome("done", result=result)
+            active = thread.active_run()
+            if active is not None:
+                _await_other(active)
+                continue
+            if not thread.is_interrupted():
+                return ResumeOutcome("not-interrupted")
+            try:
+                run = self.resume()
+            except Failure as failure:
+                if failure.code in (codes.NOT_FOUND, codes.EXPIRED):
+                    return ResumeOutcome("not-interrupted")
+                if failure.code == codes.INVALID:
+                    return ResumeOutcome("refused", failure=failure)
+                # After `conflict`, another request has answered the interrupt.
+                if failure.code not in (codes.BUSY, codes.CONFLICT):
+                    raise
+                named = failure.details if failure.code == codes.BUSY else None
+                run_id = named.get("run_id") if isinstance(named, dict) else None
+                if isinstance(run_id, str):
+                    _await_other(RunRef(self.thread_id, run_id))
+            else:
+                return ResumeOutcome("ended", run=wait(run))
+        return ResumeOutcome("busy")
+
+
+@dataclass
+class ResumeOutcome(Generic[T]):
+    """The outcome of `Resume.resume_once`."""
+
+    kind: str
+    """`done`: the thread was not resumed, because the app already had a result for it. `ended`: the
+    resumed run has ended or is interrupted again. `refused`: an answer violates the schema of its
+    interrupt, which remains pending. `not-interrupted`: the thread is not interrupted, does not
+    exist or has expired. `busy`: other requests had active runs in all attempts."""
+    result: T | None = None
+    """The result of the app, for `done`."""
+    run: EndedRun | None = None
+    """The run, for `ended`."""
+    failure: Failure | None = None
+    """The failure of the resume, for `refused`."""
 
 
 @dataclass
@@ -277,6 +353,20 @@ class Thread:
     extra: dict[str, Any] = field(default_factory=dict)
     """Extension fields."""
 
+    def is_running(self) -> bool:
+        """Returns true if a run of the thread is active."""
+        return self.status == "running"
+
+    def is_interrupted(self) -> bool:
+        """Returns true if the thread has pending interrupts, or is at a breakpoint."""
+        return self.status == "interrupted"
+
+    def active_run(self) -> RunRef | None:
+        """Returns the active run."""
+        if self.run_id is None or not self.is_running():
+            return None
+        return RunRef(self.thread_id, self.run_id)
+
     @overload
     def channel(self, name: str, of: type[T]) -> T | None: ...
 
@@ -392,14 +482,52 @@ def cancel(run: RunRef) -> None:
     _host.interface("runs").cancel(run)
 
 
+def cancel_and_wait(run: RunRef) -> EndedRun:
+    """Cancels a run and waits until it has ended."""
+    cancel(run)
+    return wait(run)
+
+
 def thread(thread_id: str) -> Thread | None:
     """Returns a thread, or `None` if it does not exist or has expired."""
     return cast(Thread | None, _host.interface("runs").thread(thread_id))
 
 
+def find(graph: str, thread_id: str) -> Thread | None:
+    """Returns a thread of a graph, or `None` if the graph has no such thread.
+
+    A text that cannot be the id of a thread is no failure, because the ids of requests come from
+    clients.
+
+    >>> from wattle.testing import FakeHost
+    >>> with FakeHost().thread(Thread("t", "notes", "running", run_id="run-7")):
+    ...     print(find("notes", "t").active_run(), find("orders", "t"))
+    RunRef(thread_id='t', run_id='run-7') None
+    """
+    try:
+        found = thread(thread_id)
+    except Failure as failure:
+        if failure.code in (codes.NOT_FOUND, codes.INVALID):
+            return None
+        raise
+    return found if found is not None and found.graph == graph else None
+
+
 def delete_thread(thread_id: str) -> None:
     """Deletes a thread and all its data."""
     _host.interface("runs").delete_thread(thread_id)
+
+
+def delete_thread_if_any(thread_id: str) -> None:
+    """Deletes a thread and all its data, if it exists.
+
+    A record of the app, such as a case, has no thread before its first run.
+    """
+    try:
+        delete_thread(thread_id)
+    except Failure as failure:
+        if failure.code != codes.NOT_FOUND:
+            raise
 
 
 def threads(search: ThreadSearch) -> ThreadPage:
@@ -432,10 +560,13 @@ def update_thread(thread_id: str, metadata: dict[str, Any]) -> None:
     _host.interface("runs").update_thread(thread_id, metadata)
 
 
-def events(thread_id: str, after: int, limit: int) -> list[Any]:
-    """Returns at most `limit` events of a thread after a sequence number, as JSON.
+def _await_other(run: RunRef) -> None:
+    """Waits for the run of another request.
 
-    Never returns more than `PAGE_EVENTS`. Fewer are returned if they are large; only an empty list
-    is the end of the log. `Event.read` converts them.
+    Its outcome does not matter, not even if the run was rejected and never existed: the thread
+    determines the next step.
     """
-    return cast(list[Any], _host.interface("runs").events(thread_id, after, limit))
+    try:
+        wait(run)
+    except Failure as failure:
+        log.debug(f"wait for the other run of thread `{run.thread_id}`: {failure}")

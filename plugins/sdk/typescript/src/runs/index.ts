@@ -24,10 +24,15 @@ export {
   threads,
   updateThread,
 } from "./list.ts";
+export { allEvents, byRun, RunLog } from "./log.ts";
+export { type ResumeOutcome, resumeOnce } from "./once.ts";
 export {
   cancel,
+  cancelAndWait,
   deleteThread,
+  deleteThreadIfAny,
   events,
+  find,
   type OnFailure,
   PAGE_EVENTS,
   type Resume,

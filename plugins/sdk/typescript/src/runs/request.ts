@@ -1,6 +1,7 @@
 // Requests to start and resume runs.
 
 import * as host from "#host/runs";
+import { code, Failure } from "../failure.ts";
 import { type Extra, type Json, toValue } from "../json.ts";
 import type { EndedRun, Thread } from "./result.ts";
 
@@ -161,14 +162,58 @@ export function cancel(run: RunRef): void {
   host.cancel(run);
 }
 
+/** Cancels a run and waits until it has ended. */
+export function cancelAndWait(run: RunRef): EndedRun {
+  cancel(run);
+  return wait(run);
+}
+
 /** Returns a thread, or `undefined` if it does not exist or has expired. */
 export function thread(threadId: string): Thread | undefined {
   return host.thread(threadId);
 }
 
+/**
+ * Returns a thread of a graph, or `undefined` if the graph has no such thread. A text that cannot be
+ * the id of a thread is no failure, because the ids of requests come from clients.
+ *
+ * ```ts
+ * import { runs } from "wattle-plugin";
+ * import { FakeHost } from "wattle-plugin/testing";
+ *
+ * const host = new FakeHost()
+ *   .thread({ threadId: "t", graph: "notes", status: "running", runId: "run-7" });
+ * host.run(() => {
+ *   assert.equal(runs.find("notes", "t")?.activeRun()?.runId, "run-7");
+ *   assert.equal(runs.find("orders", "t"), undefined);
+ * });
+ * ```
+ */
+export function find(graph: string, threadId: string): Thread | undefined {
+  try {
+    const found = thread(threadId);
+    return found?.graph === graph ? found : undefined;
+  } catch (error) {
+    if (hasCode(error, code.NOT_FOUND, code.INVALID)) return undefined;
+    throw error;
+  }
+}
+
 /** Deletes a thread and all its data. */
 export function deleteThread(threadId: string): void {
   host.deleteThread(threadId);
+}
+
+/**
+ * Deletes a thread and all its data, if it exists. A record of the app, such as a case, has no thread
+ * before its first run.
+ */
+export function deleteThreadIfAny(threadId: string): void {
+  try {
+    deleteThread(threadId);
+  } catch (error) {
+    if (!hasCode(error, code.NOT_FOUND)) throw error;
+  }
 }
 
 /** Maximum number of events that one call of {@link events} returns. */
@@ -177,8 +222,13 @@ export const PAGE_EVENTS = 256;
 /**
  * Returns at most `limit` events of a thread after a sequence number, as JSON, and never more than
  * {@link PAGE_EVENTS}. Fewer are returned if they are large; only an empty list is the end of the log.
- * {@link readEvent} gives them types.
+ * {@link readEvent} gives them types, and {@link allEvents} reads all pages.
  */
 export function events(threadId: string, after = 0, limit: number = PAGE_EVENTS): Json[] {
   return host.events(threadId, after, limit);
+}
+
+/** Returns true if an exception is a failure with one of the codes. */
+function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Failure && codes.includes(error.code);
 }

@@ -5,6 +5,12 @@ import { code, Failure } from "../failure.ts";
 import { type Extra, fromValue, type Json, type Type } from "../json.ts";
 import type { RunRef } from "./request.ts";
 
+/** Status of a thread with an active run. */
+const RUNNING = "running";
+
+/** Status of a thread with pending interrupts, or at a breakpoint. */
+const INTERRUPTED = "interrupted";
+
 /** A pending interrupt. */
 export class Interrupt {
   /** Id of the interrupt. */
@@ -161,6 +167,22 @@ export class Thread implements ThreadFields {
     this.updatedMs = fields.updatedMs ?? 0;
     this.metadata = fields.metadata ?? {};
     this.extra = fields.extra ?? {};
+  }
+
+  /** Returns true if a run of the thread is active. */
+  isRunning(): boolean {
+    return this.status === RUNNING;
+  }
+
+  /** Returns true if the thread has pending interrupts, or is at a breakpoint. */
+  isInterrupted(): boolean {
+    return this.status === INTERRUPTED;
+  }
+
+  /** Returns the active run. */
+  activeRun(): RunRef | undefined {
+    const { threadId, runId } = this;
+    return this.isRunning() && runId !== undefined ? { threadId, runId } : undefined;
   }
 
   /** Returns a channel of the state as a type, or `undefined` if it is missing or null. */
