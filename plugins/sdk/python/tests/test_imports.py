@@ -490,6 +490,25 @@ class Others(unittest.TestCase):
             with self.assertRaisesRegex(Failure, "add it to `\\[settings\\]`"):
                 settings.require("limit", int)
 
+    def test_a_blank_text_setting_is_missing(self) -> None:
+        for setting, expected in (
+            (None, None),
+            ("", None),
+            (" \u0085\n", None),
+            (" zh\u3000", "zh"),
+            ("\ufeffzh CN", "\ufeffzh CN"),
+            ("\u001czh", "\u001czh"),
+        ):
+            host = FakeHost() if setting is None else FakeHost().setting("language", setting)
+            with self.subTest(setting), host:
+                self.assertEqual(settings.text("language"), expected)
+                self.assertEqual(settings.text_or("language", "en"), expected or "en")
+        with (
+            FakeHost().setting("zone", 8),
+            self.assertRaisesRegex(Failure, "setting `zone` is invalid"),
+        ):
+            settings.text("zone")
+
     def test_prompts_that_do_not_match_their_values_are_rejected(self) -> None:
         self.assertEqual(prompt.fill("{{a}}, {{ b }}.\n", a="{{b}}", b="2"), "{{b}}, 2.")
         self.assertEqual(prompt.fill('{"a": {}}\n\n'), '{"a": {}}')

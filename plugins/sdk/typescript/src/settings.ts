@@ -4,6 +4,7 @@ import type { output } from "zod/v4/core";
 import * as host from "#host/settings";
 import { Failure } from "./failure.ts";
 import { type Extra, type Json, parse, read, type Type } from "./json.ts";
+import { trimmed } from "./whitespace.ts";
 
 /** Returns a setting, or `undefined` if it is not set. */
 export function get(name: string): Json | undefined;
@@ -31,6 +32,53 @@ export function get(name: string, type?: Type): unknown {
   if (text === undefined) return undefined;
   const what = `setting \`${name}\``;
   return type === undefined ? parse(what, text) : read(what, text, type);
+}
+
+/**
+ * Returns a text setting without surrounding whitespace, or `undefined` if it is missing or blank. An
+ * operator replaces a setting of `app.toml` by a blank text to unset it.
+ *
+ * ```ts
+ * import { settings } from "wattle-plugin";
+ * import { FakeHost } from "wattle-plugin/testing";
+ *
+ * const host = new FakeHost().setting("base_url", " https://a.example").setting("language", "");
+ * host.run(() => {
+ *   assert.equal(settings.text("base_url"), "https://a.example");
+ *   assert.equal(settings.text("language"), undefined);
+ *   assert.equal(settings.text("missing"), undefined);
+ * });
+ * ```
+ *
+ * @throws `invalid` if the setting is not a text.
+ */
+export function text(name: string): string | undefined {
+  const setting = get(name);
+  if (setting === undefined) return undefined;
+  if (typeof setting === "string") return trimmed(setting) || undefined;
+  throw Failure.invalid(`setting \`${name}\` is invalid: expected a text`, {
+    details: { path: "." },
+  });
+}
+
+/**
+ * Returns a text setting as {@link text} does, or a default if it is missing or blank.
+ *
+ * ```ts
+ * import { settings } from "wattle-plugin";
+ * import { FakeHost } from "wattle-plugin/testing";
+ *
+ * const host = new FakeHost().setting("language", " zh ").setting("zone", " ");
+ * host.run(() => {
+ *   assert.equal(settings.textOr("language", "en"), "zh");
+ *   assert.equal(settings.textOr("zone", "UTC"), "UTC");
+ * });
+ * ```
+ *
+ * @throws `invalid` if the setting is not a text.
+ */
+export function textOr(name: string, fallback: string): string {
+  return text(name) ?? fallback;
 }
 
 /**

@@ -424,6 +424,29 @@ describe("settings and tenants", () => {
     });
   });
 
+  test.each([
+    [undefined, undefined],
+    ["", undefined],
+    [" \u0085\n", undefined],
+    [" zh\u3000", "zh"],
+    ["\ufeffzh CN", "\ufeffzh CN"],
+  ])("the text setting %j is %j", (setting, expected) => {
+    const host = new FakeHost();
+    if (setting !== undefined) host.setting("language", setting);
+    host.run(() => {
+      expect(settings.text("language")).toBe(expected);
+      expect(settings.textOr("language", "en")).toBe(expected ?? "en");
+    });
+  });
+
+  test("a text setting of another type is rejected", () => {
+    const failure = thrown(() =>
+      new FakeHost().setting("zone", 8).run(() => settings.text("zone")),
+    );
+    expect(failure.code).toBe("invalid");
+    expect(failure.message).toContain("setting `zone`");
+  });
+
   test("the key of a route is recorded and never returned", () => {
     const host = new FakeHost();
     host.run(() => tenants.setRoute("chat", { model: "m", key: "k", api_key: "a" }));

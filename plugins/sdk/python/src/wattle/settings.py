@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar, overload
 
 from wattle import _host, _json, _schema
+from wattle._whitespace import WHITESPACE
 from wattle.failure import Failure
 
 T = TypeVar("T")
@@ -28,6 +29,27 @@ def get(name: str, of: Any = None) -> Any:
         return None
     what = f"setting `{name}`"
     return _schema.decode(what, of, _json.read(what, text))
+
+
+def text(name: str) -> str | None:
+    """Returns a text setting without surrounding whitespace.
+
+    Returns `None` if it is missing or blank. An operator replaces a setting of `app.toml` by a
+    blank text to unset it. Raises `invalid` if the setting is not a text.
+
+    >>> from wattle.testing import FakeHost
+    >>> with FakeHost().setting("base_url", " https://a.example").setting("language", ""):
+    ...     text("base_url"), text("language"), text("missing")
+    ('https://a.example', None, None)
+    """
+    setting = get(name, str)
+    return (setting or "").strip(WHITESPACE) or None
+
+
+def text_or(name: str, default: str) -> str:
+    """Returns a text setting as `text` does, or a default if it is missing or blank."""
+    setting = text(name)
+    return default if setting is None else setting
 
 
 @overload
