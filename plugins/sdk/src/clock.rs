@@ -135,18 +135,12 @@ pub fn utc_seconds(unix_ms: i64) -> String {
 mod tests {
     use super::{Civil, first_from, first_instant, now_in, utc, utc_seconds};
     use crate::testing::FakeHost;
+    use crate::vectors::vectors;
 
     #[test]
     fn utc_has_milliseconds_or_seconds() {
-        for (unix_ms, milliseconds, seconds) in [
-            (1_736_908_245_007, "2025-01-15T02:30:45.007Z", "2025-01-15T02:30:45Z"),
-            (0, "1970-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"),
-            (-1, "1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59Z"),
-        ] {
-            assert_eq!(
-                (utc(unix_ms).as_str(), utc_seconds(unix_ms).as_str()),
-                (milliseconds, seconds)
-            );
+        for (unix_ms, milliseconds, seconds) in vectors::<Vec<(i64, String, String)>>("utc") {
+            assert_eq!((utc(unix_ms), utc_seconds(unix_ms)), (milliseconds, seconds));
         }
     }
 

@@ -58,6 +58,14 @@ pub(crate) fn days(year: i32, month: u8, day: u8) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::{date, days, days_in_month};
+    use crate::vectors::vectors;
+
+    #[test]
+    fn months_have_their_number_of_days() {
+        for (year, month, expected) in vectors::<Vec<(i32, u8, Option<u8>)>>("days_in_month") {
+            assert_eq!(days_in_month(year, month), expected, "{year}-{month}");
+        }
+    }
 
     #[test]
     fn numbers_of_days_and_dates_convert_in_both_directions() {

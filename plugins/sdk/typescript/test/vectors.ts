@@ -3,11 +3,18 @@
 import { readFileSync } from "node:fs";
 import type { Json } from "wattle-plugin";
 
+/** A date. */
+type YearMonthDay = [year: number, month: number, day: number];
+
 /** The cases by function. */
 interface Vectors {
   head: Array<[text: string, chars: number, expected: string]>;
   quoted: Array<[text: string, chars: number, end: string, expected: string]>;
   redacted: Array<[document: Json, expected: Json]>;
+  utc: Array<[unixMs: number, milliseconds: string, seconds: string]>;
+  iso: Array<[unixMs: number, offsetSeconds: number, iso: string, digits: string]>;
+  plus_days: Array<[day: YearMonthDay, days: number, then: YearMonthDay | null]>;
+  days_in_month: Array<[year: number, month: number, expected: number | null]>;
   redacted_with_additions: Array<[document: Json, expected: Json]>;
 }
 

@@ -1,14 +1,24 @@
-"""The current time.
+"""The current time, and dates in a time zone.
 
 Every result is journaled, so a node that is executed again gets the same time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Self, cast
 
-from wattle import _host
+from wattle import _calendar, _host
+
+DAY_MS = 86_400_000
+"""Number of milliseconds of a day without a change of the clock."""
+
+LONGEST_GAP_MS = 24 * 3_600_000
+"""Maximum length of a gap at midnight, in milliseconds.
+
+Clocks were never advanced by more than a day.
+"""
 
 
 @dataclass(frozen=True, order=True)
@@ -35,6 +45,33 @@ class Civil:
         """Creates the civil time of midnight at the beginning of a date."""
         return cls(year, month, day)
 
+    @classmethod
+    def checked_date(cls, year: int, month: int, day: int) -> Self | None:
+        """Creates the civil time of midnight at the beginning of a date.
+
+        Returns `None` if the date does not exist.
+
+        >>> Civil.checked_date(2024, 2, 29) == Civil.midnight(2024, 2, 29)
+        True
+        >>> Civil.checked_date(2025, 2, 29)
+        """
+        last = days_in_month(year, month)
+        return cls(year, month, day) if last is not None and 1 <= day <= last else None
+
+    def plus_days(self, days: int) -> Self | None:
+        """Returns the same time of the day a number of days later, or earlier if negative.
+
+        Returns `None` for a year out of range.
+
+        >>> Civil.midnight(2024, 3, 1).plus_days(-1).date()
+        '2024-02-29'
+        """
+        date = _calendar.date(_calendar.days(self.year, self.month, self.day) + days)
+        if date is None:
+            return None
+        year, month, day = date
+        return replace(self, year=year, month=month, day=day)
+
     def date(self) -> str:
         """Formats the date.
 
@@ -42,6 +79,19 @@ class Civil:
         '2026-03-01'
         """
         return f"{self.year:04}-{self.month:02}-{self.day:02}"
+
+    def time(self) -> str:
+        """Formats the time of the day, such as `10:30:45`."""
+        return f"{self.hour:02}:{self.minute:02}:{self.second:02}"
+
+    def digits(self) -> str:
+        """Formats date and time as digits for names of files.
+
+        >>> Civil(2026, 3, 1, 10, 30, 45).digits()
+        '20260301103045'
+        """
+        date = f"{self.year:04}{self.month:02}{self.day:02}"
+        return date + self.time().replace(":", "")
 
 
 @dataclass(frozen=True)
@@ -56,6 +106,12 @@ class Zoned:
     """Day of the week, 1 for Monday to 7 for Sunday."""
     zone: str
     """IANA name of the time zone."""
+
+    def iso(self) -> str:
+        """Formats the time with its offset from UTC, such as `2025-01-15T10:30:45+08:00`."""
+        sign = "-" if self.offset_seconds < 0 else "+"
+        hours, minutes = divmod(abs(self.offset_seconds) // 60, 60)
+        return f"{self.civil.date()}T{self.civil.time()}{sign}{hours:02}:{minutes:02}"
 
 
 def now_ms() -> int:
@@ -73,6 +129,21 @@ def time_zone() -> str:
     return cast(str, _host.interface("clock").time_zone())
 
 
+def now_in(zone: str | None = None) -> Zoned:
+    """Returns the current civil time in a time zone.
+
+    `None` selects the operator's time zone. With `wattle.settings.text`, the zone can be a setting
+    of the app, which an operator may leave blank. Raises `invalid` for an unknown time zone.
+
+    >>> from wattle import settings
+    >>> from wattle.testing import FakeHost
+    >>> with FakeHost().now_ms(1_736_908_245_000).zone("Asia/Shanghai", 8 * 3600):
+    ...     now_in(settings.text("time_zone")).iso()
+    '2025-01-15T10:30:45+08:00'
+    """
+    return to_zone(now_ms(), zone)
+
+
 def to_zone(unix_ms: int, zone: str | None = None) -> Zoned:
     """Converts an instant, in milliseconds since 1970, to the civil time in a time zone.
 
@@ -88,3 +159,81 @@ def from_zone(civil: Civil, zone: str | None = None) -> int:
     fold the earlier one.
     """
     return cast(int, _host.interface("clock").from_zone(civil, zone))
+
+
+def first_instant(day: Civil, zone: str | None = None) -> int:
+    """Returns the first instant of a day in a time zone, in milliseconds since 1970.
+
+    It is midnight, or the end of the gap if clocks are advanced at midnight. `None` selects the
+    operator's time zone. The time of the day of `day` is ignored. Raises `invalid` for an unknown
+    time zone or a date that does not exist.
+    """
+    midnight = Civil.midnight(day.year, day.month, day.day)
+    # In a gap the host returns an instant after the gap, which may be later than its end.
+    late = from_zone(midnight, zone)
+    if to_zone(late, zone).civil == midnight:
+        return late
+    return _first_from(midnight, late, lambda unix_ms: to_zone(unix_ms, zone).civil)
+
+
+def days_in_month(year: int, month: int) -> int | None:
+    """Returns the number of days of a month, or `None` for a month out of range.
+
+    >>> days_in_month(2024, 2)
+    29
+    """
+    if month == 2:
+        is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        return 29 if is_leap else 28
+    if month in (4, 6, 9, 11):
+        return 30
+    return 31 if month in (1, 3, 5, 7, 8, 10, 12) else None
+
+
+def utc(unix_ms: int) -> str:
+    """Formats an instant, in milliseconds since 1970.
+
+    Such texts sort by time. The calculation calls no function of the host.
+
+    >>> utc(1_736_908_245_007)
+    '2025-01-15T02:30:45.007Z'
+    """
+    civil = _civil(unix_ms)
+    return f"{civil.date()}T{civil.time()}.{civil.millisecond:03}Z"
+
+
+def utc_seconds(unix_ms: int) -> str:
+    """Formats an instant, in milliseconds since 1970, to the second.
+
+    The calculation calls no function of the host.
+
+    >>> utc_seconds(1_736_908_245_007)
+    '2025-01-15T02:30:45Z'
+    """
+    civil = _civil(unix_ms)
+    return f"{civil.date()}T{civil.time()}Z"
+
+
+def _first_from(start: Civil, late: int, civil_at: Callable[[int], Civil]) -> int:
+    """Returns the first instant whose civil time is `start` or later.
+
+    `late` is such an instant, and the instant `LONGEST_GAP_MS` before it is none.
+    """
+    before, within = late - LONGEST_GAP_MS, late
+    while within - before > 1:
+        middle = (before + within) // 2
+        if civil_at(middle) < start:
+            before = middle
+        else:
+            within = middle
+    return within
+
+
+def _civil(unix_ms: int) -> Civil:
+    """Returns the civil time of an instant in UTC."""
+    days, ms = divmod(unix_ms, DAY_MS)
+    year, month, day = _calendar.date(days) or (0, 0, 0)
+    seconds, millisecond = divmod(ms, 1000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return Civil(year, month, day, hour, minute, second, millisecond)
