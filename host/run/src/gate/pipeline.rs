@@ -122,13 +122,16 @@ impl Gate {
     /// in the journal.
     fn count_result(&self, result: &CallResult<Value>) -> Result<(), Unwind> {
         match result {
-            Ok(output) => {
-                let size = JsonSize::of(output);
-                self.count_bytes(size.bytes)?;
-                self.count_journaled(size.weight)
-            }
+            Ok(output) => self.count_output(output),
             Err(failure) => self.count_journaled(failure_weight(failure)),
         }
+    }
+
+    /// Counts the bytes of an output and its weight in the journal.
+    fn count_output(&self, output: &Value) -> Result<(), Unwind> {
+        let size = JsonSize::of(output);
+        self.count_bytes(size.bytes)?;
+        self.count_journaled(size.weight)
     }
 
     /// Takes the next call number of the task and looks up the call in the journal. The caller may
@@ -174,7 +177,7 @@ impl Gate {
         task.check_log_size().await?;
         let begun = C::LOGS_START
             .then(|| entry.log_start(call.is_structured_output(), C::START_INCLUDES_REQUEST));
-        entry = match self.reuse_result(call, entry, begun.as_ref()).await {
+        entry = match self.reuse_result(call, entry, begun.as_ref()).await? {
             PipelineStep::Done(answer) => return Ok(answer),
             PipelineStep::Continue(entry) => entry,
         };
@@ -251,10 +254,11 @@ impl Gate {
         };
         // The result is recorded, so that no policy repeats the call in another attempt.
         let task = entry.task.clone();
+        let counted = self.count_result(&recorded);
         entry.restart_timer();
         entry.record(recorded);
         task.log.flush_urgent().await;
-        Ok(PipelineStep::Done(read))
+        counted.map(|()| PipelineStep::Done(read))
     }
 
     /// Ends a call with the result of an equal call of a cancelled run, if there is one. The result
@@ -264,9 +268,9 @@ impl Gate {
         call: &C,
         mut entry: Box<CallEntry>,
         begun: Option<&CallStarted>,
-    ) -> PipelineStep<C::Output> {
+    ) -> Result<PipelineStep<C::Output>, Unwind> {
         let Some((seq, read, answer)) = self.take_reusable(call, &entry, begun) else {
-            return PipelineStep::Continue(entry);
+            return Ok(PipelineStep::Continue(entry));
         };
         let task = entry.task.clone();
         entry.restart_timer();
@@ -274,9 +278,10 @@ impl Gate {
         if !pieces.is_empty() {
             task.log_deltas(entry.number, pieces).await;
         }
+        let counted = self.count_output(&answer);
         entry.record_reused(answer, seq);
         task.log.flush().await;
-        PipelineStep::Done(Ok(read))
+        counted.map(|()| PipelineStep::Done(Ok(read)))
     }
 
     /// Takes a reusable result. Returns the sequence number of its event, the output for the guest,

@@ -7,6 +7,7 @@ use wattle_run::engine::settle::SettleCall;
 use wattle_run::grant::{Grants, InDoubtPolicy};
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, RunService};
+use wattle_run::limit::Limits;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get};
 use wattle_suite::world::{World, failure, questions};
@@ -26,12 +27,16 @@ async fn cut_while_paying(in_doubt: InDoubtPolicy) -> (World, RunRef) {
 
 /// Starts such a run of another graph.
 async fn cut_in(graph: &str, in_doubt: InDoubtPolicy) -> (World, RunRef) {
+    cut_with(graph, Grants { in_doubt, ..Grants::default() }).await
+}
+
+/// Starts such a run with other grants.
+async fn cut_with(graph: &str, grants: Grants) -> (World, RunRef) {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
         let answer = gate.call(post).await?;
         Ok(json!({ "out": answer.status }))
     });
-    let grants = Grants { in_doubt, ..Grants::default() };
     let mut world = World::with_sql(graph, plugin, std::sync::Arc::new(NoSql), grants);
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -77,6 +82,21 @@ async fn a_person_can_give_the_result_of_the_call() {
     let (world, ended) = asked(json!({ "kind": "answer", "answer": answer })).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(201), 1));
+}
+
+/// A re-execution counts the answer, which is then in the journal.
+#[tokio::test]
+async fn the_result_that_a_person_gives_counts_towards_the_limit_of_bytes() {
+    let limits = Limits { host_call_bytes: 1_000, ..Limits::default() };
+    let grants = Grants { in_doubt: InDoubtPolicy::Ask, limits, ..Grants::default() };
+    let (world, run) = cut_with(ONE, grants).await;
+    assert_eq!(questions(&world.engine.wait(&run).await.unwrap()).len(), 1);
+    let answer = json!({
+        "status": 201, "headers": [], "body": { "text": "x".repeat(1_000) },
+        "url": "https://example.com/slow-pay",
+    });
+    let ended = world.answer(&run.thread, json!({ "kind": "answer", "answer": answer })).await;
+    assert_eq!(failure(&ended).details.unwrap()["limit"], "host_call_bytes");
 }
 
 #[tokio::test]

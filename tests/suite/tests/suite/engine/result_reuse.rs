@@ -10,15 +10,18 @@ use wattle_graph::id::ThreadId;
 use wattle_graph::limit::GraphLimits;
 use wattle_graph::tool::ToolRequest;
 use wattle_kit::forgetful::ForgetfulStore;
+use wattle_run::grant::Grants;
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{
     CreateRun, EndedRun, Multitask, OnFailure, RunOutcome, RunRef, RunService,
 };
+use wattle_run::json::approx_bytes;
+use wattle_run::limit::Limits;
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{get, picture, prompt, said, unavailable};
+use wattle_suite::scripted::{NoSql, get, picture, prompt, said, unavailable};
 use wattle_suite::world::{START_MS, World, failure};
 
 const ONE: &str = r#"
@@ -126,6 +129,36 @@ async fn results_are_reused_after_several_cancels() {
     }
     assert_eq!(again(&world, &run.thread).await.outcome, RunOutcome::Completed);
     assert_eq!(paid(&world), (1, 1));
+}
+
+/// Returns a plugin whose node asks a model three times, and then makes a slow call.
+fn curious() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        for _ in 0..3 {
+            gate.call(prompt("why")).await?;
+        }
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({}))
+    })
+}
+
+/// The limit suffices for the calls of the cancelled run. The response to the slow call exceeds it.
+#[tokio::test]
+async fn reused_results_count_towards_the_limit_of_bytes() {
+    let world = World::new(ONE, curious());
+    let run = cut(&world, None).await;
+    let entries = called(&world, &run.thread).await;
+    let results = entries.iter().map(|(_, called)| approx_bytes(called.result.as_ref().unwrap()));
+    let (question, slow) = (json!(prompt("why")), json!(get("https://example.com/slow")));
+    let requests = 3 * question.to_string().len() + slow.to_string().len();
+    let host_call_bytes = results.sum::<u64>() + requests as u64 + 10;
+    let limits = Limits { host_call_bytes, ..Limits::default() };
+    let grants = Grants { limits, ..Grants::default() };
+    let world = World::with_sql(ONE, curious(), Arc::new(NoSql), grants);
+    let run = cut(&world, None).await;
+    let ended = again(&world, &run.thread).await;
+    assert_eq!(failure(&ended).details.unwrap()["limit"], "host_call_bytes");
+    assert_eq!(world.model.calls(), 3, "the results are reused");
 }
 
 #[tokio::test]
