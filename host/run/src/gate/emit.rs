@@ -33,7 +33,7 @@ impl Gate {
         };
         let (_, lookup) = self.enter(task, request(&emission))?;
         task.heartbeat.on_emit();
-        let CallLookup::Unrecorded(mut entry) = lookup else { return Ok(()) };
+        let CallLookup::Unrecorded(entry) = lookup else { return Ok(()) };
         task.check_log_size().await?;
         let (id, node) = (task.task.clone(), task.node.clone());
         task.log.push(match emission {
@@ -44,7 +44,6 @@ impl Gate {
                 EventKind::Progress(Progress { task: id, node, message, fraction })
             }
         });
-        entry.request.omit_content();
         entry.record(Ok(Value::Null));
         task.log.flush().await;
         Ok(())
@@ -62,9 +61,9 @@ impl Gate {
 
 fn request(emission: &Emission) -> CallRequest {
     match emission {
-        Emission::Custom { name, data } => CallRequest::small(CUSTOM, json!([name, data])),
+        Emission::Custom { name, data } => CallRequest::of_event(CUSTOM, json!([name, data])),
         Emission::Progress { message, fraction } => {
-            CallRequest::small(PROGRESS, json!([message, fraction]))
+            CallRequest::of_event(PROGRESS, json!([message, fraction]))
         }
     }
 }

@@ -42,6 +42,9 @@ pub(crate) struct CallRequest {
 enum JournalForm {
     /// JSON value, stored whole.
     Value(Value),
+    /// JSON value that an event of the call holds. The journal stores null, and a divergence shows
+    /// the value.
+    Event(Value),
     /// JSON text of the request, truncated in the journal if it is long or deep. The function
     /// returns the fields that the journal has of a truncated request.
     Text(Vec<u8>, ReadField),
@@ -87,6 +90,20 @@ impl CallRequest {
 
     /// Creates the request of a small call, which the journal stores whole and without a summary.
     pub(crate) fn small(function: &'static str, request: Value) -> Self {
+        Self::of_value(function, request, JournalForm::Value)
+    }
+
+    /// Creates the request of a small call whose content is in an event of the call, and not in the
+    /// journal.
+    pub(crate) fn of_event(function: &'static str, content: Value) -> Self {
+        Self::of_value(function, content, JournalForm::Event)
+    }
+
+    fn of_value(
+        function: &'static str,
+        request: Value,
+        journal_form: fn(Value) -> JournalForm,
+    ) -> Self {
         let text = request.to_string();
         let (digest, bytes) = (Digest::of(text.as_bytes()), text.len() as u64);
         Self {
@@ -94,7 +111,7 @@ impl CallRequest {
             digest,
             summary: String::new(),
             bytes,
-            journal_form: JournalForm::Value(request),
+            journal_form: journal_form(request),
         }
     }
 
@@ -109,6 +126,7 @@ impl CallRequest {
         let form = std::mem::replace(&mut self.journal_form, JournalForm::Value(Value::Null));
         let stored = match form {
             JournalForm::Value(stored) => stored,
+            JournalForm::Event(_) => Value::Null,
             JournalForm::Text(text, read_field) => truncated(&text, read_field),
         };
         let bytes = weight(&stored) + self.summary.len() as u64;
@@ -116,15 +134,11 @@ impl CallRequest {
         bytes
     }
 
-    /// Omits the content, because the call has an event of its own that holds it.
-    pub(crate) fn omit_content(&mut self) {
-        self.journal_form = JournalForm::Value(Value::Null);
-    }
-
-    /// Returns the request as the journal stores it.
+    /// Returns the request as the journal stores it. Until [`Self::truncate`] is called, the result
+    /// has the content that an event of the call holds, for a divergence.
     pub(crate) fn journaled(&self) -> Value {
         match &self.journal_form {
-            JournalForm::Value(request) => request.clone(),
+            JournalForm::Value(request) | JournalForm::Event(request) => request.clone(),
             JournalForm::Text(text, read_field) => truncated(text, *read_field),
         }
     }
@@ -305,6 +319,16 @@ mod tests {
             assert_eq!((request.journaled(), request.digest), (stored, digest));
             assert!(matches!(request.journal_form, JournalForm::Value(_)), "without its text");
         }
+    }
+
+    #[test]
+    fn content_that_an_event_holds_is_not_journaled() {
+        let content = json!(["seen", [1, 2]]);
+        let mut request = CallRequest::of_event("emit.custom", content.clone());
+        assert_eq!(request.journaled(), content, "a divergence shows it");
+        assert_eq!(request.digest, CallRequest::small("emit.custom", content).digest);
+        assert_eq!(request.truncate(), weight(&Value::Null));
+        assert_eq!(request.journaled(), Value::Null);
     }
 
     #[test]

@@ -12,13 +12,15 @@ use wattle_graph::failure::code;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::Engine;
 use wattle_run::gate::unwind::CallError;
-use wattle_run::grant::Grants;
+use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::log::LogMessage;
+use wattle_run::hostcall::memory::PutDocument;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService, StartRun};
 use wattle_run::limit::{self, Limits};
 use wattle_run::ports::Store;
+use wattle_run::ports::memory::PutItem;
 use wattle_run::ports::store::{RunRecord, StoreError};
 use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -232,7 +234,7 @@ async fn bytes_of_calls_that_do_not_wait_count_towards_the_limit_of_host_calls()
 #[tokio::test]
 async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_journal() {
     for (function, allowed, most) in [
-        ("emit", 40_000, 5),
+        ("put", 40_000, 5),
         ("random", 40_000, 40),
         ("ask a model", 40_000, 40),
         // The journal has the beginning of such an input, and the task has all of it.
@@ -242,13 +244,17 @@ async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_jou
         let counted = made.clone();
         let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
             let made = counted.clone();
+            let zeros = PutItem {
+                namespace: vec!["numbers".to_owned()],
+                key: "zeros".into(),
+                value: json!(vec![0; 100]),
+                ttl_ms: None,
+                refresh_on_read: false,
+            };
             async move {
                 for _ in 0..100 {
                     match function {
-                        "emit" => {
-                            let data = json!(vec![0; 100]);
-                            gate.emit(Emission::Custom { name: "seen".into(), data }).await?;
-                        }
+                        "put" => gate.call(PutDocument(zeros.clone())).await?,
                         "random" => drop(gate.random(1_000)?),
                         "start a subgraph" => {
                             let input = json!({ "out": vec![0; 10_000] });
@@ -263,7 +269,9 @@ async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_jou
             }
         });
         let limits = Limits { task_journal_bytes: allowed, ..Limits::default() };
-        let grants = Grants { limits, llm: ["chat".to_owned()].into(), ..Grants::default() };
+        let everything = MemoryRule { namespace: Vec::new(), access: MemoryAccess::ReadWrite };
+        let (llm, memory) = (["chat".to_owned()].into(), vec![everything]);
+        let grants = Grants { limits, llm, memory, ..Grants::default() };
         let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
         let details = failure(&world.run(json!({})).await).details.unwrap();
         let named = (&details["limit"], &details["allowed"]);
@@ -271,6 +279,22 @@ async fn requests_and_results_count_by_their_weight_towards_the_limit_of_the_jou
         let made = made.load(Ordering::Relaxed);
         assert!((1..=most).contains(&made), "{function}: {made}");
     }
+}
+
+/// The events are in the log, and not in the journal.
+#[tokio::test]
+async fn events_of_a_guest_do_not_count_towards_the_limit_of_the_journal() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        for _ in 0..100 {
+            let data = json!(vec![0; 100]);
+            gate.emit(Emission::Custom { name: "seen".into(), data }).await?;
+        }
+        Ok(json!({ "out": "done" }))
+    });
+    let limits = Limits { task_journal_bytes: 40_000, ..Limits::default() };
+    let grants = Grants { limits, ..Grants::default() };
+    let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
+    assert_eq!(world.run(json!({})).await.outcome, RunOutcome::Completed);
 }
 
 #[tokio::test]
