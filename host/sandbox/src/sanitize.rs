@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::json::check_depth;
 use wattle_run::ports::sandbox::GuestError;
 
@@ -30,7 +31,7 @@ pub(crate) fn parse_details(text: String) -> Value {
     if text.len() > MAX_DETAILS_BYTES {
         return omitted_details(text.len());
     }
-    match serde_json::from_str(&text) {
+    match JsonBudget::default().parse(&text) {
         Ok(details) if check_depth("the details", &details).is_ok() => details,
         _ => Value::String(text),
     }
@@ -103,7 +104,9 @@ mod tests {
     fn details_are_bounded_before_they_are_parsed() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(parse_details(r#"{"a":1}"#.to_owned()), json!({ "a": 1 }));
-        for kept in ["no json".to_owned(), nested(JSON_DEPTH + 1)] {
+        // `serde_json` would parse the text in this field.
+        let raw = r#"{"$serde_json::private::RawValue":"[1]"}"#;
+        for kept in ["no json".to_owned(), nested(JSON_DEPTH + 1), raw.to_owned()] {
             assert_eq!(parse_details(kept.clone()), kept);
         }
         assert!(parse_details(nested(JSON_DEPTH)).is_array());

@@ -7,7 +7,8 @@
 //!
 //! Values that serde buffers (`untagged`, `flatten`, `tag`) count when they are buffered, and not
 //! again when they are read from the buffer. Values that are skipped take no memory and do not
-//! count.
+//! count. A document with the key by which `serde_json` marks raw values is rejected, and no
+//! document can be read as a raw value.
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,6 +22,10 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES, weight};
 
 use crate::limit::{JSON_MESSAGE_DEPTH, JSON_VALUES_BYTES};
+
+/// The key by which `serde_json` marks raw values. The parser of a [`Value`] parses the text in such
+/// a field as a further document, without the budget.
+const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
 
 /// The limit that a document exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +71,8 @@ pub struct JsonBudget {
     used: Cell<Used>,
     /// Levels around the value that is being read.
     depth: Cell<usize>,
+    /// True while a key of an object is being read.
+    is_key: Cell<bool>,
     /// The limit at which the last document failed.
     exceeded: Cell<Option<JsonLimit>>,
 }
@@ -90,8 +97,13 @@ impl JsonBudget {
     /// against the budget: they are never longer than the text that is parsed.
     #[must_use]
     pub fn new(allowed_bytes: u64) -> Self {
-        let used = Cell::new(Used::default());
-        Self { allowed_bytes, used, depth: Cell::new(0), exceeded: Cell::new(None) }
+        Self {
+            allowed_bytes,
+            used: Cell::default(),
+            depth: Cell::default(),
+            is_key: Cell::default(),
+            exceeded: Cell::default(),
+        }
     }
 
     /// Parses a document.
@@ -191,6 +203,14 @@ impl JsonBudget {
         self.used.set(used);
     }
 
+    /// Rejects a text that is a key and is [`RAW_VALUE_KEY`].
+    fn check_key<E: Error>(&self, text: &[u8]) -> Result<(), E> {
+        if self.is_key.get() && text == RAW_VALUE_KEY.as_bytes() {
+            return Err(E::custom(format_args!("the key `{RAW_VALUE_KEY}` is reserved")));
+        }
+        Ok(())
+    }
+
     /// Runs a closure one level deeper.
     fn nested<T, E: Error>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let depth = self.depth.get();
@@ -276,8 +296,9 @@ macro_rules! scalars {
 }
 
 macro_rules! texts {
-    ($($method:ident: $value:ty,)*) => {$(
+    ($($method:ident: $value:ty $(, $check:ident)?;)*) => {$(
         fn $method<E: Error>(self, value: $value) -> Result<V::Value, E> {
+            $(self.budget.$check::<E>(value.as_bytes())?;)?
             self.budget.add_text(value.len());
             self.inner.$method(value)
         }
@@ -293,8 +314,9 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
     }
 
     texts! {
-        visit_str: &str, visit_borrowed_str: &'de str, visit_string: String, visit_bytes: &[u8],
-        visit_borrowed_bytes: &'de [u8], visit_byte_buf: Vec<u8>,
+        visit_str: &str, check_key; visit_borrowed_str: &'de str, check_key;
+        visit_string: String, check_key; visit_bytes: &[u8];
+        visit_borrowed_bytes: &'de [u8]; visit_byte_buf: Vec<u8>;
     }
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -357,7 +379,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        self.inner.next_key_seed(Counted { seed, bytes: NAME_BYTES, budget: self.budget })
+        self.inner.next_key_seed(CountedKey { seed, budget: self.budget })
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
@@ -414,7 +436,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Bounded<'_, A> {
     }
 }
 
-/// The seed of a value or a key, which takes memory in addition to its text.
+/// The seed of a value or of the name of a variant, which takes memory in addition to its text.
 struct Counted<'b, T> {
     seed: T,
     bytes: u64,
@@ -428,6 +450,25 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counted<'_, T> {
         let Self { seed, bytes, budget } = self;
         budget.add_values::<D::Error>(bytes)?;
         seed.deserialize(Bounded { inner: value, budget })
+    }
+}
+
+/// The seed of a key of an object, which takes [`NAME_BYTES`] in addition to its text.
+struct CountedKey<'b, T> {
+    seed: T,
+    budget: &'b JsonBudget,
+}
+
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for CountedKey<'_, T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<T::Value, D::Error> {
+        let Self { seed, budget } = self;
+        budget.add_values::<D::Error>(NAME_BYTES)?;
+        budget.is_key.set(true);
+        let read = seed.deserialize(Bounded { inner: key, budget });
+        budget.is_key.set(false);
+        read
     }
 }
 
@@ -484,6 +525,19 @@ mod tests {
         assert_eq!(read, JsonLimit::Depth);
         assert!(budget.parse::<Value>(&deepest).is_ok(), "the depth is reset for each document");
         assert_eq!(read.to_failure("the body", "flatten it").code, "invalid");
+    }
+
+    #[test]
+    fn documents_with_the_key_of_raw_values_are_rejected() {
+        let numbers = json!(format!("[{}0]", "0,".repeat(1_000)));
+        let raw = format!("{{\"{RAW_VALUE_KEY}\":{numbers}}}");
+        for text in [raw.clone(), raw.replace('$', "\\u0024"), format!("[{{\"a\":{raw}}}]")] {
+            let read = JsonBudget::new(10 * VALUE_BYTES).parse::<Value>(&text);
+            assert!(matches!(read, Err(JsonError::Syntax(_))), "{text}: {read:?}");
+        }
+        let value = json!({ "a": RAW_VALUE_KEY });
+        let read = JsonBudget::default().parse::<Value>(&value.to_string());
+        assert_eq!(read.unwrap(), value, "only the key is reserved");
     }
 
     #[test]
