@@ -19,7 +19,9 @@
 //! * A recovery that a client requests sets the number to zero.
 //!
 //! Progress is a result of a host call, a finished task or a checkpoint in the log since the last
-//! start of the run. Every recovery logs a start, so the record has no position in the log.
+//! start of the run. A read of a stream is no progress, because a recovered run starts the stream
+//! again and logs its reads again. Every recovery logs a start, so the record has no position in
+//! the log.
 //!
 //! # When the number is durable
 //!
@@ -33,6 +35,7 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::failure::{Failure, code};
 
 use super::{Engine, ThreadClaim};
+use crate::hostcall::stream::STREAM_READ;
 use crate::log::{Commit, ThreadLog};
 use crate::ports::store::{RecoveryCount, RunRecord, StoreError};
 
@@ -115,8 +118,9 @@ fn next_count(before: &RecoveryCount, has_ended: bool, events: &[Event]) -> Reco
 /// Returns true if a run has made progress since its last start. `events` are the events since the
 /// current checkpoint. If none of them starts a run, the checkpoint is newer than the last start.
 fn has_progress(events: &[Event]) -> bool {
-    events.iter().fold(true, |has_progress, event| match event.kind {
+    events.iter().fold(true, |has_progress, event| match &event.kind {
         EventKind::RunStarted(_) => false,
+        EventKind::Called(called) if called.function == STREAM_READ => has_progress,
         EventKind::Called(_) | EventKind::TaskFinished(_) | EventKind::Checkpointed(_) => true,
         _ => has_progress,
     })
@@ -158,10 +162,10 @@ mod tests {
         event(json!({ "type": "task_started", "task": "t", "node": "n", "step": 0, "attempt": 1 }))
     }
 
-    fn called() -> Event {
+    fn called(function: &str) -> Event {
         event(json!({
             "type": "called", "task": "t", "node": "n", "call": 0, "batch": 0,
-            "function": "llm.complete", "digest": "0".repeat(64), "request": {},
+            "function": function, "digest": "0".repeat(64), "request": {},
             "result": { "Ok": {} }, "started_ms": 0, "duration_us": 1,
         }))
     }
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn progress_since_the_last_start_begins_the_count_again() {
-        for progress in [called(), finished(), checkpointed()] {
+        for progress in [called("llm.complete"), finished(), checkpointed()] {
             let with = [started("recovery"), progress.clone(), task_started()];
             assert_eq!(next_count(&count(2, false), true, &with), count(1, false), "{progress:?}");
             let before = [progress.clone(), started("recovery"), task_started()];
@@ -206,6 +210,13 @@ mod tests {
         }
         // The current checkpoint is newer than the last start.
         assert_eq!(next_count(&count(2, false), true, &[task_started()]), count(1, false));
+    }
+
+    /// After each recovery, the stream starts again.
+    #[test]
+    fn reads_of_a_stream_are_no_progress() {
+        let events = [started("recovery"), task_started(), called(STREAM_READ)];
+        assert_eq!(next_count(&count(2, false), true, &events), count(3, false));
     }
 
     #[test]
