@@ -129,9 +129,10 @@ fn has_progress(events: &[Event]) -> bool {
 fn too_many_recoveries(run: &RunRecord) -> Failure {
     let RunRecord { id, thread, .. } = run;
     let text = format!(
-        "run `{id}` of thread `{thread}` was active without progress when its host ended, \
-         {RECOVERIES_WITHOUT_PROGRESS} times in a row, and may be the cause: find out why the \
-         hosts ended, and then execute the run again with `wattle thread retry {thread}`"
+        "run `{id}` of thread `{thread}` was active when its host ended, \
+         {RECOVERIES_WITHOUT_PROGRESS} times without progress between them, and may be the cause: \
+         find out why the hosts ended, and then execute the run again with \
+         `wattle thread retry {thread}`"
     );
     let details = json!({
         "limit": "recoveries_without_progress", "allowed": RECOVERIES_WITHOUT_PROGRESS,

@@ -81,8 +81,8 @@ impl StatementBudget {
         }
     }
 
-    /// Charges a statement as a call: a transaction keeps every statement with its result, also
-    /// those that fail, until it ends. Like other calls, a statement is a task heartbeat.
+    /// Charges a statement as a call: a transaction of a task keeps every statement with its result,
+    /// also those that fail, until it ends. Like other calls, a statement is a task heartbeat.
     fn charge_call(&self) -> Result<(), Unwind> {
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.on_call();
