@@ -7,6 +7,9 @@ import { INPUT, MODES, QUESTION, all, asked, dataOf, refused, texts } from "./ch
 
 const { deepEqual, equal, ok } = assert;
 
+/** The nodes of `agent` that run until it asks. */
+const NODES = ["stream_message", "call_tool", "ask_human"];
+
 export async function threads({ threads }) {
   const mark = randomUUID();
   const { thread_id, status } = await threads.create({ metadata: { mark } });
@@ -37,9 +40,9 @@ export async function wait(client) {
 
 export async function stream(client) {
   const { thread_id } = await client.threads.create();
-  const parts = await all(
-    client.runs.stream(thread_id, "agent", { input: INPUT, streamMode: MODES }),
-  );
+  // `messages` and `messages-tuple` have events of different names.
+  const streamMode = [...MODES, "messages", "events", "tasks", "checkpoints", "debug"];
+  const parts = await all(client.runs.stream(thread_id, "agent", { input: INPUT, streamMode }));
   equal(parts[0].event, "metadata");
   deepEqual(dataOf(parts, "error"), []);
   const steps = dataOf(parts, "custom").map(({ step, phase }) => `${step} ${phase}`);
@@ -51,7 +54,98 @@ export async function stream(client) {
   const pieces = dataOf(parts, "messages").filter(([message]) => message.id === "ai-msg-1");
   ok(pieces.length > 1);
   equal(pieces.map(([message]) => message.content).join(""), "Hello, world!");
+  checkMessages(parts);
+  checkEvents(dataOf(parts, "events"), parts[0].data.run_id);
+  checkTasks(dataOf(parts, "tasks"));
+  checkCheckpoints(parts);
+  checkDebug(parts);
   return parts.map((part) => part.event);
+}
+
+/** Mode `messages`. */
+function checkMessages(parts) {
+  const partial = dataOf(parts, "messages/partial").map(([message]) => message.content);
+  deepEqual(partial, ["Hello,", "Hello, world!"]);
+  const messages = dataOf(parts, "messages/complete").flat();
+  const said = [["ai", "Hello, world!"], ["ai", ""], ["tool", "result for 'v3'"]];
+  deepEqual(texts({ messages }), said);
+  const metadata = Object.assign({}, ...dataOf(parts, "messages/metadata"));
+  const nodes = messages.map(({ id }) => metadata[id].metadata.langgraph_node);
+  deepEqual(nodes, ["stream_message", "call_tool", "call_tool"]);
+}
+
+/** Mode `events`. */
+function checkEvents(events, run_id) {
+  const fields = ["data", "event", "metadata", "name", "parent_ids", "run_id", "tags"];
+  for (const event of events) deepEqual(Object.keys(event).toSorted(), fields);
+  const named = (kind) => events.filter(({ event }) => event === kind);
+  const [begun, ended] = [named("on_chain_start"), named("on_chain_end")];
+  deepEqual(begun.map(({ name }) => name), ["agent", ...NODES]);
+  deepEqual(ended.map(({ name }) => name), [...NODES.slice(0, 2), "agent"]);
+  deepEqual(ended.map((event) => event.run_id), [1, 2, 0].map((index) => begun[index].run_id));
+  deepEqual([begun[0].run_id, begun[0].parent_ids], [run_id, []]);
+  deepEqual(begun.slice(1).map(({ parent_ids }) => parent_ids), NODES.map(() => [run_id]));
+  const chunks = named("on_chain_stream").map(({ data }) => data.chunk.items);
+  deepEqual(chunks, [["streamed"], ["tool"]]);
+  deepEqual(ended.at(-1).data.output.items, ["streamed", "tool"]);
+  const pieces = named("on_chat_model_stream").map(({ data }) => data.chunk.content);
+  deepEqual(pieces, ["Hello,", " world!"]);
+  const [[start], [end]] = [named("on_chat_model_start"), named("on_chat_model_end")];
+  deepEqual([end.run_id, end.data.output.content], [start.run_id, "Hello, world!"]);
+  const steps = named("on_custom_event").map(({ data }) => `${data.step} ${data.phase}`);
+  deepEqual([steps[0], steps.at(-1)], ["stream_message start", "ask_human start"]);
+}
+
+/** Mode `tasks`: a start and a result of each task. */
+function checkTasks(tasks) {
+  const [begun, ended] = ["input", "result"].map((field) => tasks.filter((it) => field in it));
+  equal(tasks.length, begun.length + ended.length);
+  deepEqual(begun.map(({ name }) => name), NODES);
+  for (const { triggers } of begun) equal(triggers.length, 1);
+  deepEqual(begun.map(({ input }) => input.items), [[], ["streamed"], ["streamed", "tool"]]);
+  deepEqual(ended.map(({ id }) => id), begun.map(({ id }) => id));
+  deepEqual(ended.map(({ error }) => error), [null, null, null]);
+  deepEqual(ended.map(({ result }) => result.items), [["streamed"], ["tool"], undefined]);
+  const questions = ended.map(({ interrupts }) => interrupts.map(({ value }) => value));
+  deepEqual(questions, [[], [], [QUESTION]]);
+}
+
+/** Mode `checkpoints`: the state before the input, then that of each step. */
+function checkCheckpoints(parts) {
+  const found = dataOf(parts, "checkpoints");
+  const steps = found.map(({ metadata }) => [metadata.step, metadata.source]);
+  deepEqual(steps, [[-1, "input"], [0, "input"], [1, "loop"], [2, "loop"]]);
+  deepEqual(found.map(({ next }) => next), ["__start__", ...NODES].map((node) => [node]));
+  deepEqual(found.map(({ tasks }) => tasks.map(({ name }) => name)), found.map(({ next }) => next));
+  const begun = dataOf(parts, "tasks").filter((task) => "input" in task);
+  const ids = found.slice(1).flatMap(({ tasks }) => tasks.map(({ id }) => id));
+  deepEqual(ids, begun.map(({ id }) => id));
+  const parents = [null, ...found.slice(0, -1).map(({ config }) => config)];
+  deepEqual(found.map(({ parent_config }) => parent_config), parents);
+  const places = found.map(({ config }) => config.configurable.checkpoint_id);
+  equal(new Set(places).size, found.length);
+  deepEqual(found.map(({ values }) => values.value), [undefined, "init", "x", "x"]);
+}
+
+/** Mode `debug`: the events of the modes `tasks` and `checkpoints`. */
+function checkDebug(parts) {
+  const debug = dataOf(parts, "debug");
+  for (const { timestamp } of debug) ok(!Number.isNaN(Date.parse(timestamp)), timestamp);
+  const made = debug.filter(({ type }) => type === "checkpoint");
+  deepEqual(made.map(({ step }) => step), [-1, 0, 1, 2]);
+  // A payload has the addresses of the checkpoint and of its parent in addition.
+  const plain = made.map(({ payload: { checkpoint, parent_checkpoint, ...rest } }) => {
+    equal(checkpoint.checkpoint_id, rest.config.configurable.checkpoint_id);
+    const parent = rest.parent_config?.configurable.checkpoint_id;
+    equal(parent_checkpoint?.checkpoint_id, parent);
+    return rest;
+  });
+  deepEqual(plain, dataOf(parts, "checkpoints"));
+  const rest = debug.filter(({ type }) => type !== "checkpoint");
+  deepEqual(rest.map(({ payload }) => payload), dataOf(parts, "tasks"));
+  const type = ({ payload }) => ("input" in payload ? "task" : "task_result");
+  deepEqual(rest.map((it) => it.type), rest.map(type));
+  deepEqual(rest.map(({ step }) => step), [1, 1, 2, 2, 3, 3]);
 }
 
 export async function answer(client) {

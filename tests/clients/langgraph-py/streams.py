@@ -1,9 +1,27 @@
 """Streams of runs, mode by mode."""
 
+from datetime import datetime
+
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import StreamPart
 
-from checks import INPUT, QUESTION, asked, is_uuid, same, true
+from checks import INPUT, QUESTION, asked, is_uuid, same, texts, true
+
+#: Modes of one run. `messages` and `messages-tuple` have events of different names.
+MODES = [
+    "values",
+    "updates",
+    "messages",
+    "messages-tuple",
+    "custom",
+    "events",
+    "tasks",
+    "checkpoints",
+    "debug",
+]
+
+#: The nodes of `agent` that run until it asks.
+NODES = ["stream_message", "call_tool", "ask_human"]
 
 #: What `agent` tells of its steps until it asks.
 PROGRESS = [
@@ -33,7 +51,7 @@ async def every_mode(client: LangGraphClient) -> dict:
         thread_id,
         "agent",
         input=INPUT,
-        stream_mode=["values", "updates", "messages-tuple", "custom"],
+        stream_mode=MODES,
         on_run_created=told.append,
     )
     parts = [part async for part in stream]
@@ -63,9 +81,126 @@ async def every_mode(client: LangGraphClient) -> dict:
     seen = {message["id"] for message, _ in of(parts, "messages")}
     true("a message that was not streamed is there too", "ai-msg-2" in seen)
 
+    whole_messages(parts)
+    named_events(of(parts, "events"), run["run_id"])
+    tasks_in_pairs(of(parts, "tasks"))
+    checkpoints_in_a_chain(parts)
+    debug_has_both(parts)
+
     ids = [part.id for part in parts]
     same("ids are all different", len(set(ids)), len(ids))
     return {"events": [part.event for part in parts]}
+
+
+def whole_messages(parts: list[StreamPart]) -> None:
+    """Mode `messages`."""
+    partial = [message["content"] for [message] in of(parts, "messages/partial")]
+    same("a message that grows", partial, ["Hello,", "Hello, world!"])
+    whole = [message for [message] in of(parts, "messages/complete")]
+    said = [("ai", "Hello, world!"), ("ai", ""), ("tool", "result for 'v3'")]
+    same("whole messages", texts({"messages": whole}), said)
+    metadata: dict[str, dict] = {}
+    for data in of(parts, "messages/metadata"):
+        metadata |= data
+    same("messages with metadata", set(metadata), {message["id"] for message in whole})
+    nodes = [metadata[message["id"]]["metadata"]["langgraph_node"] for message in whole]
+    same("their nodes", nodes, ["stream_message", "call_tool", "call_tool"])
+
+
+def named_events(events: list[dict], run_id: str) -> None:
+    """Mode `events`."""
+    fields = {"event", "name", "run_id", "data", "tags", "metadata", "parent_ids"}
+    same("fields of events", {frozenset(event) for event in events}, {frozenset(fields)})
+
+    def named(kind: str) -> list[dict]:
+        return [event for event in events if event["event"] == kind]
+
+    begun, ended = named("on_chain_start"), named("on_chain_end")
+    same("what begins", [event["name"] for event in begun], ["agent", *NODES])
+    same("what ends", [event["name"] for event in ended], [*NODES[:2], "agent"])
+    same(
+        "ids at the end",
+        [event["run_id"] for event in ended],
+        [begun[index]["run_id"] for index in (1, 2, 0)],
+    )
+    same("the id of the run", (begun[0]["run_id"], begun[0]["parent_ids"]), (run_id, []))
+    same("the run around nodes", [event["parent_ids"] for event in begun[1:]], [[run_id]] * 3)
+    chunks = [event["data"]["chunk"]["items"] for event in named("on_chain_stream")]
+    same("updates of nodes", chunks, [["streamed"], ["tool"]])
+    same("the output", ended[-1]["data"]["output"]["items"], ["streamed", "tool"])
+
+    pieces = [event["data"]["chunk"]["content"] for event in named("on_chat_model_stream")]
+    same("pieces of a message", pieces, ["Hello,", " world!"])
+    [start], [end] = named("on_chat_model_start"), named("on_chat_model_end")
+    same("its id at the end", end["run_id"], start["run_id"])
+    same("the whole message", end["data"]["output"]["content"], "Hello, world!")
+    steps = [(event["data"]["step"], event["data"]["phase"]) for event in named("on_custom_event")]
+    same("custom events", steps, PROGRESS)
+
+
+def tasks_in_pairs(tasks: list[dict]) -> None:
+    """Mode `tasks`: a start and a result of each task."""
+    begun = [data for data in tasks if "input" in data]
+    ended = [data for data in tasks if "result" in data]
+    same("how many there are", len(tasks), len(begun) + len(ended))
+    same("tasks that begin", [data["name"] for data in begun], NODES)
+    same("their triggers", {len(data["triggers"]) for data in begun}, {1})
+    same(
+        "their inputs",
+        [data["input"]["items"] for data in begun],
+        [[], ["streamed"], ["streamed", "tool"]],
+    )
+    pairs = [(data["id"], data["name"]) for data in begun]
+    same("tasks that end", [(data["id"], data["name"]) for data in ended], pairs)
+    same("their errors", [data["error"] for data in ended], [None] * 3)
+    results = [data["result"].get("items") for data in ended]
+    same("their results", results, [["streamed"], ["tool"], None])
+    questions = [[one["value"] for one in data["interrupts"]] for data in ended]
+    same("their questions", questions, [[], [], [QUESTION]])
+
+
+def checkpoints_in_a_chain(parts: list[StreamPart]) -> None:
+    """Mode `checkpoints`: the state before the input, then that of each step."""
+    found = of(parts, "checkpoints")
+    metadata = [(data["metadata"]["step"], data["metadata"]["source"]) for data in found]
+    same("steps", metadata, [(-1, "input"), (0, "input"), (1, "loop"), (2, "loop")])
+    same(
+        "what is next", [data["next"] for data in found], [[node] for node in ["__start__", *NODES]]
+    )
+    names = [[task["name"] for task in data["tasks"]] for data in found]
+    same("their tasks", names, [data["next"] for data in found])
+    ids = [task["id"] for data in found[1:] for task in data["tasks"]]
+    begun = [data["id"] for data in of(parts, "tasks") if "input" in data]
+    same("ids of their tasks", ids, begun)
+    parents = [data["parent_config"] for data in found]
+    same("their parents", parents, [None, *(data["config"] for data in found[:-1])])
+    places = {data["config"]["configurable"]["checkpoint_id"] for data in found}
+    same("ids of checkpoints", len(places), len(found))
+    values = [data["values"].get("value") for data in found]
+    same("their values", values, [None, "init", "x", "x"])
+
+
+def debug_has_both(parts: list[StreamPart]) -> None:
+    """Mode `debug`: the events of the modes `tasks` and `checkpoints`."""
+    debug = of(parts, "debug")
+    for data in debug:
+        true("a time with its zone", datetime.fromisoformat(data["timestamp"]).tzinfo)
+
+    made = [data for data in debug if data["type"] == "checkpoint"]
+    checkpoints = of(parts, "checkpoints")
+    same("steps of checkpoints", [data["step"] for data in made], [-1, 0, 1, 2])
+    # A payload has the addresses of the checkpoint and of its parent in addition.
+    same(
+        "checkpoints",
+        [data["payload"] for data in made],
+        [data["payload"] | plain for data, plain in zip(made, checkpoints, strict=True)],
+    )
+
+    rest = [data for data in debug if data["type"] != "checkpoint"]
+    same("tasks", [data["payload"] for data in rest], of(parts, "tasks"))
+    types = ["task" if "input" in data["payload"] else "task_result" for data in rest]
+    same("types of tasks", [data["type"] for data in rest], types)
+    same("steps of tasks", [data["step"] for data in rest], [1, 1, 2, 2, 3, 3])
 
 
 async def a_graph_inside(client: LangGraphClient) -> list[str]:
