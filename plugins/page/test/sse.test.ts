@@ -1,6 +1,6 @@
-// Server-sent events: the format, and streams that are cut or refused.
+// Server-sent events: the format, streams that are cut or refused, and types of a document.
 import { afterEach, expect, test, vi } from "vitest";
-import { type ServerEvent, streamEvents } from "../src/sse/sse.ts";
+import { type ServerEvent, streamEvents, streams } from "../src/sse/sse.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -60,4 +60,77 @@ test("a refused request is not retried", async () => {
   const options = { body: {}, onEvent: () => {}, isEnd: () => false };
   await expect(streamEvents("runs", options)).rejects.toMatchObject({ status: 404 });
   expect(fetched).toHaveBeenCalledTimes(1);
+});
+
+interface Step {
+  event: "step";
+  data: { node: string };
+}
+
+interface End {
+  event: "end";
+  data: { count: number };
+}
+
+/** Types in the form of those that are generated. */
+interface Run<Path, Content> {
+  get?: never;
+  post: {
+    parameters: { query?: never; path?: Path };
+    requestBody: { content: { "application/json": { text: string } } };
+    responses: { 200: { content: Content } };
+  };
+}
+
+interface Paths {
+  "/api/runs": Run<never, { "text/event-stream": Step | End }>;
+  "/api/runs/wait": Run<never, { "application/json": End }>;
+  "/api/runs/{id}": Run<{ id: string }, { "text/event-stream": Step | End }>;
+}
+
+const stream = streams<Paths>();
+
+/** Has the server stream a step and the end. Returns the requests: method, path and body. */
+function streamsRuns(): unknown[][] {
+  const asked: unknown[][] = [];
+  const text = 'event: step\ndata: {"node":"a"}\n\nevent: end\ndata: {"count":1}\n\n';
+  vi.stubGlobal("fetch", async (url: string, { method, body: sent }: RequestInit) => {
+    asked.push([method, new URL(url).pathname, sent]);
+    return new Response(body(text));
+  });
+  return asked;
+}
+
+test("events have the data of the document", async () => {
+  const asked = streamsRuns();
+  const seen: [string[], number[]] = [[], []];
+  await stream("/api/runs", {
+    body: { text: "x" },
+    ends: ["end"],
+    onEvent: ({ event, data }) => {
+      if (event === "step") seen[0].push(data.node);
+      else seen[1].push(data.count);
+    },
+  });
+  expect(seen).toEqual([["a"], [1]]);
+  expect(asked).toEqual([["POST", "/api/runs", '{"text":"x"}']]);
+});
+
+test("a stream that the document does not describe has no type", async () => {
+  const asked = streamsRuns();
+  const body = { text: "x" };
+  const rest = { ends: ["end"] as const, onEvent: () => {} };
+  // @ts-expect-error: the document has no such path.
+  await stream("/api/others", { body, ...rest });
+  // @ts-expect-error: the response is no stream.
+  await stream("/api/runs/wait", { body, ...rest });
+  // @ts-expect-error: the path has a parameter.
+  await stream("/api/runs/{id}", { body, ...rest });
+  // @ts-expect-error: the body is another one.
+  await stream("/api/runs", { ...rest, body: { title: "x" } });
+  // @ts-expect-error: the stream has no such event.
+  await stream("/api/runs", { ...rest, body, ends: ["end", "done"] });
+  // @ts-expect-error: no event has such data.
+  await stream("/api/runs", { ...rest, body, onEvent: ({ data }) => data.total });
+  expect(asked).toHaveLength(6);
 });

@@ -26,7 +26,8 @@ type Parameters<P> = {
   [K in keyof P as K & ("path" | "query")]: K extends "query" ? Query<P[K]> : P[K];
 };
 
-type Body<O> = O extends { requestBody: infer B }
+/** The option `body` of a request. */
+export type Body<O> = O extends { requestBody: infer B }
   ? { body: Json<B> }
   : O extends { requestBody?: infer B }
     ? { body?: Json<B> }

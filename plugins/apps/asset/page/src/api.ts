@@ -7,9 +7,6 @@ export type * from "./schema.d.ts";
 
 const call = endpoints<paths>();
 
-/** Path of the endpoint that starts a run and streams the progress of each node. */
-export const STREAM = "api/ai/asset-graph/stream";
-
 /** Statuses of a thread that does not exist, and of one that has expired or has no review. */
 const GONE = [404, 410];
 

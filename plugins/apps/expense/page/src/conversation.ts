@@ -2,6 +2,7 @@
 import { ApiError, address } from "@wattle/page";
 import { type StoredChat, textOf, useChat } from "@wattle/page/ai";
 import { useRef } from "react";
+import type { ChatRequest } from "./schema.d.ts";
 import { CHANNEL, putThreadInUrl, readThread, type Thread } from "./thread.ts";
 
 /** Header with the thread id. */
@@ -21,11 +22,10 @@ export function useConversation(loaded: Thread | undefined) {
       prepareSendMessagesRequest: ({ messages, trigger }) => {
         const last = messages.at(-1);
         const message = last === undefined ? "" : textOf(last);
-        const said = trigger === "regenerate-message" ? { retry: true } : { message };
-        return {
-          api: address("api/chat/stream?format=ai-sdk"),
-          body: { threadId: thread.current, ...said },
-        };
+        const said: ChatRequest = trigger === "regenerate-message" ? { retry: true } : { message };
+        const { current: threadId } = thread;
+        const body: ChatRequest = threadId === undefined ? said : { ...said, threadId };
+        return { api: address("api/chat/stream?format=ai-sdk"), body };
       },
       prepareReconnectToStreamRequest: () => ({
         api: address(`api/threads/${encodeURIComponent(thread.current ?? "")}/stream`),

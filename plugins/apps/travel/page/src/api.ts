@@ -3,7 +3,7 @@ import { endpoints } from "@wattle/page/endpoints";
 import type { UIMessage } from "ai";
 import type { Block, paths, WholeSession as StoredSession } from "./schema.d.ts";
 
-export type { Block, SessionView, StateView, Status } from "./schema.d.ts";
+export type { Block, ChatRequest, SessionView, StateView, Status } from "./schema.d.ts";
 
 export type BlockType = Block["type"];
 

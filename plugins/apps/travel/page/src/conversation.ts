@@ -2,7 +2,7 @@
 import { ApiError, address } from "@wattle/page";
 import { type StoredChat, useChat } from "@wattle/page/ai";
 import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
-import { api, type StateView, type WholeSession } from "./api.ts";
+import { api, type ChatRequest, type StateView, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
 import { doneTools } from "./parts.ts";
 
@@ -25,13 +25,15 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const cancelled = useMemo(() => cancelledCalls(session), [session]);
   // Number of tool outputs that the stored state certainly has.
   const [settled, setSettled] = useState(() => doneTools(loaded.messages).length);
+  // The AI SDK adds the other fields of the request.
+  const body: Pick<ChatRequest, "sessionId"> = { sessionId: id };
   const chat = useChat<WholeSession>({
     id,
     loaded,
     chatOf,
     read: () => api.show(id),
     onRead: setSession,
-    transport: { api: address("api/chat"), body: { sessionId: id } },
+    transport: { api: address("api/chat"), body },
     channel: `wattle-travel-${id}`,
   });
   const { messages, isBusy, unsent, tell } = chat;

@@ -1,8 +1,10 @@
 // Parses an input into a review, through the app's stream. Recovers from a lost connection.
 import { ApiError } from "@wattle/page";
 import { connected, isAway, lost } from "@wattle/page/connection";
-import { jsonEvent, streamEvents } from "@wattle/page/sse";
-import { type Input, type ReviewEvent, readThread, STREAM, type StreamEvent } from "../api.ts";
+import { streams } from "@wattle/page/sse";
+import { type Input, type paths, type ReviewEvent, readThread, type StreamEvent } from "../api.ts";
+
+const stream = streams<paths>();
 
 /** The error of a thread that has no review: its run has failed, or its rows are stored. */
 export class EndedThread extends ApiError {}
@@ -46,10 +48,10 @@ export async function parse(input: Input, { onThread, onSteps }: Watch): Promise
     }
   };
   try {
-    await streamEvents(STREAM, {
+    await stream("/api/ai/asset-graph/stream", {
       body: input,
-      isEnd: ({ event }) => event === "review" || event === "error",
-      onEvent: (event) => apply(jsonEvent<StreamEvent>(event)),
+      ends: ["review", "error"],
+      onEvent: apply,
     });
   } catch (error) {
     // The run continues without the stream, and the thread has its result.

@@ -1,9 +1,10 @@
 // The app's endpoints. Their responses are `{code, message, data}`.
 import { endpoints } from "@wattle/page/endpoints";
-import { jsonEvent, streamEvents } from "@wattle/page/sse";
+import { streams } from "@wattle/page/sse";
 import type { Message, Messages, paths, Row, StreamEvent } from "./types.ts";
 
 const call = endpoints<paths>();
+const stream = streams<paths>();
 
 const SESSION = "/api/chat/sessions/{id}";
 
@@ -12,9 +13,6 @@ const SESSION_PAGE = 50;
 
 /** Messages of one request, the maximum of the endpoint. */
 const MESSAGE_PAGE = 200;
-
-/** The last events of the stream. */
-const ENDS = ["workflow_end", "workflow_error"];
 
 /** Returns a page of the sessions, the newest first. */
 export async function listSessions(offset: number) {
@@ -58,11 +56,11 @@ interface Question {
 
 /** Asks a question and reports every step. Resolves at the end of the stream. */
 export function ask({ session, message, onAccepted, onEvent }: Question): Promise<void> {
-  return streamEvents("api/chat/stream", {
+  return stream("/api/chat/stream", {
     body: { session_id: session, message },
     onOpen: onAccepted,
-    isEnd: ({ event }) => ENDS.includes(event),
-    onEvent: (event) => onEvent(jsonEvent<StreamEvent>(event).data),
+    ends: ["workflow_end", "workflow_error"],
+    onEvent: ({ data }) => onEvent(data),
   });
 }
 
