@@ -64,6 +64,13 @@ async function openAudit(page: Page): Promise<void> {
   await audit(page).waitFor();
 }
 
+/** Closes the panel by keyboard. */
+async function closeAudit(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "收起审计面板" }).focus();
+  await page.keyboard.press("Enter");
+  await audit(page).waitFor({ state: "detached" });
+}
+
 /** The panel shows exactly the rows of the trace endpoint. */
 async function compareAudit(page: Page, url: string): Promise<TraceEvent[]> {
   const session = sessionOf(page);
@@ -125,9 +132,7 @@ async function completes(visit: Visit): Promise<void> {
   assert.equal(width, viewport.width <= 400 ? viewport.width : 360);
   await openRow(page, await compareAudit(page, visit.url));
   await visit.look("reasoning-audit");
-  await page.getByRole("button", { name: "收起审计面板" }).focus();
-  await page.keyboard.press("Enter");
-  await audit(page).waitFor({ state: "detached" });
+  await closeAudit(page);
   await page.waitForFunction(() => document.activeElement?.textContent === "审计");
   await visit.look("reasoning-further");
   await page.getByRole("button", { name: "新会话" }).click();
@@ -250,7 +255,10 @@ async function away(visit: Visit): Promise<void> {
   await composer(page).fill("统计各区域的客户数量");
   await page.keyboard.press("Enter");
   await page.getByText("连接已断开，正在重连…").waitFor();
+  // A telephone opens the panel, which the look is about as well, only on demand.
+  await openAudit(page);
   await visit.look("reasoning-away");
+  await closeAudit(page);
   await visit.back();
   await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
   await working(page).waitFor({ state: "detached" });
@@ -378,8 +386,8 @@ await run({
   fails: onPhone(fails),
   stops: onPhone(stops),
   reloads: onPhone(reloads),
-  midway,
-  away,
+  midway: onPhone(midway),
+  away: onPhone(away),
   outlives: onPhone(outlives),
   twice,
   keyboard,
