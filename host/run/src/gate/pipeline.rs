@@ -341,9 +341,10 @@ impl Gate {
         }
     }
 
-    /// Records the result of a call. An output that is nested too deeply becomes a failure. An
-    /// output beyond the budget unwinds the guest, but is recorded, so that no other attempt pays
-    /// for the output again.
+    /// Records the result of a call. An output that is nested too deeply becomes a failure, and
+    /// counts as this failure, because a re-execution finds only the failure. An output beyond the
+    /// budget unwinds the guest, but is recorded, so that no other attempt pays for the output
+    /// again.
     async fn record<C: Effect>(
         &self,
         entry: Box<CallEntry>,
@@ -355,14 +356,14 @@ impl Gate {
                 .map_err(|error| Unwind::LogLost(unreadable(C::FUNCTION, &error)))?),
             Err(failure) => Err(failure.clone()),
         };
-        let task = entry.task.clone();
-        let counted = self.count_result(&result);
         if let Ok(value) = &result
             && let Err(failure) = check_depth(&format!("the output of {}", C::FUNCTION), value)
         {
             answer = Err(failure.clone());
             result = Err(failure);
         }
+        let task = entry.task.clone();
+        let counted = self.count_result(&result);
         entry.record_with_tokens(result, tokens);
         task.log.flush_urgent().await;
         counted.map(|()| answer)

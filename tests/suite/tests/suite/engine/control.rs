@@ -16,7 +16,7 @@ use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::log::LogMessage;
-use wattle_run::hostcall::memory::PutDocument;
+use wattle_run::hostcall::memory::{GetDocument, PutDocument};
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, RunService, StartRun};
 use wattle_run::limit::{self, Limits};
 use wattle_run::ports::Store;
@@ -295,6 +295,31 @@ async fn events_of_a_guest_do_not_count_towards_the_limit_of_the_journal() {
     let grants = Grants { limits, ..Grants::default() };
     let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
     assert_eq!(world.run(json!({})).await.outcome, RunOutcome::Completed);
+}
+
+/// A re-execution finds only the failure in the journal. So the first execution counts it as well.
+#[tokio::test]
+async fn an_output_that_is_nested_too_deeply_counts_as_its_failure() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let text = json!("x".repeat(10_000));
+        let put = PutItem {
+            namespace: vec!["deep".to_owned()],
+            key: "document".into(),
+            value: (0..limit::JSON_DEPTH).fold(text, |inner, _| json!([inner])),
+            ttl_ms: None,
+            refresh_on_read: false,
+        };
+        let get = GetDocument { namespace: put.namespace.clone(), key: put.key.clone() };
+        gate.call(PutDocument(put)).await?;
+        gate.call(get).await?;
+        Ok(json!({}))
+    });
+    let limits = Limits { host_call_bytes: 15_000, ..Limits::default() };
+    let memory = vec![MemoryRule { namespace: Vec::new(), access: MemoryAccess::ReadWrite }];
+    let grants = Grants { limits, memory, ..Grants::default() };
+    let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
+    let refused = failure(&world.run(json!({})).await);
+    assert_eq!(refused.code, code::INVALID, "{refused}");
 }
 
 #[tokio::test]
