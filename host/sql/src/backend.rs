@@ -6,10 +6,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_run::grant::SqlRule;
 use wattle_run::hostcall::sql::{Executed, Rows};
+use wattle_run::json::bounded::{JsonBudget, JsonError};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::failure::StatementError;
+use crate::limit::MARKER_VALUES_BYTES;
 use crate::migration::{AppliedMigration, Migration, MigrationError};
 use crate::statement::{Dialect, Statement};
 
@@ -69,7 +71,10 @@ pub(crate) fn insert_marker(now_ms: &str) -> String {
 /// Parses the recorded results in a marker. An invalid marker is an error: if it counted as
 /// missing, the host would commit its transaction again.
 pub(crate) fn parse_marker(text: &str) -> Result<Value, StatementError> {
-    serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()).into())
+    JsonBudget::new(MARKER_VALUES_BYTES).parse(text).map_err(|error| match error {
+        JsonError::Syntax(error) => sqlx::Error::Decode(error.into()).into(),
+        JsonError::Limit(exceeded) => exceeded.into(),
+    })
 }
 
 /// An open transaction of one dialect. Dropping the session rolls the transaction back.
@@ -91,4 +96,24 @@ pub(crate) trait Session: Send {
     async fn commit(self: Box<Self>) -> Result<(), StatementError>;
 
     async fn rollback(self: Box<Self>) -> Result<(), StatementError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_run::json::bounded::JsonLimit;
+    use wattle_run::limit::JSON_MESSAGE_DEPTH;
+
+    use super::*;
+
+    #[test]
+    fn markers_are_parsed_within_limits() {
+        let results = json!({ "statements": [], "end": "commit" });
+        assert_eq!(parse_marker(&results.to_string()).unwrap(), results);
+        let levels = JSON_MESSAGE_DEPTH + 1;
+        let deep = parse_marker(&format!("{}{}", "[".repeat(levels), "]".repeat(levels)));
+        assert!(matches!(deep, Err(StatementError::JsonLimit(JsonLimit::Depth))), "{deep:?}");
+        let cut = parse_marker("{");
+        assert!(matches!(cut, Err(StatementError::Database(sqlx::Error::Decode(_)))), "{cut:?}");
+    }
 }

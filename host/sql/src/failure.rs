@@ -9,6 +9,7 @@ use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::json::bounded::JsonLimit;
 use wattle_run::limit::SqlLimits;
 
 /// Maximum bytes of a database's message in a failure. PostgreSQL quotes a value of up to 1 GB in
@@ -31,11 +32,19 @@ pub(crate) enum StatementError {
         /// Number of rows that were read.
         read: u64,
     },
+    /// JSON that the database returned exceeds a limit of its memory or of its depth.
+    JsonLimit(JsonLimit),
 }
 
 impl From<sqlx::Error> for StatementError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
+    }
+}
+
+impl From<JsonLimit> for StatementError {
+    fn from(exceeded: JsonLimit) -> Self {
+        Self::JsonLimit(exceeded)
     }
 }
 
@@ -71,6 +80,10 @@ impl OperationContext<'_> {
             StatementError::LimitExceeded { limit, allowed, read } => {
                 self.limit_failure(limit, allowed, read)
             }
+            StatementError::JsonLimit(exceeded) => exceeded.to_failure(
+                &format!("JSON of database `{}`", self.database),
+                "select less, or select the documents as text",
+            ),
             StatementError::Database(sqlx::Error::Database(error))
                 if is_statement_timeout(error.as_ref()) =>
             {

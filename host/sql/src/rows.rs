@@ -4,7 +4,11 @@ use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
 use sqlx::Either;
 use wattle_run::hostcall::sql::{Column, Executed, Rows, SqlValue};
-use wattle_run::limit::SqlLimits;
+use wattle_run::json::bounded::JsonBudget;
+use wattle_run::limit::{JSON_VALUES_BYTES, SqlLimits};
+
+use crate::failure::StatementError;
+use crate::limit::RESULT_VALUES_FACTOR;
 
 /// Bytes that each value counts against the limit in addition to its content, so that rows of NULLs
 /// also count.
@@ -24,7 +28,11 @@ pub(crate) trait RowReader {
     fn sent_bytes(row: &Self::Row) -> Result<u64, sqlx::Error>;
 
     fn columns(row: &Self::Row) -> Vec<Column>;
-    fn values(row: &Self::Row) -> Result<Vec<SqlValue>, sqlx::Error>;
+
+    /// Returns the values of a row. JSON documents are parsed within a budget that all rows of a
+    /// result share.
+    fn values(row: &Self::Row, json: &JsonBudget) -> Result<Vec<SqlValue>, StatementError>;
+
     fn affected(outcome: &Self::Outcome) -> u64;
 }
 
@@ -45,7 +53,8 @@ pub(crate) async fn collect<R: RowReader>(
     mut stream: RowStream<'_, R>,
     limits: &SqlLimits,
     rest: OnLimit,
-) -> Result<Executed, sqlx::Error> {
+) -> Result<Executed, StatementError> {
+    let json = JsonBudget::new(max_json_bytes(limits));
     let mut executed = Executed::default();
     let mut bytes = 0;
     while let Some(answer) = stream.try_next().await? {
@@ -56,11 +65,12 @@ pub(crate) async fn collect<R: RowReader>(
                 if executed.returned.columns.is_empty() {
                     executed.returned.columns = R::columns(&row);
                 }
-                // Values are copies of the row, and those of JSON take many times as much memory.
+                // Values are copies of the row.
                 if R::sent_bytes(&row)? > max_sent_bytes(limits) {
                     executed.returned.truncated = true;
                 } else {
-                    push_row(&mut executed.returned, R::values(&row)?, &mut bytes, limits);
+                    let values = R::values(&row, &json)?;
+                    push_row(&mut executed.returned, values, &mut bytes, limits);
                 }
             }
         }
@@ -76,6 +86,11 @@ pub(crate) async fn collect<R: RowReader>(
 /// whitespace, escapes and repeated keys do not count in a result.
 fn max_sent_bytes(limits: &SqlLimits) -> u64 {
     limits.bytes.saturating_mul(2).saturating_add(ROW_OVERHEAD_BYTES)
+}
+
+/// Returns the maximum bytes in memory of the values and keys of all JSON documents in a result.
+fn max_json_bytes(limits: &SqlLimits) -> u64 {
+    limits.bytes.saturating_mul(RESULT_VALUES_FACTOR).max(JSON_VALUES_BYTES)
 }
 
 fn push_row(rows: &mut Rows, row: Vec<SqlValue>, bytes: &mut u64, limits: &SqlLimits) {

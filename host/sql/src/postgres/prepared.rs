@@ -37,7 +37,7 @@ impl PreparedStatements {
         let number = self.prepare(connection, statement.text).await?;
         let call = format!("EXECUTE wattle_{number}{values}");
         let stream = sqlx::raw_sql(AssertSqlSafe(call)).fetch_many(connection);
-        Ok(collect::<PostgresReader>(stream, limits, rest).await?)
+        collect::<PostgresReader>(stream, limits, rest).await
     }
 
     /// Executes a DDL statement, which cannot be prepared and has no parameters. Prepared

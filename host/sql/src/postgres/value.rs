@@ -6,7 +6,9 @@ use bytes::Bytes;
 use sqlx::postgres::{PgColumn, PgQueryResult, PgRow};
 use sqlx::{Column as _, Row as _, TypeInfo as _, ValueRef as _};
 use wattle_run::hostcall::sql::{Column, SqlValue};
+use wattle_run::json::bounded::{JsonBudget, JsonError, JsonLimit};
 
+use crate::failure::StatementError;
 use crate::rows::RowReader;
 
 /// Returns parameters as `('a', NULL)`, or an empty string without parameters. Every value is a
@@ -110,8 +112,8 @@ impl RowReader for PostgresReader {
         columns(row.columns())
     }
 
-    fn values(row: &PgRow) -> Result<Vec<SqlValue>, sqlx::Error> {
-        (0..row.len()).map(|index| value(row, index)).collect()
+    fn values(row: &PgRow, json: &JsonBudget) -> Result<Vec<SqlValue>, StatementError> {
+        (0..row.len()).map(|index| value(row, index, json)).collect()
     }
 
     fn affected(outcome: &PgQueryResult) -> u64 {
@@ -119,14 +121,31 @@ impl RowReader for PostgresReader {
     }
 }
 
-fn value(row: &PgRow, index: usize) -> Result<SqlValue, sqlx::Error> {
+fn value(row: &PgRow, index: usize, json: &JsonBudget) -> Result<SqlValue, StatementError> {
     let raw = row.try_get_raw(index)?;
     if raw.is_null() {
         return Ok(SqlValue::Null);
     }
     let text = raw.as_str().map_err(sqlx::Error::Decode)?;
-    let type_name = type_name(row.column(index));
-    Ok(parse_typed(&type_name, text).unwrap_or_else(|| SqlValue::Other(text.to_owned())))
+    let parsed = match &*type_name(row.column(index)) {
+        "json" | "jsonb" => parse_json(text, json)?,
+        type_name => parse_typed(type_name, text),
+    };
+    Ok(parsed.unwrap_or_else(|| SqlValue::Other(text.to_owned())))
+}
+
+/// Parses a JSON document. Returns `None` for a document that the host cannot represent, such as
+/// one with a number out of range or with too many levels; it is returned as text.
+///
+/// # Errors
+///
+/// [`JsonLimit::Values`] if the documents of the result exceed the budget.
+fn parse_json(text: &str, budget: &JsonBudget) -> Result<Option<SqlValue>, JsonLimit> {
+    match budget.parse(text) {
+        Ok(document) => Ok(Some(SqlValue::Json(document))),
+        Err(JsonError::Limit(exceeded @ JsonLimit::Values(_))) => Err(exceeded),
+        Err(JsonError::Limit(JsonLimit::Depth) | JsonError::Syntax(_)) => Ok(None),
+    }
 }
 
 /// Parses a value by its type. Returns `None` for types without a simple form; their values are
@@ -142,17 +161,77 @@ fn parse_typed(type_name: &str, text: &str) -> Option<SqlValue> {
             SqlValue::Text(text.to_owned())
         }
         "bytea" => SqlValue::Bytes(Bytes::from(from_hex(text)?)),
-        "json" | "jsonb" => SqlValue::Json(serde_json::from_str(text).ok()?),
         _ => return None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use wattle_run::hostcall::sql::SqlValue;
+    use futures::StreamExt as _;
+    use serde_json::json;
+    use sqlx::Either;
+    use wattle_run::hostcall::sql::Executed;
+    use wattle_run::limit::{JSON_MESSAGE_DEPTH, SqlLimits};
 
-    use super::{from_hex, literals};
+    use super::*;
+    use crate::failure::OperationContext;
+    use crate::rows::{OnLimit, RowStream, collect};
+
+    /// Reads rows that consist of a JSON document.
+    struct DocumentReader;
+
+    impl RowReader for DocumentReader {
+        type Row = String;
+        type Outcome = ();
+
+        fn sent_bytes(_row: &String) -> Result<u64, sqlx::Error> {
+            Ok(0)
+        }
+
+        fn columns(_row: &String) -> Vec<Column> {
+            Vec::new()
+        }
+
+        fn values(row: &String, json: &JsonBudget) -> Result<Vec<SqlValue>, StatementError> {
+            Ok(parse_json(row, json)?.into_iter().collect())
+        }
+
+        fn affected(_outcome: &()) -> u64 {
+            0
+        }
+    }
+
+    /// Collects rows with some 36 MB of numbers each.
+    async fn collect_numbers(rows: usize, bytes: u64) -> Result<Executed, StatementError> {
+        let numbers = format!("[{}0]", "0,".repeat(500_000));
+        let rows = std::iter::repeat_n(numbers, rows).map(|row| Ok(Either::Right(row)));
+        let rows: RowStream<'_, DocumentReader> = futures::stream::iter(rows).boxed();
+        let limits = SqlLimits { bytes, ..SqlLimits::default() };
+        collect::<DocumentReader>(rows, &limits, OnLimit::Stop).await
+    }
+
+    #[tokio::test]
+    async fn documents_of_a_result_share_a_budget() {
+        assert_eq!(collect_numbers(1, 8 << 20).await.unwrap().returned.rows.len(), 1);
+        let exceeded = collect_numbers(2, 8 << 20).await.unwrap_err();
+        let failure = OperationContext { operation: "query", database: "shop" }.failure(exceeded);
+        assert!(failure.message.starts_with("JSON of database `shop` cannot be read"), "{failure}");
+        let details = json!({ "limit": "json_values_bytes", "allowed": 64 << 20 });
+        assert_eq!((&*failure.code, failure.details), ("limit", Some(details)));
+        let more = collect_numbers(2, 16 << 20).await.unwrap();
+        assert_eq!(more.returned.rows.len(), 2, "the limit grows with the bytes of a result");
+    }
+
+    #[test]
+    fn documents_without_a_representation_stay_text() {
+        let budget = JsonBudget::default();
+        let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let raw = r#"{"$serde_json::private::RawValue":"[1]"}"#;
+        for text in [nested(JSON_MESSAGE_DEPTH + 1), "1e400".to_owned(), raw.to_owned()] {
+            assert_eq!(parse_json(&text, &budget), Ok(None), "{text}");
+        }
+        assert_eq!(parse_json(r#"{"a":1}"#, &budget), Ok(Some(SqlValue::Json(json!({"a": 1})))));
+    }
 
     #[test]
     fn literals_are_escaped() {

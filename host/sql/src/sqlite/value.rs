@@ -5,7 +5,9 @@ use sqlx::error::BoxDynError;
 use sqlx::sqlite::{SqliteArguments, SqliteColumn, SqliteQueryResult, SqliteRow};
 use sqlx::{Arguments as _, Column as _, Row as _, TypeInfo as _, ValueRef as _};
 use wattle_run::hostcall::sql::{Column, SqlValue};
+use wattle_run::json::bounded::JsonBudget;
 
+use crate::failure::StatementError;
 use crate::rows::RowReader;
 
 pub(crate) fn arguments(values: &[SqlValue]) -> Result<SqliteArguments, BoxDynError> {
@@ -53,8 +55,9 @@ impl RowReader for SqliteReader {
         columns(row.columns())
     }
 
-    fn values(row: &SqliteRow) -> Result<Vec<SqlValue>, sqlx::Error> {
-        (0..row.len()).map(|index| value(row, index)).collect()
+    /// JSON of SQLite is text.
+    fn values(row: &SqliteRow, _json: &JsonBudget) -> Result<Vec<SqlValue>, StatementError> {
+        (0..row.len()).map(|index| Ok(value(row, index)?)).collect()
     }
 
     fn affected(outcome: &SqliteQueryResult) -> u64 {
