@@ -17,6 +17,7 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::caller_id::CallerId;
 use wattle_run::hostcall::http::HttpResponse;
+use wattle_run::json::bounded::JsonBudget;
 use wattle_run::lookups::on_behalf_of;
 use wattle_run::ports::Clock;
 
@@ -113,7 +114,7 @@ impl Rejection {
         if response.body.len() as u64 > MAX_RESPONSE_BYTES {
             return false;
         }
-        let document: Option<Value> = serde_json::from_slice(&response.body).ok();
+        let document: Option<Value> = JsonBudget::default().parse_slice(&response.body).ok();
         let value = document.as_ref().and_then(|document| field_value(document, field)?.as_i64());
         value.is_some_and(|value| self.values.contains(&value))
     }
@@ -194,7 +195,7 @@ impl ManagedToken {
         let mut response = sent.map_err(&broken)?;
         let status = response.status();
         let body = body::read_body(&mut response, MAX_RESPONSE_BYTES, &broken).await?;
-        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let document: Value = JsonBudget::default().parse_slice(&body).unwrap_or_default();
         let token = field_value(&document, &self.source.field).and_then(Value::as_str);
         match token.filter(|token| status.is_success() && fits_in_a_header(token)) {
             Some(token) => Ok(CachedToken {
@@ -287,6 +288,9 @@ mod tests {
         assert!(!by_code.matches(&answer(200, &json!("code"))));
         let large = json!({"code": 99_991_663, "text": "x".repeat(64 << 10)});
         assert!(!by_code.matches(&answer(200, &large)));
+        // `serde_json` would parse the text in this field.
+        let raw = json!({"$serde_json::private::RawValue": "{\"code\": 99991663}"});
+        assert!(!by_code.matches(&answer(200, &raw)));
         let by_status = Rejection { status: vec![401], ..Rejection::default() };
         assert!(by_status.matches(&answer(401, &json!(null))));
         assert!(!Rejection::default().matches(&answer(401, &json!({"code": 1}))));

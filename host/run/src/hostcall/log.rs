@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::json::bounded::{JsonBudget, RAW_VALUE_KEY};
 use crate::json::check_depth;
 use crate::limit;
 
@@ -62,7 +63,7 @@ impl LogMessage {
             return (level, message, Value::Null);
         }
         let fields: Map<String, Value> =
-            fields.into_iter().map(|(name, text)| (name, parse_field(text))).collect();
+            fields.into_iter().map(|(name, text)| (field_name(name), parse_field(text))).collect();
         (level, message, Value::Object(fields))
     }
 }
@@ -72,10 +73,16 @@ fn field_bytes((name, text): &(String, String)) -> usize {
     name.len() + text.len() + "\"\":,".len()
 }
 
+/// Returns the name of a field in the event log. [`RAW_VALUE_KEY`] loses its `$`, because an event
+/// with this key could not be read again.
+fn field_name(name: String) -> String {
+    if name == RAW_VALUE_KEY { name.trim_start_matches('$').to_owned() } else { name }
+}
+
 /// Parses a field. A field that is not valid JSON, or is nested too deeply for the event log, is
 /// kept as text.
 fn parse_field(text: String) -> Value {
-    match serde_json::from_str(&text) {
+    match JsonBudget::default().parse(&text) {
         Ok(value) if check_depth("a field", &value).is_ok() => value,
         _ => Value::String(text),
     }
@@ -108,6 +115,17 @@ mod tests {
         assert_eq!(fields["deep"], deep(limit::JSON_DEPTH + 1));
         assert!(fields["endless"].is_string());
         assert_eq!(LogMessage::new("info", "m").into_parts().2, Value::Null);
+    }
+
+    #[test]
+    fn log_fields_with_the_key_of_raw_values_can_be_read_again() {
+        let raw = format!("{{\"{RAW_VALUE_KEY}\":\"[1]\"}}");
+        let fields = vec![field(RAW_VALUE_KEY, "plain"), field("raw", raw.clone())];
+        let message = LogMessage { fields, ..LogMessage::new("info", "m") };
+        let (_, _, fields) = message.into_parts();
+        assert_eq!(fields, json!({ "serde_json::private::RawValue": "plain", "raw": raw }));
+        let read: Value = serde_json::from_str(&fields.to_string()).unwrap();
+        assert_eq!(read, fields);
     }
 
     #[test]

@@ -24,8 +24,8 @@ use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES, weight};
 use crate::limit::{JSON_MESSAGE_DEPTH, JSON_VALUES_BYTES};
 
 /// The key by which `serde_json` marks raw values. The parser of a [`Value`] parses the text in such
-/// a field as a further document, without the budget.
-const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
+/// a field as a further document, without the budget. So the host makes no object with this key.
+pub const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
 
 /// The limit that a document exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

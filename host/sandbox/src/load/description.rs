@@ -3,6 +3,7 @@
 use serde_json::Value;
 use wattle_graph::limit::SCHEMA_BYTES;
 use wattle_graph::weight::weight;
+use wattle_run::json::bounded::JsonBudget;
 
 use crate::load::rejection::{Rejection, too_large};
 
@@ -49,10 +50,8 @@ impl Schemas {
         if bytes > SCHEMA_BYTES {
             return Err(too_large(&format!("bytes of `{field}` of `{name}`"), bytes, SCHEMA_BYTES));
         }
-        let schema: Value = serde_json::from_str(text).map_err(|error| {
-            invalid_description(&format!(
-                "`{field}` of `{name}` is not a valid JSON document: {error}"
-            ))
+        let schema: Value = JsonBudget::default().parse(text).map_err(|error| {
+            invalid_description(&format!("`{field}` of `{name}` cannot be read: {error}"))
         })?;
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Err(invalid_description(&format!(
@@ -89,6 +88,14 @@ mod tests {
         assert_eq!(rejection.code, "limit");
         assert!(rejection.message.contains("`input-schema` of `n`"), "{}", rejection.message);
         assert_eq!(schemas.parse("0,", "n", "input-schema").unwrap_err().code, "describe");
+    }
+
+    #[test]
+    fn a_schema_with_the_key_of_raw_values_is_rejected() {
+        let raw = r#"{"$serde_json::private::RawValue":"{}"}"#;
+        let rejection = Schemas::new().parse(raw, "n", "input-schema").unwrap_err();
+        assert_eq!(rejection.code, "describe");
+        assert!(rejection.message.contains("is reserved"), "{}", rejection.message);
     }
 
     #[test]

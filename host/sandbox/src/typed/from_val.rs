@@ -1,4 +1,7 @@
 //! Conversion of values of WIT types to JSON, in the form that [`crate::typed::to_val`] reads.
+//!
+//! Keys are names of fields and cases. Such a name consists of letters, digits and hyphens, which
+//! the engine validates, so no key is [`RAW_VALUE_KEY`](wattle_run::json::bounded::RAW_VALUE_KEY).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
