@@ -29,6 +29,15 @@
 //! durable. So the number needs no write of its own, and supersteps do not write it. A recovery
 //! that sets the thread aside writes nothing: the next recovery reads the same record and the same
 //! log, on any host, and sets the thread aside again.
+//!
+//! # What is not counted
+//!
+//! A crash before this batch is durable leaves no trace, for example if the process has too little
+//! memory for the state of the thread. The next recovery reads the same record and the same number,
+//! so nothing ends a loop of such crashes. To count them, each recovery would write its record
+//! before it reads the thread: one more wait for the disk for each orphaned run, after every start.
+//! Limits bound what a recovery reads instead: the state of each graph, the events in which tokens
+//! are counted, the results that are reused, and the number of large threads that are read at once.
 
 use serde_json::json;
 use wattle_graph::event::{Event, EventKind, RunStatus};
