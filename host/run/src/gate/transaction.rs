@@ -40,7 +40,7 @@ use crate::hostcall::request::CallRequest;
 use crate::hostcall::sql::{
     self, Executed, ROLLED_BACK, Rows, SqlValue, TRANSACTION, TRANSACTION_END,
 };
-use crate::json::JsonSize;
+use crate::json::{JsonSize, check_depth};
 use crate::limit::SqlLimits;
 use crate::ports::sql::{CommitMarker, Sql, SqlTransaction};
 use crate::task::task_heartbeat::TaskHeartbeat;
@@ -477,6 +477,8 @@ impl Transaction {
         }
     }
 
+    /// Records the result of a statement. If the guest has a journal, a result that is nested too
+    /// deeply to be stored becomes a failure. The statement has taken effect in both cases.
     fn record_statement<T: Serialize>(
         &mut self,
         text: &str,
@@ -488,11 +490,19 @@ impl Transaction {
                 .map_err(|error| Failure::internal(format!("cannot journal rows: {error}")))?),
             Err(failure) => Err(failure.clone()),
         };
+        let too_deep = match &result {
+            Ok(value) if self.budget.allowed_journal_bytes.is_some() => {
+                check_depth("the result of the statement", value).err()
+            }
+            _ => None,
+        };
+        let result = too_deep.clone().map_or(result, Err);
         let counted = self.charge_result(&result);
         if self.entry.is_some() {
             self.statements.push(StatementRecord { text: text.to_owned(), digest, result });
         }
-        Ok(counted?)
+        counted?;
+        too_deep.map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     /// Charges a statement and returns the digest that identifies it.

@@ -8,8 +8,12 @@ use wattle_graph::definition::HeartbeatSource;
 
 use super::*;
 use crate::grant::SqlRule;
+use crate::limit::JSON_DEPTH;
 
-/// A database whose statements have no rows.
+/// The query with a row that is nested too deeply for the journal.
+const DEEP: &str = "SELECT deep";
+
+/// A database whose statements have no rows, except for [`DEEP`].
 struct EmptyDatabase;
 
 #[async_trait]
@@ -40,8 +44,10 @@ impl SqlTransaction for EmptyDatabase {
         Ok(None)
     }
 
-    async fn query(&mut self, _: &str, _: &[SqlValue]) -> Result<Rows, Failure> {
-        Ok(Rows::default())
+    async fn query(&mut self, text: &str, _: &[SqlValue]) -> Result<Rows, Failure> {
+        let deep = || (0..JSON_DEPTH).fold(json!(0), |inner, _| json!([inner]));
+        let rows = if text == DEEP { vec![vec![SqlValue::Json(deep())]] } else { Vec::new() };
+        Ok(Rows { rows, ..Rows::default() })
     }
 
     async fn execute(&mut self, _: &str, _: &[SqlValue]) -> Result<Executed, Failure> {
@@ -113,4 +119,15 @@ async fn statements_of_a_task_count_by_their_weight_in_the_journal() {
     let ended = transaction.query("SELECT 1", Vec::new()).await;
     let Err(CallError::Unwind(Unwind::Limit(exceeded))) = ended else { panic!("{ended:?}") };
     assert_eq!(exceeded.details.unwrap()["limit"], "task_journal_bytes");
+}
+
+/// A log with such a result could not be read again.
+#[tokio::test]
+async fn result_that_is_nested_too_deeply_for_the_journal_is_a_failure() {
+    let mut transaction = transaction();
+    transaction.query(DEEP, Vec::new()).await.unwrap();
+    transaction.budget.allowed_journal_bytes = Some(10_000);
+    let refused = transaction.query(DEEP, Vec::new()).await;
+    let Err(CallError::Failure(failure)) = refused else { panic!("{refused:?}") };
+    assert_eq!(failure.code, code::INVALID, "{failure}");
 }
