@@ -3,6 +3,7 @@
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Serialize, Value, params, random, sql,
 };
+use wattle_plugin::redact;
 
 use crate::state::{Brief, SelectedTask, Turn};
 use crate::{DATABASE, time};
@@ -73,9 +74,9 @@ impl<'a> RunningTask<'a> {
         self.end("completed", Some(executor), Some(result.to_string()), None)
     }
 
-    /// Records the error of the task.
+    /// Records the error of the task, without the secrets that services repeat in their messages.
     pub(crate) fn fail(&self, error: &str) -> Result<(), Failure> {
-        self.end("failed", None, None, Some(error))
+        self.end("failed", None, None, Some(redact::text(error)))
     }
 
     fn end(
@@ -83,7 +84,7 @@ impl<'a> RunningTask<'a> {
         status: &str,
         executor: Option<&str>,
         result: Option<String>,
-        error: Option<&str>,
+        error: Option<String>,
     ) -> Result<(), Failure> {
         let row = params![status, executor, result, error, time::now(), &self.id];
         sql::database(DATABASE).execute(UPDATE, row).map(|_| ())

@@ -5,6 +5,7 @@ use wattle_plugin::prelude::{
     random, sql,
 };
 use wattle_plugin::prompt::fill;
+use wattle_plugin::redact;
 
 use crate::reply::SHOWN_ROWS;
 use crate::running_step::Step;
@@ -182,7 +183,7 @@ fn keep(
     let transaction = sql::database(DATABASE).begin()?;
     let session = &step.context.thread_id;
     sessions::touch(&transaction, session, &step.owner, message)?;
-    let document = serde_json::to_value(shortened(result))?;
+    let document = serde_json::to_value(stored(result))?;
     let answer = history::Answer {
         content: &result.assistant_reply,
         result: &document,
@@ -207,11 +208,22 @@ fn all_rows(result: &ResultReturnResult) -> Result<Option<BlobRef>, Failure> {
     }
 }
 
-/// Reduces a result to the rows that the history shows.
-fn shortened(result: &ResultReturnResult) -> ResultReturnResult {
+/// Returns a result as the history stores it: with the rows that the history shows, and without the
+/// secrets that services and databases repeat in their errors.
+fn stored(result: &ResultReturnResult) -> ResultReturnResult {
     let mut result = result.clone();
+    if let Some(SqlGenerationResult::Failed(failed)) = &mut result.sql_result {
+        failed.generation_error = redact::text(&failed.generation_error);
+    }
     if let Some(validated) = &mut result.sql_validate_result {
         validated.result.truncate(SHOWN_ROWS);
+        validated.error = validated.error.as_deref().map(redact::text);
+    }
+    if let Some(hidden) = &mut result.hidden_context_result {
+        hidden.error = redact::text(&hidden.error);
+        for sample in &mut hidden.probe_samples {
+            sample.error = sample.error.as_deref().map(redact::text);
+        }
     }
     result
 }
@@ -338,6 +350,37 @@ mod tests {
         let log = host.statements().into_iter().find(|it| it.text.contains("INTO workflow_log"));
         let error = sql::Value::from("password=[redacted] is wrong");
         assert_eq!(log.unwrap().parameters[9], error);
+    }
+
+    #[test]
+    fn stored_errors_of_an_answer_have_no_secrets() {
+        let error = "password=abc is wrong";
+        let mut invalid = validated(json!([]), false, false);
+        invalid["is_valid"] = json!(false);
+        invalid["error"] = json!(error);
+        let mut input = input(invalid);
+        input["sql_result"] = json!({"sql": "", "entity_mappings": [], "sql_fields": [],
+                                     "generation_failed": true, "generation_error": error});
+        let sample = json!({"field": "a.b", "probe_sql": "", "values": [], "error": error});
+        input["hidden_context_result"] = json!({
+            "error_type": "execution_error", "error": error, "failed_sql": "",
+            "rewritten_query": "", "field_candidates": [], "probe_samples": [sample], "hints": [],
+            "kb_summary": {"table_count": 0, "field_count": 0}, "retry_count": 1,
+        });
+        let host = worded();
+        run(&host, &input).unwrap();
+        let answer = host.statements().into_iter().find(|it| it.text.contains("INTO chat_history"));
+        let document = answer.unwrap().parameters[3].to_json();
+        let stored: Value = serde_json::from_str(document.as_str().unwrap()).unwrap();
+        for place in [
+            "/sql_result/generation_error",
+            "/sql_validate_result/error",
+            "/hidden_context_result/error",
+            "/hidden_context_result/probe_samples/0/error",
+        ] {
+            let shown = json!("password=[redacted] is wrong");
+            assert_eq!(stored.pointer(place), Some(&shown), "{place}");
+        }
     }
 
     #[test]

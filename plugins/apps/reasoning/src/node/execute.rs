@@ -383,6 +383,16 @@ mod tests {
     }
 
     #[test]
+    fn error_of_a_failed_task_has_no_secrets() {
+        let host = services(json!({}))
+            .llm(|_| Err(Failure::unavailable("Incorrect API key: sk-abc123456")));
+        assert!(run(&host, &input("capability", json!({}), "customer")).is_err());
+        let error = statements(&host)[1].1[3].clone();
+        let is_redacted = |it: &str| it.ends_with("Incorrect API key: [redacted]");
+        assert!(error.as_str().is_some_and(is_redacted), "{error}");
+    }
+
+    #[test]
     fn object_property_without_a_target_fails() {
         let host = services(json!({}));
         let failure = run(&host, &input("object_property", json!({}), "customer")).unwrap_err();

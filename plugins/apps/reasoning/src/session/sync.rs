@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{Failure, Value, json, params, runs, sql};
 use wattle_plugin::projection::{Cursor, Projection};
+use wattle_plugin::redact;
 use wattle_plugin::runs::{Event, Thread};
 use wattle_plugin::sql::Transaction;
 
@@ -204,24 +205,26 @@ fn settle_replaced(
 }
 
 /// Returns the code and the message of a failed run. A reason from the app takes precedence over
-/// the host's message, which also names nodes and plugins.
+/// the host's message, which also names nodes and plugins. The message has no secrets, which services
+/// repeat in theirs.
 fn error_of(run_end: &RunEnd) -> Value {
     let Some(failure) = &run_end.failure else {
         return json!({ "code": Value::Null, "message": "the run ended without a result" });
     };
     let reason = failure.details.as_ref().and_then(|details| details.get("reason")?.as_str());
-    json!({ "code": failure.code, "message": reason.unwrap_or(&failure.message) })
+    let message = redact::text(reason.unwrap_or(&failure.message));
+    json!({ "code": failure.code, "message": message })
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
-    use wattle_plugin::prelude::{json, params, sql};
+    use wattle_plugin::prelude::{Failure, json, params, sql};
     use wattle_plugin::runs::Thread;
     use wattle_plugin::testing::{FakeHost, SqlAnswer};
 
-    use super::{Session, contexts, status, sync};
+    use super::{RunEnd, Session, contexts, error_of, status, sync};
 
     const COLUMNS: [&str; 6] =
         ["id", "status", "metadata", "event_cursor", "created_at", "updated_at"];
@@ -307,6 +310,17 @@ mod tests {
             let fails = format!("UPDATE {table} SET ");
             let is_failed = |text: &String| text.starts_with(&fails) && text.contains("'failed'");
             assert!(written.iter().any(is_failed), "{table}: {written:?}");
+        }
+    }
+
+    #[test]
+    fn errors_of_turns_have_no_secrets() {
+        let refused = "Incorrect API key: sk-abc123456";
+        let of_app = Failure::internal("a node failed").with_details(json!({ "reason": refused }));
+        for failure in [Failure::unavailable(refused), of_app] {
+            let (run, status) = ("r".to_owned(), "failed".to_owned());
+            let error = error_of(&RunEnd { run, status, failure: Some(failure) });
+            assert_eq!(error["message"], "Incorrect API key: [redacted]");
         }
     }
 
