@@ -10,8 +10,8 @@ use wattle_plugin::sql::Dialect;
 use crate::statement::cut::offset;
 use crate::statement::parse;
 
-/// Limits a statement to `rows` rows, unless it has a limit. `LIMIT ALL`, `LIMIT NULL`, a negative
-/// limit and an `OFFSET` alone are no limit.
+/// Limits a statement to `rows` rows, unless it has a limit. `LIMIT ALL`, `LIMIT NULL`, `FETCH FIRST
+/// NULL ROWS ONLY`, a negative limit and an `OFFSET` alone are no limit.
 pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     let Ok(query) = parse::query(sql, dialect) else { return sql.to_owned() };
     let limit = match &query.limit_clause {
@@ -19,12 +19,16 @@ pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
         Some(LimitClause::OffsetCommaLimit { limit, .. }) => Some(limit),
         None => None,
     };
-    if limit.is_some_and(is_bound) || query.fetch.is_some() {
+    let fetch = query.fetch.as_ref();
+    // `FETCH FIRST ROW ONLY` returns one row.
+    let is_bound_fetch = fetch.is_some_and(|it| it.quantity.as_ref().is_none_or(is_bound));
+    if is_bound_fetch || limit.is_some_and(is_bound) {
         return sql.to_owned();
     }
     // The syntax tree does not have `ALL`. Other words after a name `limit` are no limit.
+    let has_clause = limit.is_some() || fetch.is_some();
     let is_limit =
-        |place: &Range<usize>| limit.is_some() || sql[place.clone()].eq_ignore_ascii_case("all");
+        |place: &Range<usize>| has_clause || sql[place.clone()].eq_ignore_ascii_case("all");
     match place(sql, dialect).filter(is_limit) {
         Some(Range { start, end }) => format!("{}{rows}{}", &sql[..start], &sql[end..]),
         None => format!("{sql}\nLIMIT {rows}"),
@@ -43,7 +47,7 @@ fn is_bound(limit: &Expr) -> bool {
 }
 
 /// Returns the place of what follows the last `LIMIT` of the query itself, up to its `OFFSET` and
-/// without an offset before a comma.
+/// without an offset before a comma, or of the number of its last `FETCH`.
 fn place(sql: &str, dialect: &Dialect) -> Option<Range<usize>> {
     let mut depth = 0_usize;
     let mut is_after_limit = false;
@@ -60,8 +64,9 @@ fn place(sql: &str, dialect: &Dialect) -> Option<Range<usize>> {
             _ => {}
         }
         match keyword {
-            Keyword::LIMIT => (is_after_limit, place) = (true, None),
-            Keyword::OFFSET => is_after_limit = false,
+            Keyword::LIMIT | Keyword::FETCH => (is_after_limit, place) = (true, None),
+            Keyword::FIRST | Keyword::NEXT => place = None,
+            Keyword::OFFSET | Keyword::ROW | Keyword::ROWS => is_after_limit = false,
             _ if depth == 0 && token == Token::Comma => place = None,
             _ if is_after_limit => {
                 let start = place.map_or_else(|| offset(sql, span.start), |it| it.start);
@@ -98,9 +103,13 @@ mod tests {
     #[test]
     fn limit_is_kept() {
         for dialect in DIALECTS {
-            for end in
-                ["LIMIT 3 OFFSET 1", "OFFSET 1 LIMIT 3", "LIMIT (4 - 1)", "FETCH FIRST 3 ROWS ONLY"]
-            {
+            for end in [
+                "LIMIT 3 OFFSET 1",
+                "OFFSET 1 LIMIT 3",
+                "LIMIT (4 - 1)",
+                "FETCH FIRST 3 ROWS ONLY",
+                "FETCH FIRST ROW ONLY",
+            ] {
                 let sql = format!("WITH x AS (SELECT 1) SELECT * FROM x {end}");
                 assert_eq!(limited(&sql, &dialect, 5), sql);
             }
@@ -121,6 +130,8 @@ mod tests {
                 ("LIMIT CAST(NULL AS INTEGER)", "LIMIT 5"),
                 ("LIMIT -1 OFFSET 2", "LIMIT 5 OFFSET 2"),
                 ("OFFSET 2 LIMIT - /* - */ 1 -- 3", "OFFSET 2 LIMIT 5 -- 3"),
+                ("FETCH FIRST NULL ROWS ONLY", "FETCH FIRST 5 ROWS ONLY"),
+                ("offset 2 rows fetch next null row only", "offset 2 rows fetch next 5 row only"),
             ] {
                 let start = "WITH x AS (SELECT '金额' AS n LIMIT ALL) SELECT * FROM x";
                 assert_eq!(
