@@ -5,6 +5,7 @@ mod read;
 mod text;
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use wattle_plugin::prelude::{Deserialize, Failure, settings};
 
@@ -127,11 +128,12 @@ impl Knowledge {
 
     fn describe(&mut self, mut descriptions: Descriptions) {
         for table in &mut self.tables {
-            let Some(mut words) = descriptions.tables.remove(&table.name) else { continue };
-            table.description =
-                Description { description: words.description, aliases: words.aliases };
+            let Some(words) = descriptions.tables.get_mut(&table.name) else { continue };
+            let (description, aliases) = (take(&mut words.description), take(&mut words.aliases));
+            table.description = Description { description, aliases };
             for column in &mut table.columns {
-                column.description = words.columns.remove(&column.name).unwrap_or_default();
+                let words = words.columns.get_mut(&column.name);
+                column.description = words.map(take).unwrap_or_default();
             }
         }
         self.metrics = descriptions.metrics;

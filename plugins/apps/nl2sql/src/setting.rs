@@ -94,8 +94,8 @@ pub(crate) fn models() -> Result<BTreeMap<String, String>, Failure> {
 /// Creates a model request for a role. A model that the caller names takes precedence over the
 /// route of the role.
 pub(crate) fn ask(role: &str, model_name: &str) -> Result<llm::Request, Failure> {
-    let named = if model_name == default_model()? { None } else { models()?.remove(model_name) };
-    let route = named.unwrap_or_else(|| role.to_owned());
+    let models = if model_name == default_model()? { BTreeMap::new() } else { models()? };
+    let route = models.get(model_name).map_or(role, String::as_str);
     Ok(llm::Request::route(route).temperature(TEMPERATURE))
 }
 

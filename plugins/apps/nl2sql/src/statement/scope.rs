@@ -319,8 +319,9 @@ impl Visitor for ScopeVisitor<'_> {
 
 impl ScopeVisitor<'_> {
     fn frame(&mut self, query: &Query) -> Frame {
-        let body = self.bodies.remove(&query_address(query));
-        let is_apart = self.apart.remove(&query_address(query)) || body.is_some();
+        // A query is visited once.
+        let body = self.bodies.get_mut(&query_address(query)).map(std::mem::take);
+        let is_apart = self.apart.contains(&query_address(query)) || body.is_some();
         let (around, outer) = match self.frames.last() {
             Some(frame) => {
                 let mut outer = frame.outer.clone();

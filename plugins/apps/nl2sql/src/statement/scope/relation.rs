@@ -143,11 +143,12 @@ impl<'a> Resolver<'a> {
             ctes.insert(lower(&cte.alias.name), columns);
         }
         let inside = |cte: &Cte| {
-            let mut inside = ctes.clone();
-            let name = lower(&cte.alias.name);
+            let own = lower(&cte.alias.name);
             let is_recursive = matches!(cte.query.body.as_ref(), SetExpr::SetOperation { .. });
-            if !is_recursive && self.knowledge.table(&name).is_some() {
-                inside.remove(&name);
+            let is_table = !is_recursive && self.knowledge.table(&own).is_some();
+            let mut inside = Ctes::new();
+            for (name, columns) in ctes.iter().filter(|(name, _)| !is_table || **name != own) {
+                inside.insert(name.clone(), columns.clone());
             }
             inside
         };
