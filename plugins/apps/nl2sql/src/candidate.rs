@@ -113,11 +113,12 @@ pub(crate) fn for_fields(missing: &[String], knowledge: &Knowledge) -> Vec<Field
 pub(crate) fn for_tables(missing: &[String], knowledge: &Knowledge) -> Vec<FieldCandidate> {
     let fields_of = |name: &String| {
         let bare = name.rsplit('.').next().unwrap_or(name);
-        let tables = knowledge.tables.iter().map(|table| (likeness_of_table(bare, table), table));
-        let mut tables: Vec<_> = tables.filter(|(likeness, _)| *likeness >= ALIKE).collect();
-        tables.sort_by(|one, two| two.0.total_cmp(&one.0));
-        let fields = tables.iter().flat_map(|(_, table)| fields(table));
-        candidate(name, fields.take(CANDIDATES).collect())
+        let fields = knowledge.tables.iter().flat_map(|table| {
+            let likeness = likeness_of_table(bare, table);
+            table.columns.iter().map(move |column| (likeness, table, column))
+        });
+        let alike = fields.filter(|(likeness, ..)| *likeness >= ALIKE);
+        candidate(name, best(alike.collect()))
     };
     missing.iter().map(fields_of).collect()
 }
@@ -136,19 +137,19 @@ fn for_field(name: &str, knowledge: &Knowledge) -> Vec<String> {
         let bonus = if table.is_some_and(|it| it.name == known.name) { SAME_TABLE } else { 0.0 };
         known.columns.iter().map(move |column| (known, column, bonus))
     });
-    let mut found: Vec<(f64, String)> = all
+    let found = all
         .map(|(table, column, bonus)| {
             (likeness_of_column(own, table, column), bonus, table, column)
         })
         .filter(|(likeness, ..)| *likeness >= ALIKE)
-        .map(|(likeness, bonus, table, column)| (likeness + bonus, named(table, column)))
-        .collect();
-    found.sort_by(|one, two| two.0.total_cmp(&one.0));
-    found.into_iter().map(|(_, name)| name).take(CANDIDATES).collect()
+        .map(|(likeness, bonus, table, column)| (likeness + bonus, table, column));
+    best(found.collect())
 }
 
-fn fields(table: &Table) -> impl Iterator<Item = String> {
-    table.columns.iter().map(|column| named(table, column))
+/// Returns the names of the most similar fields, the most similar first.
+fn best(mut fields: Vec<(f64, &Table, &Column)>) -> Vec<String> {
+    fields.sort_by(|one, two| two.0.total_cmp(&one.0));
+    fields.iter().map(|(_, table, column)| named(table, column)).take(CANDIDATES).collect()
 }
 
 fn named(table: &Table, column: &Column) -> String {
@@ -186,7 +187,10 @@ fn likeness(one: &str, two: &str) -> f64 {
 }
 
 fn pairs(name: &str) -> BTreeSet<(char, char)> {
-    name.chars().zip(name.chars().skip(1)).collect()
+    // Unlike `collect`, this needs no code that sorts pairs.
+    let mut pairs = BTreeSet::new();
+    pairs.extend(name.chars().zip(name.chars().skip(1)));
+    pairs
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 //! A replacement changes what is queried, so it must be unambiguous: the name is close to exactly
 //! one field of the tables at its position. The model repairs everything else.
 
-use std::collections::BTreeSet;
-
 use crate::candidate::{self, Closeness};
 use crate::knowledge::Knowledge;
 use crate::state::{AppliedFieldReplacement, FieldCandidate};
@@ -72,7 +70,12 @@ fn choose(
 ) -> Option<(String, String)> {
     let (own, name) = split(&missing.name);
     let same = candidates.iter().filter(|it| split(&it.missing).1.eq_ignore_ascii_case(name));
-    let fields: BTreeSet<&String> = same.flat_map(|it| &it.candidates).collect();
+    let mut fields: Vec<&String> = Vec::new();
+    for field in same.flat_map(|it| &it.candidates) {
+        if !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
     let close = fields.into_iter().filter_map(|field| {
         let written = missing.written(field)?;
         let (table, column) = knowledge.field(field)?;
@@ -80,15 +83,15 @@ fn choose(
         let is_own = own.is_some_and(|own| own.eq_ignore_ascii_case(&table.name));
         Some(Close { is_own, closeness, written, field: field.as_str() })
     });
-    let mut close: Vec<Close<'_>> = close.collect();
-    close.sort_by_key(|it| (!it.is_own, it.closeness));
-    let [first, rest @ ..] = close.as_slice() else { return None };
-    // A rival is equally close, or has exactly the name in another table.
-    let is_rival = |it: &Close<'_>| {
+    let close: Vec<Close<'_>> = close.collect();
+    let first = close.iter().min_by_key(|it| (!it.is_own, it.closeness))?;
+    // A rival is equally close, or has exactly the name in another table. The first one is equally
+    // close to itself.
+    let is_rival = |it: &&Close<'_>| {
         let is_as_close = it.is_own == first.is_own && it.closeness == first.closeness;
         is_as_close || it.closeness == Closeness::Same && first.closeness != Closeness::Same
     };
-    if rest.iter().any(is_rival) {
+    if close.iter().filter(is_rival).count() > 1 {
         return None;
     }
     Some((first.written.clone(), first.field.to_owned()))
