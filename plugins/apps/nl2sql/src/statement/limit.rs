@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sqlparser::ast::{Expr, LimitClause, UnaryOperator, Value};
+use sqlparser::ast::{Expr, LimitClause, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use wattle_plugin::sql::Dialect;
@@ -10,8 +10,8 @@ use wattle_plugin::sql::Dialect;
 use crate::statement::cut::offset;
 use crate::statement::parse;
 
-/// Limits a statement to `rows` rows, unless it has a limit. `LIMIT ALL`, `LIMIT NULL`, `FETCH FIRST
-/// NULL ROWS ONLY`, a negative limit and an `OFFSET` alone are no limit.
+/// Limits a statement to `rows` rows, unless its limit is a whole number. `LIMIT ALL`, `FETCH FIRST
+/// NULL ROWS ONLY`, any other limit and an `OFFSET` alone are no limit.
 pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     let Ok(query) = parse::query(sql, dialect) else { return sql.to_owned() };
     let limit = match &query.limit_clause {
@@ -35,15 +35,21 @@ pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     }
 }
 
-/// Returns true if a limit bounds the rows. PostgreSQL returns all rows for `NULL`, and SQLite for a
+/// Returns true if a limit surely bounds the rows: it is an integer literal without a sign. The
+/// value of another expression is unknown. PostgreSQL returns all rows for `NULL`, and SQLite for a
 /// negative number.
 fn is_bound(limit: &Expr) -> bool {
     match limit {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_bound(inner),
-        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => false,
-        Expr::Value(literal) => literal.value != Value::Null,
-        _ => true,
+        Expr::Value(literal) => {
+            matches!(&literal.value, Value::Number(number, _) if is_whole(number))
+        }
+        _ => false,
     }
+}
+
+fn is_whole(number: &str) -> bool {
+    number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Returns the place of what follows the last `LIMIT` of the query itself, up to its `OFFSET` and
@@ -106,7 +112,9 @@ mod tests {
             for end in [
                 "LIMIT 3 OFFSET 1",
                 "OFFSET 1 LIMIT 3",
-                "LIMIT (4 - 1)",
+                "LIMIT (3)",
+                "LIMIT CAST(3 AS INTEGER)",
+                "LIMIT 0",
                 "FETCH FIRST 3 ROWS ONLY",
                 "FETCH FIRST ROW ONLY",
             ] {
@@ -119,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_of_all_rows_is_replaced() {
+    fn limit_that_may_be_all_rows_is_replaced() {
         for dialect in DIALECTS {
             for (end, limit) in [
                 ("LIMIT ALL", "LIMIT 5"),
@@ -132,6 +140,11 @@ mod tests {
                 ("OFFSET 2 LIMIT - /* - */ 1 -- 3", "OFFSET 2 LIMIT 5 -- 3"),
                 ("FETCH FIRST NULL ROWS ONLY", "FETCH FIRST 5 ROWS ONLY"),
                 ("offset 2 rows fetch next null row only", "offset 2 rows fetch next 5 row only"),
+                ("LIMIT 0 - 1", "LIMIT 5"),
+                ("LIMIT (4 - 5) OFFSET 2", "LIMIT 5 OFFSET 2"),
+                ("LIMIT '-1'", "LIMIT 5"),
+                ("LIMIT (SELECT NULL LIMIT 1) -- 3", "LIMIT 5 -- 3"),
+                ("LIMIT COALESCE(NULL, -1)", "LIMIT 5"),
             ] {
                 let start = "WITH x AS (SELECT '金额' AS n LIMIT ALL) SELECT * FROM x";
                 assert_eq!(
@@ -141,7 +154,9 @@ mod tests {
             }
         }
         let start = "WITH x AS (SELECT 1) SELECT * FROM x LIMIT";
-        let replaced = limited(&format!("{start} 1, -1"), &Dialect::Sqlite, 5);
-        assert_eq!(replaced, format!("{start} 1, 5"));
+        for limit in ["-1", "0 - 1"] {
+            let replaced = limited(&format!("{start} 1, {limit}"), &Dialect::Sqlite, 5);
+            assert_eq!(replaced, format!("{start} 1, 5"));
+        }
     }
 }
