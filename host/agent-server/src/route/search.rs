@@ -17,13 +17,15 @@ use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use wattle_api::guard::open_requests::RequestPermit;
 use wattle_api::traffic::Traffic;
+use wattle_graph::failure::code;
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_graph::weight::weight;
 use wattle_run::engine::Engine;
 use wattle_run::limit::LIST_BYTES;
 use wattle_run::metadata::json_contains;
 use wattle_run::ports::store::{
-    ThreadKey, ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus, ThreadSummary,
+    StoreError, ThreadHead, ThreadKey, ThreadQuery, ThreadRecord, ThreadStatus as StoredStatus,
+    ThreadSummary,
 };
 use wattle_run::thread_walk::ThreadWalk;
 
@@ -117,7 +119,7 @@ pub(super) async fn search(
     for thread in of_page {
         let record = match thread.record {
             Some(record) => Some(*record),
-            None => find_record(&engine, &caller, &thread.id).await?,
+            None => listed_record(&engine, &caller, &thread.id).await?,
         };
         // A thread that was deleted or has expired meanwhile is left out.
         if let Some(record) = record {
@@ -313,7 +315,27 @@ async fn find_record(
     id: &ThreadId,
 ) -> Result<Option<ThreadRecord>, ApiError> {
     let head = engine.visible_thread(id).await?;
-    Ok(head.map(|head| head.record).filter(|record| caller.can_access(record)))
+    Ok(accessible_record(caller, head))
+}
+
+/// Returns the record of a listed key; see [`find_record`]. The store lists keys without reading
+/// their records. A thread with a damaged record is logged and left out, as in other lists.
+async fn listed_record(
+    engine: &Engine,
+    caller: &Caller,
+    id: &ThreadId,
+) -> Result<Option<ThreadRecord>, ApiError> {
+    match engine.visible_thread(id).await {
+        Err(error) if error.code == code::BROKEN => {
+            tracing::error!(thread = %id, %error, "damaged thread is not listed");
+            Ok(None)
+        }
+        head => Ok(accessible_record(caller, head?)),
+    }
+}
+
+fn accessible_record(caller: &Caller, head: Option<ThreadHead>) -> Option<ThreadRecord> {
+    head.map(|head| head.record).filter(|record| caller.can_access(record))
 }
 
 /// Returns the status by which the store filters. Returns `None` if several statuses of the store
@@ -335,8 +357,14 @@ async fn has_values(
     read: &mut ReadStates,
 ) -> Result<bool, ApiError> {
     // Pending tasks have not changed the values, so only the checkpoint is read.
-    let latest = engine.ports().store.thread_snapshot(id).await?;
-    let latest = latest.filter(|latest| caller.can_access(&latest.head.record));
+    let latest = engine.ports().store.thread_snapshot(id).await;
+    // The damage may be that of the record, or that of the state.
+    if matches!(latest, Err(StoreError::Corrupt { .. }))
+        && listed_record(engine, caller, id).await?.is_none()
+    {
+        return Ok(false);
+    }
+    let latest = latest?.filter(|latest| caller.can_access(&latest.head.record));
     let Some((head, tuple)) = latest.and_then(|latest| Some((latest.head, latest.tuple?))) else {
         return Ok(false);
     };

@@ -1,4 +1,5 @@
-//! Streams of a log that cannot be read end with an error.
+//! Streams of a log that cannot be read end with an error. Searches leave out threads that cannot
+//! be read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,6 +118,27 @@ async fn agent_server_streams_of_an_unreadable_log_end_with_an_error() {
     let frames = host.post(&format!("/threads/{id}/stream/events"), wanted).await.frames();
     let (kind, error, _) = frames.last().unwrap();
     assert_eq!((kind.as_str(), &error["type"]), ("error", &json!("error")), "{error}");
+}
+
+#[tokio::test]
+async fn search_leaves_out_a_listed_thread_whose_record_cannot_be_read() {
+    let (host, store) = host();
+    let id = host.thread().await;
+    let start = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    host.post(&format!("/threads/{id}/runs/wait"), start).await.ok();
+    let with_values = json!({ "values": { "word": "a" } });
+    let searches = [json!({}), with_values.clone()];
+    for search in &searches {
+        let found = host.post("/threads/search", search.clone()).await.ok();
+        assert_eq!(found[0]["thread_id"], json!(id), "{search}");
+    }
+    // The list of the threads has the key nevertheless.
+    store.has_no_records.store(true, Ordering::SeqCst);
+    for search in searches {
+        let found = host.post("/threads/search", search.clone()).await.ok();
+        assert_eq!(found, json!([]), "{search}");
+    }
+    assert_eq!(host.post("/threads/count", with_values).await.ok(), json!(0));
 }
 
 async fn delete(host: &Host, path: &str, key: Option<&str>) -> TestResponse {
