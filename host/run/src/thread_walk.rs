@@ -1,7 +1,11 @@
 //! Reads all threads of a query, page by page.
 
+use wattle_graph::id::ThreadId;
+
 use crate::limit::WALK_THREADS;
-use crate::ports::store::{Store, StoreError, ThreadKey, ThreadOrder, ThreadQuery, ThreadSummary};
+use crate::ports::store::{
+    ListPage, Store, StoreError, ThreadKey, ThreadOrder, ThreadQuery, ThreadSummary,
+};
 
 /// Maximum number of threads of which the keys are read at once. A key takes some hundred bytes,
 /// whatever metadata the thread has.
@@ -20,8 +24,8 @@ impl<'a> ThreadWalk<'a> {
     /// ignored.
     #[must_use]
     pub fn new(store: &'a dyn Store, query: ThreadQuery) -> Self {
-        let (order, limit) = (ThreadOrder::Id, Some(WALK_THREADS));
-        Self { store, query: ThreadQuery { order, limit, offset: 0, ..query }, is_over: false }
+        let order = ThreadOrder::Id;
+        Self { store, query: ThreadQuery { order, offset: 0, ..query }, is_over: false }
     }
 
     /// Returns the next page, with at least one thread. Returns `None` after the last thread.
@@ -33,11 +37,9 @@ impl<'a> ThreadWalk<'a> {
         if self.is_over {
             return Ok(None);
         }
+        self.query.limit = Some(WALK_THREADS);
         let page = self.store.threads(&self.query).await?;
-        let last = page.items.last().map(|thread| thread.id.clone());
-        self.is_over = page.is_last || last.is_none();
-        self.query.after = last;
-        Ok((!page.items.is_empty()).then_some(page.items))
+        Ok(self.advance(page, |thread| &thread.id))
     }
 
     /// Returns the keys of the next threads, at least one. Returns `None` after the last thread.
@@ -49,11 +51,16 @@ impl<'a> ThreadWalk<'a> {
         if self.is_over {
             return Ok(None);
         }
-        let query = ThreadQuery { limit: Some(WALK_KEYS), ..self.query.clone() };
-        let page = self.store.thread_keys(&query).await?;
-        let last = page.items.last().map(|thread| thread.id.clone());
+        self.query.limit = Some(WALK_KEYS);
+        let page = self.store.thread_keys(&self.query).await?;
+        Ok(self.advance(page, |thread| &thread.id))
+    }
+
+    /// Continues the walk after a page. Returns the threads of the page, or `None` if it has none.
+    fn advance<T>(&mut self, page: ListPage<T>, id: fn(&T) -> &ThreadId) -> Option<Vec<T>> {
+        let last = page.items.last().map(|thread| id(thread).clone());
         self.is_over = page.is_last || last.is_none();
         self.query.after = last;
-        Ok((!page.items.is_empty()).then_some(page.items))
+        (!page.items.is_empty()).then_some(page.items)
     }
 }
