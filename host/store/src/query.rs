@@ -1,8 +1,9 @@
 //! Decides which threads and checkpoints a query matches. All stores share these rules.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::fmt;
 
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, CheckpointSource};
@@ -37,11 +38,32 @@ pub(crate) struct ThreadFields {
     is_stateless: bool,
 }
 
-/// Decodes whether metadata have the marker of stateless runs, and none of their values.
+/// Decodes whether metadata have the marker of stateless runs. Keeps no names and values.
 fn has_stateless_marker<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    let metadata = BTreeMap::<String, IgnoredAny>::deserialize(deserializer)?;
-    Ok(metadata.contains_key(STATELESS_MARKER))
+    deserializer.deserialize_map(MarkerVisitor)
 }
+
+struct MarkerVisitor;
+
+impl<'de> Visitor<'de> for MarkerVisitor {
+    type Value = bool;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut metadata: A) -> Result<bool, A::Error> {
+        let mut has_marker = false;
+        while let Some((MetadataName(name), IgnoredAny)) = metadata.next_entry()? {
+            has_marker |= name == STATELESS_MARKER;
+        }
+        Ok(has_marker)
+    }
+}
+
+/// The name of a value in metadata, which is borrowed from the record unless it has escapes.
+#[derive(Deserialize)]
+struct MetadataName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A failure of which only the code is decoded.
 #[derive(Debug, Deserialize)]
