@@ -89,9 +89,7 @@ impl EventStates {
             }
             EventKind::Checkpointed(made) if is_root && self.exit_run.is_some() => {
                 let checkpoint = self.on_checkpoint(event, made).await?;
-                let parent = self.checkpoint_before_input(need, checkpoint.as_ref()).await;
-                let parent = parent.map_err(store_failure)?;
-                return Ok(EventState { checkpoint, parent, ..EventState::default() });
+                return Ok(self.checkpoint_state(need, checkpoint).await);
             }
             EventKind::RunEnded(_) if is_root => self.exit_run = None,
             _ => {
@@ -106,9 +104,7 @@ impl EventStates {
             return Ok(EventState::default());
         };
         let checkpoint = self.read_checkpoint(namespace, *id).await.map_err(store_failure)?;
-        let parent = self.checkpoint_before_input(need, checkpoint.as_ref()).await;
-        let parent = parent.map_err(store_failure)?;
-        Ok(EventState { checkpoint, parent, ..EventState::default() })
+        Ok(self.checkpoint_state(need, checkpoint).await)
     }
 
     /// Handles the start or the recovery of a run.
@@ -214,6 +210,23 @@ impl EventStates {
         };
         run.lineage = Some(Lineage::new(checkpoint.clone()));
         Ok(Some(checkpoint))
+    }
+
+    /// Returns the state of a checkpoint. If the event needs the checkpoint before it, and that one
+    /// cannot be read, the state has only the checkpoint itself.
+    async fn checkpoint_state(
+        &self,
+        need: Option<&NeededState>,
+        checkpoint: Option<Checkpoint>,
+    ) -> EventState {
+        let before = self.checkpoint_before_input(need, checkpoint.as_ref()).await;
+        let is_parent_unknown = before.is_err();
+        let parent = before.unwrap_or_else(|error| {
+            let thread = &self.thread;
+            tracing::warn!(%thread, %error, "streaming an input without the state before it");
+            None
+        });
+        EventState { checkpoint, parent, is_parent_unknown, ..EventState::default() }
     }
 
     /// Returns the checkpoint before the input that made `made`. Returns `None` if the event does

@@ -55,6 +55,8 @@ pub struct EventState {
     /// For [`NeededState::Input`]: the checkpoint before the input; `None` if there is none, or if
     /// the store no longer has it. `None` for all other needed states.
     pub parent: Option<Checkpoint>,
+    /// True if the checkpoint before the input cannot be read.
+    pub is_parent_unknown: bool,
 }
 
 /// Returns true if a run with this reason starts at the current checkpoint. A run with another

@@ -169,3 +169,30 @@ async fn stream_of_a_run_reads_no_later_runs() {
     assert_eq!(again, first);
     assert_eq!(store.event_reads.load(Ordering::SeqCst) - before, 1);
 }
+
+#[tokio::test]
+async fn input_is_streamed_without_the_state_before_it_if_that_cannot_be_read() {
+    let store = GatedStore::new();
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
+    let thread = host.thread().await;
+    let run = |word: &str| {
+        json!({
+            "assistant_id": "slow", "input": { "word": word },
+            "stream_mode": ["checkpoints", "values"],
+        })
+    };
+    host.post(&format!("/threads/{thread}/runs/wait"), run("a")).await.ok();
+    let path = format!("/threads/{thread}/runs/stream");
+    let whole = host.post(&path, run("b")).await.frames();
+    let id = whole[0].1["run_id"].as_str().unwrap();
+    // The state before the input is read after that of the input.
+    store.failing_checkpoint.store(2, Ordering::SeqCst);
+    let query = "?stream_mode=checkpoints&stream_mode=values";
+    let streamed = host.send(rejoined(&thread, id, query, "-1")).await.frames();
+    assert_eq!(whole[1].1["next"], json!(["__start__"]));
+    let shown = |frames: &[Frame]| {
+        frames.iter().map(|(kind, data, _)| (kind.clone(), data.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&streamed[1..]), shown(&whole[2..]));
+}

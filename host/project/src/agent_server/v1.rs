@@ -217,7 +217,9 @@ impl V1 {
             return;
         };
         self.checkpoints.insert(event.namespace.clone(), checkpoint.clone());
-        self.checkpoint_before_input(event, checkpoint, state.parent.as_ref());
+        if !state.is_parent_unknown {
+            self.checkpoint_before_input(event, checkpoint, state.parent.as_ref());
+        }
         self.values(event, checkpoint);
         self.checkpoint(event, checkpoint);
     }
