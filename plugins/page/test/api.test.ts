@@ -95,6 +95,24 @@ test("pauses grow until the server responds to another request than that of the 
   expect(connection()).toBe("connected");
 });
 
+test("pauses are short again after the server was reachable for a pause", async () => {
+  vi.useFakeTimers();
+  vi.stubGlobal("fetch", async () => new Response("{}"));
+  reached();
+  lost();
+  await vi.advanceTimersByTimeAsync(500 + 999);
+  lost();
+  await vi.advanceTimersByTimeAsync(999);
+  expect(connection()).toBe("lost");
+  await vi.advanceTimersByTimeAsync(1);
+  expect(connection()).toBe("connected");
+  // No request is sent meanwhile, so none succeeds.
+  await vi.advanceTimersByTimeAsync(2_000);
+  lost();
+  await vi.advanceTimersByTimeAsync(500);
+  expect(connection()).toBe("connected");
+});
+
 test("an older response that is late is dropped, and a failed one hides no other", async () => {
   const ends: ((answer: string | undefined) => void)[] = [];
   const read = inOrder((_key: string) => new Promise<string | undefined>((end) => ends.push(end)));

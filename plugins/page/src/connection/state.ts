@@ -21,6 +21,9 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 /** The pause before the next request of the entry document. */
 let pauseMs = FIRST_PAUSE_MS;
 
+/** When the server last responded to a request of the entry document. */
+let respondedMs = 0;
+
 // Browsers know that they are offline, but not whether the server is reachable.
 onlineManager.setEventListener(() => {
   addEventListener("offline", lost);
@@ -46,7 +49,10 @@ function restore(): void {
 /** Records that a request has not reached the server. */
 export function lost(): void {
   onlineManager.setOnline(false);
-  if (timer === undefined) ask();
+  if (timer !== undefined) return;
+  // A server that was reachable for as long as the next pause has become unreachable anew.
+  if (Date.now() - respondedMs >= pauseMs) pauseMs = FIRST_PAUSE_MS;
+  ask();
 }
 
 function ask(): void {
@@ -54,9 +60,13 @@ function ask(): void {
     const isBack = await isReachable();
     if (onlineManager.isOnline()) return;
     // A server that serves its pages may not be ready for other requests. The pauses grow until it
-    // has responded to one of these.
-    if (isBack) restore();
-    else ask();
+    // has responded to one of these, or until none has failed for the next pause.
+    if (isBack) {
+      respondedMs = Date.now();
+      restore();
+    } else {
+      ask();
+    }
   }, pauseMs);
   pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
 }
