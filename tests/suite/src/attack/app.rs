@@ -19,9 +19,9 @@ pub const PLACES: usize = 64;
 /// The graph that honest callers run. It adds one to a number.
 pub const HONEST: &str = "honest";
 
-/// Maximum bytes of the compiled code of all components of the host, as in its configuration. The
-/// code of the apps of the attacks takes a small part of it.
-pub const CODE_BYTES: u32 = 128 << 20;
+/// Maximum bytes of the compiled code of all components of the host, as in its configuration: the
+/// least that it accepts. The code of the apps of the attacks takes a small part of it.
+pub const CODE_BYTES: u32 = 64 << 20;
 
 /// Tasks that the graph `fan_out` runs at once.
 pub const AT_ONCE: usize = 8;

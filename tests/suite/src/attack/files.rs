@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Seek as _, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -144,7 +145,7 @@ pub(super) async fn slow_components(host: Arc<Host>) -> Result<()> {
 }
 
 /// Writes a small component whose compiled code is larger than that of all components may be. The
-/// host refuses it. Then removes the component.
+/// host refuses it. Then removes the component and its code.
 pub(super) async fn large_code(host: Arc<Host>) -> Result<()> {
     let bytes = component_with_large_code(MODULES);
     host.workspace.write(&format!("plugins/{LARGE}.wasm"), bytes);
@@ -158,5 +159,19 @@ pub(super) async fn large_code(host: Arc<Host>) -> Result<()> {
         let is_large = |it: &Refused| it.name.starts_with(LARGE);
         anyhow::Ok((!refused(&host).await?.iter().any(is_large)).then_some(()))
     })
-    .await
+    .await?;
+    remove_large_code(&host.workspace.data().join("cache"))
+}
+
+/// Removes code that is larger than that of all components may be from the cache, which tests share
+/// and never empty.
+fn remove_large_code(cache: &Path) -> Result<()> {
+    for entry in fs::read_dir(cache)? {
+        let path = entry?.path();
+        // Another host can have renamed its temporary file meanwhile.
+        if fs::metadata(&path).is_ok_and(|facts| facts.len() > u64::from(CODE_BYTES)) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
