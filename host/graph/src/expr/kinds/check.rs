@@ -1,6 +1,7 @@
 //! Finds operations that can never succeed.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use cel::parser::Expression;
@@ -204,7 +205,7 @@ impl<'s> KindChecker<'_, 's> {
 
     fn call(&mut self, call: &CallExpr) -> Kinds {
         let on_value = call.target.as_ref().map(|target| self.kinds(target));
-        let arguments: Vec<Kinds> = on_value.into_iter().chain(self.all(&call.args)).collect();
+        let arguments: Vec<Kinds> = on_value.into_iter().chain(self.arguments(call)).collect();
         let name = call.func_name.as_str();
         match arguments.as_slice() {
             [condition, one, other] if name == operators::CONDITIONAL => {
@@ -227,6 +228,61 @@ impl<'s> KindChecker<'_, 's> {
             },
             _ => self.function(name, on_value.is_some(), &arguments),
         }
+    }
+
+    /// Returns the kinds of the arguments of a call. An argument that is never evaluated is not
+    /// checked, and can have any kind.
+    fn arguments(&mut self, call: &CallExpr) -> Vec<Kinds> {
+        let first = call.args.first();
+        let skipped = first.and_then(|first| self.skipped_argument(&call.func_name, first));
+        let kinds = |(index, argument): (usize, &Expression)| {
+            if skipped == Some(index) { Kinds::ANY } else { self.kinds(argument) }
+        };
+        call.args.iter().enumerate().map(kinds).collect()
+    }
+
+    /// Returns the number of the argument that an operator never evaluates because of the result of
+    /// its first argument.
+    fn skipped_argument(&mut self, operator: &str, first: &Expression) -> Option<usize> {
+        match operator {
+            operators::LOGICAL_AND => (self.outcome(first) == Some(false)).then_some(1),
+            operators::LOGICAL_OR => (self.outcome(first) == Some(true)).then_some(1),
+            operators::CONDITIONAL => {
+                self.outcome(first).map(|is_true| if is_true { 2 } else { 1 })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the result of an expression that is the same for every state because `has` is false
+    /// for a property that does not exist. Returns `None` if the result is not known.
+    fn outcome(&mut self, expression: &Expression) -> Option<bool> {
+        match &expression.expr {
+            // Other operands can have such tests inside, and each level would double the work.
+            Expr::Select(select) if select.test && written(&select.operand).is_some() => {
+                // Problems of the operand are reported where the expression is checked.
+                let checked = mem::take(&mut self.checked);
+                let object = self.value_type(&select.operand);
+                self.checked = checked;
+                let property = object.property(&select.field, self.parts_left);
+                matches!(property, Property::Missing(_)).then_some(false)
+            }
+            Expr::Call(call) => match (call.func_name.as_str(), call.args.as_slice()) {
+                (operators::LOGICAL_NOT, [operand]) => {
+                    self.outcome(operand).map(|is_true| !is_true)
+                }
+                (operators::LOGICAL_AND, [left, right]) => self.decided([left, right], false),
+                (operators::LOGICAL_OR, [left, right]) => self.decided([left, right], true),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns `decisive` if it is the result of one of the operands.
+    fn decided(&mut self, operands: [&Expression; 2], decisive: bool) -> Option<bool> {
+        let is_decided = operands.into_iter().any(|it| self.outcome(it) == Some(decisive));
+        is_decided.then_some(decisive)
     }
 
     fn condition(&mut self, kinds: Kinds) {

@@ -248,6 +248,11 @@ fn problems_of_members_are_described() {
             "`line` has no property `count`: properties: `n`, `sku`",
         ),
         ("state.order.sealed.x == 1", "`state.order.sealed` has no property `x`: properties: none"),
+        ("has(state.order.sealed.x) || state.order.total > 'x'", number_and_text),
+        (
+            "state.order.lines.all(line, has(line.sku) && line.count > 1)",
+            "`line` has no property `count`: properties: `n`, `sku`",
+        ),
     ] {
         assert_eq!(found_in(condition, &channels, MEMBER_PARTS), [expected], "{condition}");
     }
@@ -269,6 +274,11 @@ fn members_that_can_have_the_kinds_are_accepted() {
         "state.order.row[0] > 'x' || state.order.row[1] > 1",
         "state.order.shape.r > 1 || state.order.shape.side > 'x'",
         "has(state.order.totl) || 'totl' in state.order",
+        "has(state.order.totl) && state.order.totl > 1",
+        "state.order.any && has(state.order.totl) && state.order.totl > 1 && state.order.any",
+        "!has(state.order.totl) || state.order.totl > 1",
+        "has(state.order.totl) ? state.order.totl > 1 : state.order.any",
+        "state.order.lines.all(line, has(line.count) && line.count > 1)",
         "state.order.exists(key, key.x > 1)",
         "state.order[state.order.note] > 1",
         "[1].exists(state, state.order.total > 'x')",
