@@ -99,8 +99,20 @@ fn unfit(why: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{fill, head, quoted};
     use crate::vectors::vectors;
+
+    #[test]
+    fn templates_are_filled() {
+        type Case = (String, BTreeMap<String, String>, String);
+        for (template, values, expected) in vectors::<Vec<Case>>("fill") {
+            let values: Vec<(&str, &str)> =
+                values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            assert_eq!(fill(&template, &values).unwrap(), expected, "{template}");
+        }
+    }
 
     #[test]
     fn placeholders_in_values_are_not_replaced() {

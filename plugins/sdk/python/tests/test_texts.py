@@ -4,7 +4,7 @@ import unittest
 from dataclasses import dataclass
 
 from tests.vectors import VECTORS
-from wattle import Failure, prompt, redact
+from wattle import Failure, llm, prompt, redact
 
 
 @dataclass
@@ -13,7 +13,19 @@ class Login:
     password: str
 
 
+class Completions(unittest.TestCase):
+    def test_a_text_of_whitespace_is_no_answer(self) -> None:
+        for text, expected in VECTORS["is_answer"]:
+            with self.subTest(text):
+                self.assertEqual(llm.Completion.of_text(text).is_answer(), expected)
+
+
 class Prompts(unittest.TestCase):
+    def test_templates_are_filled(self) -> None:
+        for template, values, expected in VECTORS["fill"]:
+            with self.subTest(template):
+                self.assertEqual(prompt.fill(template, **values), expected)
+
     def test_texts_are_cut_between_characters(self) -> None:
         for text, chars, expected in VECTORS["head"]:
             with self.subTest(text):

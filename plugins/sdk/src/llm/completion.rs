@@ -254,6 +254,14 @@ mod tests {
 
     use super::Completion;
     use crate::message::Part;
+    use crate::vectors::vectors;
+
+    #[test]
+    fn text_of_whitespace_is_no_answer() {
+        for (text, expected) in vectors::<Vec<(String, bool)>>("is_answer") {
+            assert_eq!(Completion::of_text(text.as_str()).is_answer(), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn completion_becomes_a_message_with_its_id() {

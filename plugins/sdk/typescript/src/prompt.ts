@@ -1,6 +1,7 @@
 // Prompts from template files, and the untrusted texts in them.
 
 import { Failure } from "./failure.ts";
+import { trimmed, trimmedEnd } from "./whitespace.ts";
 
 /** Start of a placeholder. */
 const OPEN = "{{";
@@ -35,11 +36,11 @@ const CLOSE = "}}";
 export function fill(template: string, values: Readonly<Record<string, string>>): string {
   const unused = new Set(Object.keys(values));
   let filled = "";
-  let rest = template.trimEnd();
+  let rest = trimmedEnd(template);
   for (let open = rest.indexOf(OPEN); open >= 0; open = rest.indexOf(OPEN)) {
     const close = rest.indexOf(CLOSE, open + OPEN.length);
     if (close < 0) throw unfit("`{{` is not closed");
-    const name = rest.slice(open + OPEN.length, close).trim();
+    const name = trimmed(rest.slice(open + OPEN.length, close));
     if (!Object.hasOwn(values, name)) throw unfit(`placeholder \`${name}\` has no value`);
     filled += rest.slice(0, open) + values[name];
     unused.delete(name);

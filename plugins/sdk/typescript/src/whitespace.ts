@@ -18,8 +18,12 @@ export function wordsOf(text: string): string[] {
 /** Returns a text without the whitespace at its beginning and end. */
 export function trimmed(text: string): string {
   const start = text.search(FIRST);
-  if (start < 0) return "";
+  return start < 0 ? "" : trimmedEnd(text.slice(start));
+}
+
+/** Returns a text without the whitespace at its end. */
+export function trimmedEnd(text: string): string {
   let end = text.length;
   while (SPACE.test(text[end - 1] ?? "")) end -= 1;
-  return text.slice(start, end);
+  return text.slice(0, end);
 }

@@ -1,11 +1,15 @@
 // Functions for texts, whose outputs are those of the other SDKs.
 
 import { describe, expect, test } from "vitest";
-import { prompt, redact } from "wattle-plugin";
+import { llm, prompt, redact } from "wattle-plugin";
 import { thrown } from "./thrown.ts";
 import { vectors } from "./vectors.ts";
 
 describe("prompts", () => {
+  test.each(vectors.fill)("the template %j is filled (%#)", (template, values, expected) => {
+    expect(prompt.fill(template, values)).toBe(expected);
+  });
+
   test.each(vectors.head)("the text %j is cut between characters (%#)", (text, chars, expected) => {
     expect(prompt.head(text, chars)).toBe(expected);
   });
@@ -19,6 +23,12 @@ describe("prompts", () => {
 
   test("a text without a limit is kept whole", () => {
     expect(prompt.quoted(">>>", Number.POSITIVE_INFINITY, ">>>")).toBe("> > >");
+  });
+});
+
+describe("completions", () => {
+  test.each(vectors.is_answer)("the text %j is an answer (%#): %s", (text, expected) => {
+    expect(llm.Completion.ofText(text).isAnswer()).toBe(expected);
   });
 });
 

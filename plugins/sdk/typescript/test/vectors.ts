@@ -8,6 +8,8 @@ type YearMonthDay = [year: number, month: number, day: number];
 
 /** The cases by function. */
 interface Vectors {
+  fill: Array<[template: string, values: Record<string, string>, expected: string]>;
+  is_answer: Array<[text: string, expected: boolean]>;
   head: Array<[text: string, chars: number, expected: string]>;
   quoted: Array<[text: string, chars: number, end: string, expected: string]>;
   redacted: Array<[document: Json, expected: Json]>;

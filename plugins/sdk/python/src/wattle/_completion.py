@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, overload
 
 from wattle import _json, _schema
+from wattle._whitespace import WHITESPACE
 from wattle.failure import Failure
 from wattle.message import Message, Part, Reasoning, Role, ToolCall, text_of
 
@@ -115,7 +116,7 @@ class Completion:
         A provider can return a completion without either for many reasons, even with
         `FinishReason.STOP`. Reasoning alone does not count.
         """
-        return bool(self.tool_calls()) or bool(self.text().strip())
+        return bool(self.tool_calls()) or bool(self.text().strip(WHITESPACE))
 
     @overload
     def structured_as(self, of: type[T]) -> T: ...

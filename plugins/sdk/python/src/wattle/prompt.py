@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from wattle._whitespace import WHITESPACE
 from wattle.failure import Failure
 
 PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
@@ -26,11 +27,11 @@ def fill(template: str, /, **values: str) -> str:
     >>> fill("List the trades in the text. Today is {{today}}.", today="2025-01-15")
     'List the trades in the text. Today is 2025-01-15.'
     """
-    template = template.rstrip()
+    template = template.rstrip(WHITESPACE)
     used: set[str] = set()
 
     def value(match: re.Match[str]) -> str:
-        name = match[1].strip()
+        name = match[1].strip(WHITESPACE)
         if name not in values:
             raise _unfit(f"placeholder `{name}` has no value")
         used.add(name)

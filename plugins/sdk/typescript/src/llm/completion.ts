@@ -4,6 +4,7 @@ import type { output } from "zod/v4/core";
 import { Failure } from "../failure.ts";
 import { type Extra, fromValue, type Json, type Type } from "../json.ts";
 import { Message, type Part, type ToolCall, textsOf } from "../message.ts";
+import { trimmed } from "../whitespace.ts";
 
 /** Extension field that contains the id of a completion or message. */
 const ID = "id";
@@ -130,7 +131,7 @@ export class Completion implements CompletionFields {
    * count.
    */
   isAnswer(): boolean {
-    return this.toolCalls().length > 0 || this.text().trim() !== "";
+    return this.toolCalls().length > 0 || trimmed(this.text()) !== "";
   }
 
   /**
