@@ -153,7 +153,7 @@ pub(crate) fn parse_uuid(what: &str, text: &str) -> Result<Uuid, ApiError> {
 /// A JSON body. An empty body counts as an empty object.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T>
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequest<S> for JsonBody<T>
 where
     Arc<ApiConfig>: FromRef<S>,
 {

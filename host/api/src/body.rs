@@ -44,7 +44,7 @@ pub struct JsonBody<T>(pub T);
 
 impl<T, S> FromRequest<S> for JsonBody<T>
 where
-    T: DeserializeOwned,
+    T: DeserializeOwned + Send,
     Arc<ApiConfig>: FromRef<S>,
     S: Send + Sync,
 {
@@ -106,7 +106,7 @@ impl ReceivedBody {
     /// host.
     pub async fn parse<T, E: From<Problem>>(
         self,
-        parse: impl FnOnce(&[u8], &JsonBudget) -> Result<T, E>,
+        parse: impl FnOnce(&[u8], &JsonBudget) -> Result<T, E> + Send,
     ) -> Result<T, E> {
         let Self { bytes, max_values_bytes, reservation, caller } = self;
         let parsed = block_in_place_in_turn(caller, is_long_parse(bytes.len()), || {

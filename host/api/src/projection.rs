@@ -41,7 +41,7 @@ pub async fn apply_in_turn<T>(
     owner: CallerId,
     is_long: bool,
     whole: &mut ProjectionBudget,
-    mut apply: impl FnMut(&mut ProjectionBudget) -> Result<T, Exceeded>,
+    mut apply: impl FnMut(&mut ProjectionBudget) -> Result<T, Exceeded> + Send,
 ) -> Result<T, Exceeded> {
     if !is_long && let Ok(applied) = whole.within_short(&mut apply) {
         return Ok(applied);

@@ -9,6 +9,7 @@ use std::num::NonZero;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
+use futures::future::{BoxFuture, Either, Ready, ready};
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, Values};
@@ -164,17 +165,24 @@ fn has_pattern_or_exhausts(schema: &Value, left: &mut usize) -> bool {
 /// has several threads, the other tasks of the current thread move to another thread meanwhile. The
 /// closure does not run if the future is dropped while it waits.
 ///
+/// Short work runs before this function returns. So the futures of callers contain only the result,
+/// and not the closure with the data that it owns: most work is short, and these futures are moved
+/// for each task and each host call.
+///
 /// A caller may hold locks: a turn ends without waiting for anything.
-pub async fn block_in_place_in_turn<T>(
+pub fn block_in_place_in_turn<'w, T: 'w>(
     owner: impl Into<WorkOwner>,
     is_long: bool,
-    work: impl FnOnce() -> T,
-) -> T {
+    work: impl FnOnce() -> T + Send + 'w,
+) -> Either<Ready<T>, BoxFuture<'w, T>> {
     if !is_long {
-        return work();
+        return Either::Left(ready(work()));
     }
-    let _turn = TURNS.take(owner.into()).await;
-    block_in_place(work)
+    let turn = TURNS.take(owner.into());
+    Either::Right(Box::pin(async move {
+        let _turn = turn.await;
+        block_in_place(work)
+    }))
 }
 
 /// Runs a closure like [`block_in_place_in_turn`], for a run that can be cancelled. Returns `None`
@@ -183,7 +191,7 @@ pub(crate) async fn block_in_place_unless_cancelled<T>(
     owner: impl Into<WorkOwner>,
     is_long: bool,
     cancel: &StopFlag,
-    work: impl FnOnce() -> T,
+    work: impl FnOnce() -> T + Send,
 ) -> Option<T> {
     tokio::select! {
         biased;

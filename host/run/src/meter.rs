@@ -78,6 +78,8 @@ pub(crate) mod turns;
 
 use std::sync::Arc;
 
+use wattle_graph::id::AppName;
+
 use crate::caller_id::CallerId;
 
 /// The owner for which a piece of work counts.
@@ -92,5 +94,12 @@ pub enum WorkOwner {
 impl From<CallerId> for WorkOwner {
     fn from(caller: CallerId) -> Self {
         Self::Caller(caller)
+    }
+}
+
+/// The owner of work of an app that no caller requested.
+impl From<&AppName> for WorkOwner {
+    fn from(app: &AppName) -> Self {
+        Self::Caller(CallerId::of_app(app))
     }
 }

@@ -8,7 +8,7 @@
 //! afterwards.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -48,8 +48,10 @@ impl ConcurrentCalls {
     /// # Errors
     ///
     /// The reason why a call unwinds the guest. After this error, `work` must not be polled again.
-    pub(crate) async fn run_beside<T>(&self, work: impl Future<Output = T>) -> Result<T, Unwind> {
-        let mut work = pin!(work);
+    pub(crate) async fn run_beside<T>(
+        &self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Unwind> {
         poll_fn(|context| {
             if let Poll::Ready(Some(reason)) = self.poll_unwind(context) {
                 return Poll::Ready(Err(reason));
@@ -114,6 +116,7 @@ pub(crate) fn ends_calls(reason: &Unwind) -> bool {
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
+    use std::pin::pin;
 
     use futures::FutureExt as _;
     use tokio::sync::oneshot;
@@ -132,7 +135,7 @@ mod tests {
         calls.unwind(limit());
         calls.unwind(Unwind::Drained);
         let mut has_gone_on = false;
-        let ended = calls.run_beside(async { has_gone_on = true }).now_or_never();
+        let ended = calls.run_beside(pin!(async { has_gone_on = true })).now_or_never();
         assert_eq!((ended, has_gone_on), (Some(Err(limit())), false));
     }
 
@@ -146,7 +149,7 @@ mod tests {
             });
             pending::<()>().await;
         };
-        assert_eq!(calls.run_beside(work).await, Err(limit()));
+        assert_eq!(calls.run_beside(pin!(work)).await, Err(limit()));
     }
 
     #[tokio::test]

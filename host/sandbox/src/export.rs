@@ -8,13 +8,14 @@ pub(crate) mod typed;
 pub(crate) mod web;
 pub(crate) mod write;
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, Val};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::blocking::is_long_parse;
-use wattle_run::caller_id::CallerId;
 use wattle_run::gate::{AwaitedBy, Gate};
 use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
@@ -74,16 +75,6 @@ impl<'a> GuestCall<'a> {
         Self { given: Some(grants), ..self }
     }
 
-    /// Returns the owner of the long work of the host on the result of the guest: the caller, or
-    /// the app for a guest without a gate.
-    pub(crate) fn work_owner(&self) -> CallerId {
-        match (&self.gate, &self.owner) {
-            (Some(gate), _) => gate.caller().owner,
-            (None, PoolOwner::App(app) | PoolOwner::Handlers(app)) => CallerId::of_app(app),
-            (None, PoolOwner::Descriptions) => CallerId::default(),
-        }
-    }
-
     /// Waits for a place in the engine and for memory, and instantiates the code.
     pub(crate) async fn instantiate(self) -> Result<GuestInstance<'a>, GuestError> {
         // All guests wait in this order, so that no guest holds memory while it waits for a place.
@@ -104,7 +95,9 @@ impl<'a> GuestCall<'a> {
         let abi = code.abi;
         // The start function of a component can also make requests of `wasi:http`.
         let calls = store.data().calls.clone();
-        let made = match until_unwound(calls, code.pre.instantiate_async(&mut store)).await {
+        let instantiated =
+            until_unwound(&calls, pin!(code.pre.instantiate_async(&mut store))).await;
+        let made = match instantiated {
             Ok(instance) => Ok(instance),
             Err(error) => settle(&mut store, Err(error)).await,
         };
@@ -147,7 +140,7 @@ impl<'a> GuestCall<'a> {
     }
 }
 
-impl GuestInstance<'_> {
+impl<'a> GuestInstance<'a> {
     /// Calls an exported function. Ends the call when a concurrent host call unwinds the guest.
     pub(crate) async fn call<P, R>(
         &mut self,
@@ -175,7 +168,7 @@ impl GuestInstance<'_> {
                 }
             }
         };
-        let done = until_unwound(calls, called).await;
+        let done = until_unwound(&calls, pin!(called)).await;
         self.store.data_mut().cpu.leave_guest();
         done
     }
@@ -196,22 +189,15 @@ impl GuestInstance<'_> {
             // function reads no task when the call fails or is dropped.
             function.call_async(&mut self.store, parameters, results).await
         };
-        let done = until_unwound(calls, called).await;
+        let done = until_unwound(&calls, pin!(called)).await;
         self.store.data_mut().cpu.leave_guest();
         done
     }
 
     /// Counts `bytes` bytes of texts that the guest gets as memory of guests, since the host holds
-    /// them until the guest ends. Short texts do not count. Ends the call if that memory does not
-    /// suffice.
-    pub(crate) async fn holding_texts(mut self, bytes: usize) -> Result<Self, GuestError> {
-        let Err(refused) = self.hold_texts(bytes) else { return Ok(self) };
-        // The start function of the component may have made requests of `wasi:http`.
-        self.finish(Ok(())).await?;
-        Err(refused)
-    }
-
-    fn hold_texts(&mut self, bytes: usize) -> Result<(), GuestError> {
+    /// them until the guest ends. Short texts do not count. If that memory does not suffice, the
+    /// caller must [`refuse`](Self::refuse) the call.
+    pub(crate) fn hold_texts(&mut self, bytes: usize) -> Result<(), GuestError> {
         if !is_long_parse(bytes) {
             return Ok(());
         }
@@ -259,6 +245,14 @@ impl GuestInstance<'_> {
         })
     }
 
+    /// Ends a call whose function cannot be called because of `error`. Returns `error`, or the error
+    /// of a request of `wasi:http` that the start function of the component made.
+    ///
+    /// The future is boxed: few calls need it, and it would make the futures of all calls larger.
+    pub(crate) fn refuse(self, error: GuestError) -> BoxFuture<'a, GuestError> {
+        Box::pin(async move { self.finish(Ok(())).await.err().unwrap_or(error) })
+    }
+
     /// Does the same as [`Self::finish`] for a function that may return a failure. Returns the
     /// output of the function.
     pub(crate) async fn finish_fallible<T>(
@@ -296,11 +290,11 @@ async fn settle<T>(store: &mut Store<HostState>, done: wasmtime::Result<T>) -> w
     done
 }
 
-/// Awaits `work` of a guest together with its concurrent host calls. Drops `work`, which ends the
-/// guest, when a host call unwinds the guest.
+/// Awaits `work` of a guest together with its concurrent host calls. Returns an error when a host
+/// call unwinds the guest. The caller must then drop `work`, which ends the guest.
 async fn until_unwound<T>(
-    calls: ConcurrentCalls,
-    work: impl Future<Output = wasmtime::Result<T>>,
+    calls: &ConcurrentCalls,
+    work: Pin<&mut impl Future<Output = wasmtime::Result<T>>>,
 ) -> wasmtime::Result<T> {
     match calls.run_beside(work).await {
         Ok(done) => done,

@@ -38,10 +38,10 @@ impl Plugin for WasmPlugin {
 
     async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
         let what = format!("node `{}`", call.node);
-        let (limits, key) = (gate.limits().clone(), gate.grant_key());
+        let (limits, owner, key) = (gate.limits().clone(), gate.caller().owner, gate.grant_key());
         let callee = self.callee(&what, &key);
         let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
-        export::node::run(made, call).await.map_err(sanitize::sanitize_error)
+        export::node::run(made, call, owner).await.map_err(sanitize::sanitize_error)
     }
 
     async fn call_tool(
@@ -58,7 +58,7 @@ impl Plugin for WasmPlugin {
                 let made = made.giving(&call.grants);
                 export::typed::run(made, function, &call.arguments, owner).await
             }
-            None => export::tool::run(made, call).await,
+            None => export::tool::run(made, call, owner).await,
         };
         ended.map_err(sanitize::sanitize_error)
     }
@@ -68,10 +68,10 @@ impl Plugin for WasmPlugin {
         request: WebRequest,
         gate: Arc<Gate>,
     ) -> Result<WebResponse, GuestError> {
-        let (limits, key) = (gate.limits().clone(), gate.grant_key());
+        let (limits, owner, key) = (gate.limits().clone(), gate.caller().owner, gate.grant_key());
         let callee = self.callee("the web handler", &key);
         let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
-        export::web::run(made, request).await.map_err(sanitize::sanitize_error)
+        export::web::run(made, request, owner).await.map_err(sanitize::sanitize_error)
     }
 
     async fn reduce(
@@ -90,6 +90,7 @@ impl Plugin for WasmPlugin {
         let awaited_by = AwaitedBy::Guest;
         let code = &self.code;
         let made = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given: None };
-        export::reduce::run(made, reducer, current, updates).await.map_err(sanitize::sanitize_error)
+        let reduced = export::reduce::run(made, app, reducer, current, updates).await;
+        reduced.map_err(sanitize::sanitize_error)
     }
 }

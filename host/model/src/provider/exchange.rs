@@ -53,7 +53,7 @@ const ERROR_FIELDS: [&str; 7] =
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Assembles a response in the format of one kind of provider. Emits each delta as it arrives.
-pub(super) trait ResponseBuilder {
+pub(super) trait ResponseBuilder: Send {
     /// Adds the data of an event, or an unstreamed response.
     fn push(&mut self, document: &Value) -> Result<(), ResponseError>;
 

@@ -8,6 +8,7 @@ use wattle_graph::id::NodeName;
 use wattle_graph::json_text::JsonWithText;
 use wattle_graph::plan::TaskInput;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
 
 use crate::bindings::exports::wattle::plugin::node;
@@ -19,13 +20,18 @@ use crate::guest_error::Callee;
 use crate::json::{extra_bytes, extra_field, to_text};
 
 /// Runs a node. Errors of wasmtime and invalid outcomes become errors of the guest call.
-pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOutcome, GuestError> {
-    let (callee, limits, owner) = (call.callee, call.limits, call.work_owner());
+/// Long work on the outcome counts for `owner`.
+pub(crate) async fn run(
+    call: GuestCall<'_>,
+    request: NodeCall,
+    owner: CallerId,
+) -> Result<NodeOutcome, GuestError> {
+    let (callee, limits) = (call.callee, call.limits);
     let Some(export) = &call.code.exports.node else {
         return Err(missing_export(callee, "node"));
     };
-    let live = call.instantiate().await?;
-    // The host holds no texts for a guest that waits for its place or for memory.
+    let mut live = call.instantiate().await?;
+    // The host makes no texts for a guest that waits for its place or for memory.
     let input = input_text(&request.input, callee)?;
     drop(request.input);
     let context = node::TaskContext {
@@ -42,7 +48,9 @@ pub(crate) async fn run(call: GuestCall<'_>, request: NodeCall) -> Result<NodeOu
         extra: context_extra(&request.config, request.error.as_ref()),
     };
     let bytes = input.len() + context.context.len() + extra_bytes(&context.extra);
-    let mut live = live.holding_texts(bytes).await?;
+    if let Err(refused) = live.hold_texts(bytes) {
+        return Err(live.refuse(refused).await);
+    }
     let done = live.call(&export.run, (context, input)).await;
     let outcome = live.finish_fallible(done).await?;
     let bytes = outcome_size(&outcome);

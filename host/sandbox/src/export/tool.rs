@@ -2,6 +2,7 @@
 
 use wattle_graph::tool::ToolOutput;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::sandbox::{GuestError, PluginToolCall};
 
 use crate::bindings::exports::wattle::plugin::tool;
@@ -10,17 +11,19 @@ use crate::export::{GuestCall, check_output_size, missing_export, write};
 use crate::import::message::{into_part, part_bytes, part_json_bytes};
 use crate::json::{extra_bytes, to_text};
 
-/// Calls a tool. Errors of wasmtime and invalid outputs become errors of the guest call.
+/// Calls a tool. Errors of wasmtime and invalid outputs become errors of the guest call. Long work
+/// on the output counts for `owner`.
 pub(crate) async fn run(
     call: GuestCall<'_>,
     request: PluginToolCall,
+    owner: CallerId,
 ) -> Result<ToolOutput, GuestError> {
-    let (callee, limits, owner) = (call.callee, call.limits, call.work_owner());
+    let (callee, limits) = (call.callee, call.limits);
     let Some(export) = &call.code.exports.tool else {
         return Err(missing_export(callee, "tool"));
     };
-    let live = call.instantiate().await?;
-    // The host holds no texts for a guest that waits for its place or for memory.
+    let mut live = call.instantiate().await?;
+    // The host makes no texts for a guest that waits for its place or for memory.
     let arguments = to_text(&request.arguments);
     let context = tool::CallContext {
         tool: request.tool,
@@ -31,7 +34,9 @@ pub(crate) async fn run(
         violations: request.violations,
         extra: request.state.iter().map(|state| ("state".to_owned(), to_text(state))).collect(),
     };
-    let mut live = live.holding_texts(arguments.len() + extra_bytes(&context.extra)).await?;
+    if let Err(refused) = live.hold_texts(arguments.len() + extra_bytes(&context.extra)) {
+        return Err(live.refuse(refused).await);
+    }
     let done = live.call(&export.call, (context, arguments)).await;
     let output = live.finish_fallible(done).await?;
     check_output_size(output_size(&output), limits, callee)?;

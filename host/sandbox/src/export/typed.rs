@@ -53,9 +53,7 @@ pub(crate) async fn run(
                     GuestError::Host(guests_memory_exhausted(callee, of_all))
                 }
             };
-            // The start function of the component may have made requests of `wasi:http`.
-            live.finish(Ok(())).await?;
-            return Err(refused);
+            return Err(live.refuse(refused).await);
         }
     };
     // The call replaces this value by the result.

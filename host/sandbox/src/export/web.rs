@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use wattle_graph::id::{NodeName, RunId, ThreadId};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::sandbox::{
     GuestError, HandOff, StreamFormat, WebBody, WebRequest, WebResponse,
@@ -15,18 +16,22 @@ use crate::export::{GuestCall, check_output_size, invalid_result, missing_export
 use crate::json::extra_bytes;
 
 /// Calls the web handler with a request. Errors of wasmtime and invalid responses become errors of
-/// the guest call.
+/// the guest call. Long work on the response counts for `owner`.
 pub(crate) async fn run(
     call: GuestCall<'_>,
     request: WebRequest,
+    owner: CallerId,
 ) -> Result<WebResponse, GuestError> {
-    let (callee, limits, owner) = (call.callee, call.limits, call.work_owner());
+    let (callee, limits) = (call.callee, call.limits);
     let Some(export) = &call.code.exports.web else {
         return Err(missing_export(callee, "web"));
     };
-    let bytes = request.body.len();
-    let mut live = call.instantiate().await?.holding_texts(bytes).await?;
-    // The host holds no copy of the request for a guest that waits for its place or for memory.
+    let mut live = call.instantiate().await?;
+    if let Err(refused) = live.hold_texts(request.body.len()) {
+        return Err(live.refuse(refused).await);
+    }
+    // The host makes no second copy of the request for a guest that waits for its place or for
+    // memory.
     let request = web::Request {
         method: request.method,
         path: request.path,

@@ -3,6 +3,7 @@
 //! A request that cannot be converted counts as a host call, so that a guest cannot repeat such
 //! requests without limit. Long JSON is parsed in the turns of the caller.
 
+use futures::future::{BoxFuture, Either, Ready, ready};
 use wattle_graph::failure::Failure;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::gate::Gate;
@@ -17,12 +18,12 @@ impl HostState {
     /// # Errors
     ///
     /// The failure of `convert`, or the unwind of a guest that made too many calls.
-    pub(crate) async fn convert<T>(
+    pub(crate) async fn convert<T: Send>(
         &mut self,
         gate: &Gate,
         function: &str,
         json_bytes: usize,
-        convert: impl FnOnce(CallJson<'_>) -> Result<T, Failure>,
+        convert: impl FnOnce(CallJson<'_>) -> Result<T, Failure> + Send,
     ) -> Result<T, CallError> {
         let work = || json::of_call(function, convert);
         let converted = self.parse_in_turn(gate, json_bytes, work).await;
@@ -32,7 +33,7 @@ impl HostState {
     /// Converts the requests of a batch of calls of `function`, whose JSON texts have `json_bytes`
     /// bytes together. A request that cannot be converted becomes its failure. The gate counts each
     /// request of a batch.
-    pub(crate) async fn convert_all<R, T>(
+    pub(crate) async fn convert_all<R: Send, T: Send>(
         &mut self,
         gate: &Gate,
         function: &str,
@@ -49,16 +50,18 @@ impl HostState {
     }
 
     /// Runs work that parses JSON of `json_bytes` bytes. The time of long work does not count as
-    /// CPU time of the guest, because the wait for a turn is a part of it.
-    async fn parse_in_turn<T>(
-        &mut self,
+    /// CPU time of the guest, because the wait for a turn is a part of it. Short work runs before
+    /// this function returns, like that of [`block_in_place_in_turn`].
+    fn parse_in_turn<'a, T: Send + 'a>(
+        &'a mut self,
         gate: &Gate,
         json_bytes: usize,
-        work: impl FnOnce() -> T,
-    ) -> T {
+        work: impl FnOnce() -> T + Send + 'a,
+    ) -> Either<Ready<T>, BoxFuture<'a, T>> {
         if !is_long_parse(json_bytes) {
-            return work();
+            return Either::Left(ready(work()));
         }
-        self.off_cpu(block_in_place_in_turn(gate.caller().owner, true, work)).await
+        let parsed = block_in_place_in_turn(gate.caller().owner, true, work);
+        Either::Right(Box::pin(self.off_cpu(parsed)))
     }
 }
