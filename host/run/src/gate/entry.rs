@@ -145,19 +145,21 @@ impl CallEntry {
     fn write(self, result: Result<Value, Failure>, tokens: Option<Tokens>, reused: Option<u64>) {
         let Self { task, number, request, batch, store_wait, started_ms, started, .. } = self;
         task.heartbeat.on_call();
+        let (function, digest) = (request.function.to_owned(), request.digest);
+        let (request, summary) = request.into_journaled();
         let called = Called {
             task: task.task.clone(),
             node: task.node.clone(),
             scope: task.scope.clone(),
             call: number,
-            function: request.function.to_owned(),
-            digest: request.digest,
-            request: request.journaled(),
+            function,
+            digest,
+            request,
             result,
             started_ms,
             duration_us: started.elapsed().as_micros() as u64,
             store_us: store_wait.as_micros() as u64,
-            summary: request.summary,
+            summary,
             tokens,
             reused,
             batch,

@@ -50,6 +50,17 @@ enum JournalForm {
     Text(Vec<u8>, ReadField),
 }
 
+impl JournalForm {
+    /// Returns what the journal stores.
+    fn into_stored(self) -> Value {
+        match self {
+            Self::Value(stored) => stored,
+            Self::Event(_) => Value::Null,
+            Self::Text(text, read_field) => truncated(&text, read_field),
+        }
+    }
+}
+
 /// Returns the field of a request that a JSON text contains, if the journal stores the field of a
 /// truncated request.
 type ReadField = fn(&str) -> Option<Value>;
@@ -124,11 +135,7 @@ impl CallRequest {
     /// weight with the summary, in bytes.
     pub(crate) fn truncate(&mut self) -> u64 {
         let form = std::mem::replace(&mut self.journal_form, JournalForm::Value(Value::Null));
-        let stored = match form {
-            JournalForm::Value(stored) => stored,
-            JournalForm::Event(_) => Value::Null,
-            JournalForm::Text(text, read_field) => truncated(&text, read_field),
-        };
+        let stored = form.into_stored();
         let bytes = weight(&stored) + self.summary.len() as u64;
         self.journal_form = JournalForm::Value(stored);
         bytes
@@ -141,6 +148,11 @@ impl CallRequest {
             JournalForm::Value(request) | JournalForm::Event(request) => request.clone(),
             JournalForm::Text(text, read_field) => truncated(text, *read_field),
         }
+    }
+
+    /// Returns the request as the journal stores it, and the summary.
+    pub(crate) fn into_journaled(self) -> (Value, String) {
+        (self.journal_form.into_stored(), self.summary)
     }
 }
 
@@ -316,8 +328,9 @@ mod tests {
             let mut request = CallRequest::of(&call(&argument, None)).unwrap();
             let (stored, digest) = (request.journaled(), request.digest);
             assert_eq!(request.truncate(), weight(&stored) + "find".len() as u64);
-            assert_eq!((request.journaled(), request.digest), (stored, digest));
+            assert_eq!((request.journaled(), request.digest), (stored.clone(), digest));
             assert!(matches!(request.journal_form, JournalForm::Value(_)), "without its text");
+            assert_eq!(request.into_journaled(), (stored, "find".to_owned()));
         }
     }
 
@@ -329,6 +342,7 @@ mod tests {
         assert_eq!(request.digest, CallRequest::small("emit.custom", content).digest);
         assert_eq!(request.truncate(), weight(&Value::Null));
         assert_eq!(request.journaled(), Value::Null);
+        assert_eq!(request.into_journaled(), (Value::Null, String::new()));
     }
 
     #[test]
