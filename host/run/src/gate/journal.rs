@@ -32,7 +32,11 @@ pub(crate) use self::logged_calls::{CallsByScope, LoggedCalls};
 
 /// The journal of one task.
 #[derive(Default)]
-pub struct Journal(Mutex<JournalState>);
+pub struct Journal {
+    /// Budget of the task, or of the tool, in the current attempt. Charges take no lock.
+    budget: Arc<CallBudget>,
+    state: Mutex<JournalState>,
+}
 
 #[derive(Default)]
 struct JournalState {
@@ -60,8 +64,6 @@ struct JournalState {
     reopened_seq: Option<u64>,
     /// Outcome of the task, if it is logged and not yet taken by [`Journal::take_finished`].
     finished: Option<Box<TaskFinished>>,
-    /// Budget of the task, or of the tool, in the current attempt.
-    budget: Arc<CallBudget>,
     /// Logged calls of tools, until the journal of the tool is created.
     logged_tool_calls: CallsByScope,
     /// Journals of the tools that the task called, by call number.
@@ -130,7 +132,7 @@ impl Journal {
             logged_tool_calls: logged_calls,
             ..JournalState::default()
         };
-        Self(Mutex::new(state))
+        Self { budget: Arc::default(), state: Mutex::new(state) }
     }
 
     /// Sets the sequence number of the last `reopened` event for the task. Calls after it are
@@ -163,17 +165,18 @@ impl Journal {
                 .partition(|(path, _)| path[0] == call);
         inner.logged_tool_calls = rest;
         let own = own.into_iter().map(|(path, calls)| (path[1..].to_vec(), calls)).collect();
-        let journal = Self::of(own, inner.reexecuted, inner.replay_only)
-            .with_reopened_seq(inner.reopened_seq);
-        journal.lock().budget = Arc::new(inner.budget.for_tool());
-        let journal = Arc::new(journal);
+        let journal = Self {
+            budget: Arc::new(self.budget.for_tool()),
+            ..Self::of(own, inner.reexecuted, inner.replay_only)
+        };
+        let journal = Arc::new(journal.with_reopened_seq(inner.reopened_seq));
         inner.tool_journals.insert(call, journal.clone());
         journal
     }
 
     /// Locks the state. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, JournalState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends an attempt that failed. Calls without a result are executed again, except calls with an
@@ -198,7 +201,7 @@ impl Journal {
     pub fn begin_attempt(&self) {
         let mut inner = self.lock();
         inner.next_call = 0;
-        inner.budget.reset();
+        self.budget.reset();
         let newest_seq = inner.newest_seq;
         forget_failed(&mut inner.entries);
         drop_trailing_rollbacks(&mut inner.entries, newest_seq);
@@ -229,7 +232,7 @@ impl Journal {
     /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
     pub fn reserve_call_numbers(&self, count: u32, allowed: u32) -> Result<u32, Unwind> {
         let mut inner = self.lock();
-        inner.budget.charge_calls(count, allowed)?;
+        self.budget.charge_calls(count, allowed)?;
         let first = inner.next_call;
         inner.next_call += count;
         Ok(first)
@@ -237,7 +240,7 @@ impl Journal {
 
     /// Returns the budget of the task, or of the tool. All attempts have the same budget.
     pub(crate) fn budget(&self) -> Arc<CallBudget> {
-        self.lock().budget.clone()
+        self.budget.clone()
     }
 
     /// Charges a value that passes the gate and that the journal keeps.
@@ -246,9 +249,8 @@ impl Journal {
     ///
     /// [`Unwind::Limit`] if the budget is exceeded.
     pub(crate) fn count_size(&self, size: JsonSize, limits: &Limits) -> Result<(), Unwind> {
-        let budget = self.budget();
-        budget.charge_bytes(size.bytes, limits.host_call_bytes)?;
-        budget.charge_journal(size.weight, limits.task_journal_bytes)
+        self.budget.charge_bytes(size.bytes, limits.host_call_bytes)?;
+        self.budget.charge_journal(size.weight, limits.task_journal_bytes)
     }
 
     /// Charges the weight of the request of a call, in bytes.
@@ -257,7 +259,7 @@ impl Journal {
     ///
     /// [`Unwind::Limit`] if the budget is exceeded.
     pub(crate) fn count_request(&self, weight: u64, limits: &Limits) -> Result<(), Unwind> {
-        self.budget().charge_journal(weight, limits.task_journal_bytes)
+        self.budget.charge_journal(weight, limits.task_journal_bytes)
     }
 
     /// Returns true if the journal holds stream reads for this call.
@@ -298,7 +300,7 @@ impl Journal {
         };
         if entry.function == request.function && entry.digest == request.digest {
             let bytes = weight(&entry.request) + entry.summary.len() as u64;
-            inner.budget.charge_journal(bytes, limits.task_journal_bytes)?;
+            self.budget.charge_journal(bytes, limits.task_journal_bytes)?;
             return Ok(JournalLookup::Recorded(entry.result.clone()));
         }
         let before = json!({ "function": entry.function, "request": entry.request });
