@@ -70,6 +70,14 @@ struct JournalState {
     tool_journals: BTreeMap<u32, Arc<Journal>>,
 }
 
+impl JournalState {
+    /// Raises `newest_seq` to the sequence number of a start, an interrupt, or a result that is not
+    /// a rollback.
+    fn observe_seq(&mut self, seq: u64) {
+        self.newest_seq = self.newest_seq.max(seq);
+    }
+}
+
 /// Start of a call.
 #[derive(Clone, Copy, Default)]
 struct CallStart {
@@ -318,12 +326,10 @@ impl Journal {
 
     /// Records the start of a call.
     pub(crate) fn record_start(&self, call: u32, start_number: u64, seq: u64) {
-        {
-            let mut inner = self.lock();
-            inner.starts.insert(call, CallStart { start_number, restart_count: 0 });
-            inner.pending_interrupts.remove(&call);
-        }
-        self.observe_seq(seq);
+        let mut inner = self.lock();
+        inner.starts.insert(call, CallStart { start_number, restart_count: 0 });
+        inner.pending_interrupts.remove(&call);
+        inner.observe_seq(seq);
     }
 
     /// Records that the model restarted the completion of a call.
@@ -340,8 +346,8 @@ impl Journal {
 
     /// Records an interrupt.
     pub(crate) fn record_interrupt(&self, question: Interrupt) {
-        self.observe_seq(question.raised_seq);
         let mut inner = self.lock();
+        inner.observe_seq(question.raised_seq);
         if keeps_pending(&question.raised) {
             inner.pending_interrupts.insert(question.raised.call);
         }
@@ -367,17 +373,11 @@ impl Journal {
         self.lock().interrupts.values().any(|it| it.raised.elicited.is_some())
     }
 
-    /// Raises `newest_seq` to the sequence number of a start or an interrupt.
-    fn observe_seq(&self, seq: u64) {
-        let mut inner = self.lock();
-        inner.newest_seq = inner.newest_seq.max(seq);
-    }
-
     /// Records the result of a call.
     pub(crate) fn record_result(&self, seq: u64, called: Called) {
         let mut inner = self.lock();
         if !is_rolled_back(&called) {
-            inner.newest_seq = inner.newest_seq.max(seq);
+            inner.observe_seq(seq);
         }
         inner.pending.remove(&called.call);
         inner.decisions.remove(&called.call);
