@@ -13,9 +13,9 @@ use wattle_graph::interrupt::Interrupt;
 use crate::caps;
 use crate::log::batch_size::interrupt_memory_bytes;
 
-/// Maximum memory of the pending interrupts of a thread, in bytes: the weight of their payloads and
-/// response schemas (see `wattle_graph::weight`). Every view of the thread contains all of them. The
-/// largest payload and the largest schema fit together.
+/// Maximum memory of the pending interrupts of a thread, in bytes: the weight of their payloads,
+/// response schemas and elicited questions (see `wattle_graph::weight`). Every view of the thread
+/// contains all of them. The largest payload and the largest schema fit together.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Counter of the pending interrupts of a thread.
@@ -72,7 +72,7 @@ impl InterruptCount {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use wattle_graph::id::RunId;
+    use wattle_graph::id::{Digest, RunId};
 
     use super::*;
     use crate::limit::INTERRUPT_PAYLOAD_BYTES;
@@ -87,6 +87,16 @@ mod tests {
             "response_schema": schema,
         }))
         .unwrap()
+    }
+
+    /// Returns an interrupt for a question of an MCP server with the given schema.
+    fn elicited(schema: &Value) -> InterruptRaised {
+        let elicited = json!({
+            "round": 0, "digest": Digest::of(b""), "server": "s", "tool": "t",
+            "asked": { "questions": { "q": { "message": "?", "schema": schema } } },
+        });
+        let elicited = serde_json::from_value(elicited).unwrap();
+        InterruptRaised { elicited, ..raised(&json!("?"), &json!(null)) }
     }
 
     fn open(raised: InterruptRaised) -> (Namespace, Interrupt) {
@@ -106,13 +116,15 @@ mod tests {
     }
 
     #[test]
-    fn payloads_and_schemas_of_pending_interrupts_have_one_limit_of_memory() {
+    fn payloads_schemas_and_elicited_questions_have_one_limit_of_memory() {
         let count = InterruptCount::new(u64::MAX);
         let (large, small) = (raised(&numbers(), &json!(null)), raised(&json!("?"), &json!({})));
         for _ in 0..3 {
             count.add(&thread(), &large).unwrap();
         }
-        for refused in [&large, &raised(&json!("?"), &json!({ "enum": numbers() }))] {
+        let schema = raised(&json!("?"), &json!({ "enum": numbers() }));
+        let elicited = elicited(&json!({ "enum": numbers() }));
+        for refused in [&large, &schema, &elicited] {
             assert_eq!(limit_of(count.add(&thread(), refused)), "thread_question_bytes");
         }
         count.add(&thread(), &small).unwrap();
