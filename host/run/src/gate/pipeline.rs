@@ -61,9 +61,8 @@ impl Gate {
         &self,
         calls: Vec<Result<C, Failure>>,
     ) -> Result<Vec<Result<C::Output, Failure>>, Unwind> {
-        if calls.len() > limit::BATCH_CALLS {
+        if let Err(failure) = check_batch_size(calls.len()) {
             self.count_call()?;
-            let failure = batch_too_large(calls.len());
             return Ok(calls.iter().map(|_| Err(failure.clone())).collect());
         }
         let first = self.reserve_call_numbers(calls.len() as u32)?;
@@ -402,8 +401,16 @@ fn decode_settled<C: Effect>(call: &C, answer: &Value) -> Result<C::Output, Fail
     })
 }
 
-fn batch_too_large(calls: usize) -> Failure {
+/// Checks the number of calls of a batch.
+///
+/// # Errors
+///
+/// `limit` for more than [`BATCH_CALLS`](limit::BATCH_CALLS).
+pub fn check_batch_size(calls: usize) -> Result<(), Failure> {
     let allowed = limit::BATCH_CALLS;
+    if calls <= allowed {
+        return Ok(());
+    }
     let text = format!("a batch of {calls} calls is larger than the limit of {allowed}");
-    Failure::new(code::LIMIT, text)
+    Err(Failure::new(code::LIMIT, text))
 }

@@ -181,6 +181,37 @@ async fn refused_requests_count_as_host_calls() {
     }
 }
 
+/// Runs a node that calls `requests` tools at once, each with invalid arguments of 2,048 bytes. The
+/// node traps unless the first call fails with a code of the length of `code`.
+async fn call_all_tools(requests: usize, code: &str) -> Result<NodeOutcome, GuestError> {
+    let import = r#"(import "wattle:plugin/tools@0.1.0" "call-all"
+        (func $call_all (param i32 i32 i32)))"#;
+    // A request has 40 bytes, and its arguments are at offset 16. The zeros after the requests are
+    // no JSON. A result has its case at offset 0, and the length of the code at offset 8.
+    let end = TEXT + 40 * requests;
+    let body = format!(
+        "(local.set 0 (i32.const {TEXT}))
+        (loop
+            (i32.store offset=16 (local.get 0) (i32.const {end}))
+            (i32.store offset=20 (local.get 0) (i32.const 2048))
+            (local.set 0 (i32.add (local.get 0) (i32.const 40)))
+            (br_if 0 (i32.lt_u (local.get 0) (i32.const {end}))))
+        (call $call_all (i32.const {TEXT}) (i32.const {requests}) (i32.const 1024))
+        (local.set 0 (i32.load (i32.const 1024)))
+        (i32.ne (i32.load8_u (local.get 0)) (i32.const 1)) (if (then (unreachable)))
+        (i32.ne (i32.load offset=8 (local.get 0)) (i32.const {}))
+        (if (then (unreachable)))
+        (i32.const 512)",
+        code.len()
+    );
+    run(import, &body).await
+}
+
+#[tokio::test]
+async fn invalid_request_of_a_batch_becomes_its_failure() {
+    assert_eq!(call_all_tools(2, "invalid").await, Ok(NodeOutcome::default()));
+}
+
 /// Holds all turns for long work until the result is dropped. Only one test holds turns: two tests
 /// that each hold some of the turns would wait for one another.
 async fn hold_all_turns() -> Vec<Sender<()>> {
@@ -212,6 +243,8 @@ async fn long_texts_are_parsed_in_turns() {
         for _ in 0..3 {
             assert_eq!(reduce_to_list(1, Limits::default()).await, Ok(json!([0])));
         }
+        let too_large = call_all_tools(limit::BATCH_CALLS + 1, "limit");
+        assert_eq!(too_large.await, Ok(NodeOutcome::default()), "no request is parsed");
     };
     tokio::select! {
         biased;
