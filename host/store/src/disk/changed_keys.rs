@@ -2,9 +2,9 @@
 //! [`FieldCache`](crate::disk::field_cache).
 //!
 //! A key is open from before the commit that changes its record until after this commit. It is
-//! then settled, until a reader takes it. All keys of an epoch are noted, from the first reader of
-//! the epoch on. A new epoch begins when the file may have changed otherwise, and when readers leave
-//! too many keys.
+//! then settled, until a reader takes it. The keys of all commits that begin after the first reader
+//! of an epoch are noted. Readers get no keys while an earlier commit is open. A new epoch begins
+//! when the file may have changed otherwise, and when readers leave too many keys.
 
 use std::collections::HashSet;
 use std::mem;
@@ -58,8 +58,10 @@ struct State {
     epoch: u64,
     /// Whether the file has failed and has not been reopened yet.
     is_suspended: bool,
-    /// Whether settled keys are noted, because this epoch has a reader.
+    /// Whether keys are noted, because this epoch has a reader.
     is_read: bool,
+    /// Whether a commit is open whose keys are not noted.
+    has_unnoted: bool,
     open: Keys,
     settled: Keys,
 }
@@ -79,6 +81,7 @@ pub(crate) struct OpenKeys<'a>(&'a ChangedKeys);
 impl Drop for OpenKeys<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.0);
+        state.has_unnoted = false;
         let keys = mem::take(&mut state.open);
         if state.is_read {
             state.settled.extend(keys);
@@ -90,12 +93,23 @@ impl Drop for OpenKeys<'_> {
 }
 
 impl ChangedKeys {
-    /// Opens the keys of a write set. The writer calls this method before the commit, and drops the
-    /// result after the commit, whether the commit succeeded or not.
+    /// Opens the keys of a write set, if the epoch has a reader. The writer calls this method
+    /// before the commit, and drops the result after the commit, whether the commit succeeded or
+    /// not.
     pub(crate) fn begin(&self, write_set: &WriteSet) -> OpenKeys<'_> {
-        let keys = Keys::of(write_set);
-        lock(&self.0).open.extend(keys);
+        if !self.begin_unnoted() {
+            let keys = Keys::of(write_set);
+            lock(&self.0).open.extend(keys);
+        }
         OpenKeys(self)
+    }
+
+    /// Begins a commit whose keys are not noted, if the epoch has no reader. Returns false if it
+    /// has one.
+    fn begin_unnoted(&self) -> bool {
+        let mut state = lock(&self.0);
+        state.has_unnoted = !state.is_read;
+        state.has_unnoted
     }
 
     /// Begins a new epoch after a failure of the file. No reader uses keys before
@@ -119,13 +133,17 @@ impl ChangedKeys {
     }
 
     /// Returns the epoch, and takes the keys that were settled since the last call in the epoch.
-    /// Returns `None` while the file has failed.
+    /// Returns `None` while the file has failed, and while a commit is open that began before the
+    /// first reader of the epoch.
     pub(crate) fn take_settled(&self) -> Option<(u64, Keys)> {
         let mut state = lock(&self.0);
         if state.is_suspended {
             return None;
         }
         state.is_read = true;
+        if state.has_unnoted {
+            return None;
+        }
         Some((state.epoch, mem::take(&mut state.settled)))
     }
 
@@ -152,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_settled_only_for_readers() {
+    fn keys_are_noted_only_for_readers() {
         let changed = ChangedKeys::default();
         drop(changed.begin(&write_set(["before".to_owned()])));
         let (epoch, keys) = changed.take_settled().unwrap();
@@ -160,6 +178,22 @@ mod tests {
         drop(changed.begin(&write_set(["after".to_owned()])));
         assert_eq!(changed.take_settled().unwrap().1.len(), 1);
         assert!(changed.add_recent(epoch, &mut Keys::default()));
+    }
+
+    #[test]
+    fn readers_get_no_keys_while_an_earlier_commit_is_open() {
+        let changed = ChangedKeys::default();
+        let before = changed.begin(&write_set(["before".to_owned()]));
+        assert_eq!(lock(&changed.0).open.len(), 0);
+        assert!(changed.take_settled().is_none());
+        assert!(changed.take_settled().is_none(), "the commit is still open");
+        drop(before);
+        let open = changed.begin(&write_set(["after".to_owned()]));
+        let (epoch, mut keys) = changed.take_settled().unwrap();
+        assert_eq!(keys.len(), 0);
+        assert!(changed.add_recent(epoch, &mut keys));
+        assert_eq!(keys.len(), 1);
+        drop(open);
     }
 
     #[test]

@@ -21,9 +21,11 @@
 //! under the same lock, so T is not older. A record that differs between them was changed by a
 //! commit that S does not have and T has.
 //!
-//! * The commit ended after S was opened, and its key was settled after that. So the reader of S
-//!   did not take the key in its step 1, and no reader between them did, since S is the newest
-//!   snapshot of the cache.
+//! * The commit ended after S was opened, and its key was noted. A commit whose keys are not noted
+//!   begins before the first reader of the epoch, and readers scan until it has ended. So no such
+//!   commit was open in step 1 of the reader of S, and none began later in the epoch.
+//! * The key was settled after S was opened. So the reader of S did not take the key in its step 1,
+//!   and no reader between them did, since S is the newest snapshot of the cache.
 //! * The commit became visible before T was opened, and its key was opened before that. So the key
 //!   is settled in step 1 of the reader of T, or open or settled in its step 3.
 //!
@@ -31,12 +33,13 @@
 //! among them: its record is decoded from T, so the change is not shown. The reader has not taken
 //! this key, so the next reader decodes the record again.
 //!
-//! The argument needs that all changes are noted and that no snapshot is older than an earlier one.
-//! Neither holds while the file has failed: a commit with an unknown outcome may appear when the
-//! file is reopened. So the writer begins a new epoch when the file fails, and another one when it
-//! is open again, and readers scan in between. A reader whose epoch ends between steps 1 and 3
-//! scans, and fields of another epoch are read anew. If the epoch ends after step 3, the snapshot
-//! was opened within the epoch, and the fields are discarded by the next reader.
+//! The argument needs that all changes since S are noted and that no snapshot is older than an
+//! earlier one. Neither holds while the file has failed: a commit with an unknown outcome may
+//! appear when the file is reopened. So the writer begins a new epoch when the file fails, and
+//! another one when it is open again, and readers scan in between. A reader whose epoch ends
+//! between steps 1 and 3 scans, and fields of another epoch are read anew. If the epoch ends after
+//! step 3, the snapshot was opened within the epoch, and the fields are discarded by the next
+//! reader.
 //!
 //! The first search of runs reads the fields of all runs from its snapshot. From then on, each
 //! reader moves those of both tables.

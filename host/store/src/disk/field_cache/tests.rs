@@ -209,6 +209,17 @@ fn only_changed_records_are_decoded_again() {
 }
 
 #[test]
+fn fields_are_not_cached_while_a_commit_without_noted_keys_is_open() {
+    let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
+    let cache = FieldCache::new(changed.clone());
+    let open = changed.begin(&write_set(&[(0, Some(1))]));
+    assert_eq!(list(&cache, &file), None);
+    commit(&file, &[(0, Some(1))]);
+    drop(open);
+    assert_eq!(list(&cache, &file), Some(times(&[(0, 1)])));
+}
+
+#[test]
 fn fields_are_not_cached_while_the_file_has_failed() {
     let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
     let cache = FieldCache::new(changed.clone());
