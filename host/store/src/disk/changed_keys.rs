@@ -44,6 +44,11 @@ impl Keys {
         self.runs.extend(keys.runs);
     }
 
+    fn extend_from(&mut self, keys: &Self) {
+        self.threads.extend(keys.threads.iter().cloned());
+        self.runs.extend(keys.runs.iter().cloned());
+    }
+
     fn len(&self) -> usize {
         self.threads.len() + self.runs.len()
     }
@@ -153,8 +158,8 @@ impl ChangedKeys {
         let state = lock(&self.0);
         let is_current = state.epoch == epoch;
         if is_current {
-            keys.extend(state.open.clone());
-            keys.extend(state.settled.clone());
+            keys.extend_from(&state.open);
+            keys.extend_from(&state.settled);
         }
         is_current
     }
