@@ -20,7 +20,7 @@ const MAX_STREAM_BYTES: usize = 8 << 10;
 /// Maximum number of lines that [`GuestOutput::last_lines`] returns.
 const MAX_LAST_LINES: usize = 3;
 
-/// Maximum length of a line that [`GuestOutput::last_lines`] returns, in characters.
+/// Maximum length of a line that [`last_lines`] returns, in characters.
 const MAX_LINE_CHARS: usize = 200;
 
 /// An output stream of a guest.
@@ -88,14 +88,9 @@ impl GuestOutput {
     /// Returns the last lines of stderr or, if it has none, of stdout, without blank lines. Returns
     /// `None` if the guest wrote nothing.
     pub(crate) fn last_lines(&self) -> Option<String> {
-        [StandardStream::Err, StandardStream::Out].into_iter().find_map(|stream| {
-            let end = self.end(stream, MAX_STREAM_BYTES);
-            let lines = end.lines().rev().map(|line| sanitize(line.trim_end(), MAX_LINE_CHARS));
-            let lines = lines.filter(|line| !line.trim().is_empty()).take(MAX_LAST_LINES);
-            let mut lines: Vec<String> = lines.collect();
-            lines.reverse();
-            (!lines.is_empty()).then(|| lines.join("\n"))
-        })
+        [StandardStream::Err, StandardStream::Out]
+            .into_iter()
+            .find_map(|stream| last_lines(&self.end(stream, MAX_STREAM_BYTES), MAX_LAST_LINES))
     }
 
     /// Returns at most the last `max_bytes` bytes of a stream, in whole lines if there are several
@@ -113,6 +108,16 @@ impl GuestOutput {
             _ => text.into_owned(),
         }
     }
+}
+
+/// Returns at most the last `max_lines` lines of a text, without blank lines. Returns `None` if all
+/// lines are blank.
+pub(crate) fn last_lines(text: &str, max_lines: usize) -> Option<String> {
+    let lines = text.lines().rev().map(|line| sanitize(line.trim_end(), MAX_LINE_CHARS));
+    let lines = lines.filter(|line| !line.trim().is_empty()).take(max_lines);
+    let mut lines: Vec<String> = lines.collect();
+    lines.reverse();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 fn last(bytes: &[u8], count: usize) -> &[u8] {
@@ -150,6 +155,7 @@ mod tests {
         output.write(StandardStream::Err, &[b'x'; 1_000]);
         let long = format!("[31mthree\nfour\n{}", "x".repeat(MAX_LINE_CHARS));
         assert_eq!(output.last_lines(), Some(long));
+        assert_eq!(last_lines("one\ntwo \n \n", 1).as_deref(), Some("two"));
     }
 
     #[test]

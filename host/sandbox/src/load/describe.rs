@@ -16,6 +16,7 @@ use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::compiled::{CompiledComponent, NodeExport, ReducerExport, ToolExport, WebExport};
 use crate::export::{GuestCall, GuestInstance};
 use crate::guest_error::Callee;
+use crate::guest_output::last_lines;
 use crate::guest_pool::PoolOwner;
 use crate::json::extra_field;
 use crate::load::description::{
@@ -38,9 +39,6 @@ const LIFT_BYTES: u64 = 4 << 20;
 
 /// Maximum length of the hints of a tool, in bytes. Longer hints are ignored.
 const MAX_HINTS_BYTES: usize = 1 << 10;
-
-/// Maximum length of a line of output in the message of a rejection, in characters.
-const MAX_LINE_CHARS: usize = 200;
 
 /// The description of a component.
 #[derive(Debug, Default)]
@@ -168,9 +166,8 @@ fn from_guest_error(ended: GuestError) -> Rejection {
 /// wrote follows, unless the message already has that line or the cause.
 fn with_last_line(failure: Failure) -> String {
     let details = failure.details.unwrap_or_default();
-    let line = |stream: &str| details["output"][stream].as_str()?.trim_end().lines().next_back();
-    let last = line("stderr").or_else(|| line("stdout"));
-    match last.map(|last| sanitize(last, MAX_LINE_CHARS)) {
+    let line = |stream: &str| last_lines(details["output"][stream].as_str()?, 1);
+    match line("stderr").or_else(|| line("stdout")) {
         Some(last) if details["cause"].is_null() && !failure.message.contains(&last) => {
             format!("{}; the last line of its output is `{last}`", failure.message)
         }
