@@ -29,11 +29,21 @@ pub const SHARED_ITEM_BYTES: u64 = 40;
 /// Returns the weight of a value, in bytes. The time is proportional to the number of nested
 /// values, because strings are not read.
 pub fn weight(value: &Value) -> u64 {
-    let inside: u64 = match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len() as u64,
+    let nested: u64 = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
         Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(fields) => fields.iter().map(|(key, field)| named(key) + weight(field)).sum(),
+        Value::Object(fields) => fields.values().map(weight).sum(),
+    };
+    own_weight(value) + nested
+}
+
+/// Returns the weight of a value without its nested values, in bytes. It contains the text of a
+/// string and the keys of an object.
+pub fn own_weight(value: &Value) -> u64 {
+    let inside: u64 = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
+        Value::String(text) => text.len() as u64,
+        Value::Object(fields) => fields.keys().map(|key| named(key)).sum(),
     };
     VALUE_BYTES + inside
 }
@@ -88,7 +98,9 @@ mod tests {
         assert_eq!(weight(&json!(null)), VALUE_BYTES);
         assert_eq!(weight(&json!("abc")), VALUE_BYTES + 3);
         assert_eq!(weight(&json!(vec![0; 1_000])), 1_001 * VALUE_BYTES);
-        assert_eq!(weight(&json!({ "key": [true, "x"] })), 4 * VALUE_BYTES + NAME_BYTES + 3 + 1);
+        let object = json!({ "key": [true, "x"] });
+        assert_eq!(weight(&object), 4 * VALUE_BYTES + NAME_BYTES + 3 + 1);
+        assert_eq!(own_weight(&object), VALUE_BYTES + NAME_BYTES + 3);
     }
 
     #[test]

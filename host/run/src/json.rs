@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 use serde_json::{Number, Value};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::json_text;
-use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES};
+use wattle_graph::weight::own_weight;
 
 use crate::limit::JSON_DEPTH;
 
@@ -52,11 +52,11 @@ pub struct JsonSize {
 impl JsonSize {
     /// Measures a value once for both sizes.
     pub fn of(value: &Value) -> Self {
-        let mut size = Self { bytes: 2, weight: VALUE_BYTES };
+        let mut size = Self { bytes: 2, weight: own_weight(value) };
         match value {
             Value::Null | Value::Bool(_) => size.bytes = 4,
             Value::Number(_) => size.bytes = 8,
-            Value::String(text) => size += Self::of_text(text, 0),
+            Value::String(text) => size.bytes += text.len() as u64,
             Value::Array(items) => {
                 for item in items {
                     size += Self::of(item);
@@ -66,18 +66,11 @@ impl JsonSize {
             Value::Object(fields) => {
                 for (key, field) in fields {
                     size += Self::of(field);
-                    size += Self::of_text(key, NAME_BYTES);
-                    size.bytes += 4;
+                    size.bytes += key.len() as u64 + 4;
                 }
             }
         }
         size
-    }
-
-    /// Returns the size of a text without its quotes, which takes `weight` bytes more in memory.
-    fn of_text(text: &str, weight: u64) -> Self {
-        let bytes = text.len() as u64;
-        Self { bytes, weight: weight + bytes }
     }
 }
 
