@@ -303,20 +303,15 @@ pub const JSON_DEPTH: usize = 100;
 /// contains a value of [`JSON_DEPTH`] levels within some levels of its own.
 pub const JSON_MESSAGE_DEPTH: usize = JSON_DEPTH + 16;
 
-/// Maximum bytes in memory of the values and keys of one message of a service or one body of a
-/// request, without their texts; see `wattle_graph::weight`. A number in a list takes 36 times the
-/// memory of its text. As many bytes as a state may have by default, so that a larger value could
-/// not be stored anyway.
+/// Maximum bytes in memory of the values and keys of one message of a service, of one body of a
+/// request, or of all JSON texts of one host call or of one batch of host calls, without their
+/// texts; see `wattle_graph::weight`. A number in a list takes 36 times the memory of its text. As
+/// many bytes as a state may have by default, so that a larger value could not be stored anyway. No
+/// setting changes the limit of host calls, so a re-executed guest reaches it at the same call.
 pub const JSON_VALUES_BYTES: u64 = 64 << 20;
 
-/// Maximum bytes in memory of the values and keys of all JSON texts of one host call or of one
-/// batch of host calls, without these texts; see `wattle_graph::weight`. As many as those of a
-/// message of a service. No setting changes the limit, so a re-executed guest reaches it at the
-/// same call.
-pub const GUEST_VALUES_BYTES: u64 = 64 << 20;
-
 /// Factor of [`Limits::output_bytes`]. The values and keys of one result of a guest take at most
-/// this many times as many bytes in memory, without their texts, or [`GUEST_VALUES_BYTES`] if that
+/// this many times as many bytes in memory, without their texts, or [`JSON_VALUES_BYTES`] if that
 /// is more. A list of numbers of four digits takes 14 times the memory of its text, and one of
 /// numbers of one digit takes 36 times.
 pub const OUTPUT_VALUES_FACTOR: u64 = 16;

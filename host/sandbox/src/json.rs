@@ -28,10 +28,10 @@ pub(crate) struct CallJson<'b> {
 }
 
 /// Calls a closure with the reader of the JSON texts of one host call, or of one batch, whose
-/// values take at most [`GUEST_VALUES_BYTES`](limit::GUEST_VALUES_BYTES). `function` is the name of
+/// values take at most [`JSON_VALUES_BYTES`](limit::JSON_VALUES_BYTES). `function` is the name of
 /// the function in failures.
 pub(crate) fn of_call<T>(function: &str, read: impl FnOnce(CallJson<'_>) -> T) -> T {
-    let budget = JsonBudget::new(limit::GUEST_VALUES_BYTES);
+    let budget = JsonBudget::new(limit::JSON_VALUES_BYTES);
     read(CallJson::within(function, &budget))
 }
 
@@ -221,7 +221,7 @@ mod tests {
             assert!(parse().is_ok());
             parse().unwrap_err()
         });
-        let allowed = json!(limit::GUEST_VALUES_BYTES);
+        let allowed = json!(limit::JSON_VALUES_BYTES);
         assert_eq!(limit_of(&failure), (json!("json_values_bytes"), allowed));
         assert!(
             failure.message.starts_with("`runs.resume`: `answers` cannot be read"),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::bounded::{JsonBudget, JsonError, JsonLimit};
-use wattle_run::limit::{GUEST_VALUES_BYTES, Limits, OUTPUT_VALUES_FACTOR};
+use wattle_run::limit::{JSON_VALUES_BYTES, Limits, OUTPUT_VALUES_FACTOR};
 use wattle_run::ports::sandbox::GuestError;
 
 use crate::export::invalid_result;
@@ -18,11 +18,11 @@ pub(crate) struct OutputJson<'a> {
 
 impl<'a> OutputJson<'a> {
     /// Creates the reader of a result. The values of all texts may take [`OUTPUT_VALUES_FACTOR`]
-    /// times as many bytes of memory as the result may have, or [`GUEST_VALUES_BYTES`] if that is
+    /// times as many bytes of memory as the result may have, or [`JSON_VALUES_BYTES`] if that is
     /// more.
     pub(crate) fn new(limits: &Limits, callee: Callee<'a>) -> Self {
         let allowed = limits.output_bytes.saturating_mul(OUTPUT_VALUES_FACTOR);
-        Self { budget: JsonBudget::new(allowed.max(GUEST_VALUES_BYTES)), callee }
+        Self { budget: JsonBudget::new(allowed.max(JSON_VALUES_BYTES)), callee }
     }
 
     /// Returns the function that returned the result.

@@ -97,7 +97,7 @@ async fn values_of_a_result_take_bounded_memory() {
     let value = reduce_to_list(ZEROS, Limits::default()).await.unwrap();
     assert_eq!(value.as_array().map(Vec::len), Some(ZEROS));
     let refused = reduce_to_list(2 * ZEROS, Limits::default()).await;
-    let failure = values_limit(refused, limit::GUEST_VALUES_BYTES);
+    let failure = values_limit(refused, limit::JSON_VALUES_BYTES);
     for part in [
         "a value that reducer `r` of plugin `guest` returned cannot be read",
         "put large data into a text or a blob",
@@ -118,7 +118,7 @@ async fn memory_of_the_values_of_a_result_grows_with_the_output_limit() {
 #[tokio::test]
 async fn updates_of_an_outcome_share_the_memory_of_their_values() {
     assert_eq!(update_with_lists(1).await.unwrap().writes.len(), 1);
-    let failure = values_limit(update_with_lists(2).await, limit::GUEST_VALUES_BYTES);
+    let failure = values_limit(update_with_lists(2).await, limit::JSON_VALUES_BYTES);
     let what = "an update of `n` that node `n` of plugin `guest` returned";
     assert!(failure.message.contains(what), "{failure}");
 }
