@@ -375,6 +375,6 @@ a = 1
         };
         assert_eq!(manifest(APP_COMPONENTS).unwrap().components.len(), APP_COMPONENTS);
         let problems = manifest(APP_COMPONENTS + 1).unwrap_err();
-        assert!(problems[0].message.contains("more than 32 components"), "{problems:?}");
+        assert!(problems[0].reason.message.contains("more than 32 components"), "{problems:?}");
     }
 }

@@ -9,6 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use wattle_graph::{suggest, toml_depth};
 
+use crate::load::hinted_message::HintedMessage;
+
 /// Maximum number of problems of a manifest that are reported. Nobody reads more problems at once.
 const PROBLEMS: usize = 100;
 
@@ -17,23 +19,20 @@ const PROBLEMS: usize = 100;
 pub struct ManifestProblem {
     /// Line in the file, from 1; `None` for the whole file.
     pub line: Option<usize>,
-    /// What is wrong.
-    pub message: String,
-    /// How to fix the problem.
-    pub hint: Option<String>,
+    /// What is wrong, and how to fix it.
+    pub reason: HintedMessage,
 }
 
 impl ManifestProblem {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { line: None, message: message.into(), hint: Some(hint.into()) }
+        Self { line: None, reason: HintedMessage::new(message, hint) }
     }
 
     /// Returns the problem as text with the path of the file.
     #[must_use]
     pub fn of_file(&self, file: &Path) -> String {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
-        let hint = self.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
-        format!("{}{line}: {}{hint}", file.display(), self.message)
+        format!("{}{line}: {}", file.display(), self.reason)
     }
 }
 
@@ -50,8 +49,7 @@ impl<'t> Tables<'t> {
     pub(super) fn parse(text: &'t str) -> Result<Self, ManifestProblem> {
         toml_depth::check(text).map_err(|error| ManifestProblem {
             line: Some(error.line as usize),
-            message: error.to_string(),
-            hint: None,
+            reason: HintedMessage::plain(error.to_string()),
         })?;
         let (left, problems) = (DeTable::new(), Vec::new());
         let mut tables = Self { text, left, problems };
@@ -144,7 +142,7 @@ impl<'t> Tables<'t> {
 
     fn add_at(&mut self, span: &Range<usize>, message: String, hint: Option<String>) {
         let line = Some(self.line(span));
-        self.add(ManifestProblem { line, message, hint });
+        self.add(ManifestProblem { line, reason: HintedMessage { message, hint } });
     }
 
     fn problem(&self, error: &Error) -> ManifestProblem {
@@ -155,7 +153,8 @@ impl<'t> Tables<'t> {
             None => message,
         };
         let hint = suggest::of_message(&message);
-        ManifestProblem { line: error.span().map(|span| self.line(&span)), message, hint }
+        let line = error.span().map(|span| self.line(&span));
+        ManifestProblem { line, reason: HintedMessage { message, hint } }
     }
 
     fn line(&self, span: &Range<usize>) -> usize {
