@@ -30,6 +30,7 @@ mod readers;
 mod services;
 mod states;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -56,12 +57,37 @@ pub struct Case {
     pub name: &'static str,
     /// The number of concurrent strikes.
     pub lanes: usize,
+    /// Whether the host has a cache of compiled code of its own, which the strikes fill. The other
+    /// hosts use the cache that tests share.
+    has_own_code: bool,
     strike: fn(Arc<Host>) -> BoxFuture<'static, Result<()>>,
 }
 
+impl Case {
+    /// Starts a host for the attack.
+    ///
+    /// # Errors
+    ///
+    /// If it does not listen.
+    pub async fn start_host(&self, binary: &Path) -> Result<Host> {
+        if self.has_own_code {
+            Host::start_with_own_code(binary).await
+        } else {
+            Host::start(binary).await
+        }
+    }
+}
+
 macro_rules! cases {
-    ($($name:literal, $lanes:literal, $strike:path;)*) => {
-        &[$(Case { name: $name, lanes: $lanes, strike: |host| $strike(host).boxed() }),*]
+    (@has_own_code) => { false };
+    (@has_own_code own_code) => { true };
+    ($($name:literal, $lanes:literal, $strike:path $(, $code:ident)?;)*) => {
+        &[$(Case {
+            name: $name,
+            lanes: $lanes,
+            has_own_code: cases!(@has_own_code $($code)?),
+            strike: |host| $strike(host).boxed(),
+        }),*]
     };
 }
 
@@ -113,7 +139,7 @@ pub const CASES: &[Case] = cases! {
     // An attacker who may write to the plugins folder.
     "files", 1, files::many_and_half;
     "components", 1, files::slow_components;
-    "large-code", 1, files::large_code;
+    "large-code", 1, files::large_code, own_code;
 };
 
 /// Returns the attack of a name.

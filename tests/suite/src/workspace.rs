@@ -62,6 +62,11 @@ impl Workspace {
         self.root().join("data")
     }
 
+    /// Returns the host's cache of compiled code: a folder, or a link to the one that tests share.
+    pub fn code_cache(&self) -> PathBuf {
+        code_cache(&self.data())
+    }
+
     /// Writes a file below the folder.
     ///
     /// # Panics
@@ -106,11 +111,16 @@ impl Default for Workspace {
 ///
 /// If the link cannot be created.
 pub fn share_compiled_code(data: &Path) {
-    let cache = compiled_code();
-    create(&cache);
+    let shared = compiled_code();
+    create(&shared);
     create(data);
-    std::os::unix::fs::symlink(&cache, data.join("cache")).expect("a link");
+    std::os::unix::fs::symlink(&shared, code_cache(data)).expect("a link");
     fs::write(data.join("cache.key"), CODE_KEY).expect("the key can be written");
+}
+
+/// Returns the cache of compiled code in a data folder.
+fn code_cache(data: &Path) -> PathBuf {
+    data.join("cache")
 }
 
 fn create(folder: &Path) {

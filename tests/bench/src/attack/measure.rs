@@ -39,7 +39,7 @@ pub(super) struct Row {
 
 /// Measures one attack.
 pub(super) async fn of(case: Case, binary: &Path, time: Duration) -> Result<Row> {
-    let host = Arc::new(Host::start(binary).await?);
+    let host = Arc::new(case.start_host(binary).await?);
     // The first round warms up.
     honest(&host, time / 4).await?;
     let (alone, _) = honest(&host, time).await?;

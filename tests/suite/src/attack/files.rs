@@ -145,8 +145,11 @@ pub(super) async fn slow_components(host: Arc<Host>) -> Result<()> {
 }
 
 /// Writes a small component whose compiled code is larger than that of all components may be. The
-/// host refuses it. Then removes the component and its code.
+/// host refuses it. Then removes the component and its code, so that the next strike compiles it
+/// again. The cache of compiled code must be the host's own.
 pub(super) async fn large_code(host: Arc<Host>) -> Result<()> {
+    let cache = host.workspace.code_cache();
+    ensure!(!cache.is_symlink(), "{} is shared with other hosts", cache.display());
     let bytes = component_with_large_code(MODULES);
     host.workspace.write(&format!("plugins/{LARGE}.wasm"), bytes);
     until("the component is refused for its code", || async {
@@ -160,15 +163,14 @@ pub(super) async fn large_code(host: Arc<Host>) -> Result<()> {
         anyhow::Ok((!refused(&host).await?.iter().any(is_large)).then_some(()))
     })
     .await?;
-    remove_large_code(&host.workspace.data().join("cache"))
+    remove_large_code(&cache)
 }
 
-/// Removes code that is larger than that of all components may be from the cache, which tests share
-/// and never empty.
+/// Removes code that is larger than that of all components may be from a cache.
 fn remove_large_code(cache: &Path) -> Result<()> {
     for entry in fs::read_dir(cache)? {
         let path = entry?.path();
-        // Another host can have renamed its temporary file meanwhile.
+        // The host can have renamed its temporary file meanwhile.
         if fs::metadata(&path).is_ok_and(|facts| facts.len() > u64::from(CODE_BYTES)) {
             fs::remove_file(path)?;
         }

@@ -1,5 +1,6 @@
 //! A host under attack: the real binary in a separate process, as attackers see it.
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitStatus;
@@ -70,6 +71,17 @@ impl Prepared {
         Ok(Self { workspace, standin, hostile })
     }
 
+    /// Gives the host a cache of compiled code of its own, instead of the one that tests share. The
+    /// host compiles its components at its first start.
+    ///
+    /// # Errors
+    ///
+    /// If the link to the shared cache cannot be removed.
+    pub fn unshare_compiled_code(&self) -> Result<()> {
+        // The host creates a folder in place of the link.
+        fs::remove_file(self.workspace.code_cache()).context("the link to the shared cache")
+    }
+
     /// Starts the host.
     ///
     /// # Errors
@@ -110,6 +122,18 @@ impl Host {
     pub async fn start(binary: &Path) -> Result<Self> {
         raise_file_limit();
         Prepared::new().await?.start(binary).await
+    }
+
+    /// Starts a host with the attackers' app and a cache of compiled code of its own.
+    ///
+    /// # Errors
+    ///
+    /// If it does not listen.
+    pub(super) async fn start_with_own_code(binary: &Path) -> Result<Self> {
+        raise_file_limit();
+        let prepared = Prepared::new().await?;
+        prepared.unshare_compiled_code()?;
+        prepared.start(binary).await
     }
 
     /// Returns the process id of the host.

@@ -10,9 +10,8 @@ use super::calm;
 #[tokio::test]
 async fn changed_compiled_code_is_never_executed() {
     let prepared = Prepared::new().await.unwrap();
-    let cache = prepared.workspace.data().join("cache");
-    // A cache of its own replaces the one that tests share.
-    fs::remove_file(&cache).unwrap();
+    prepared.unshare_compiled_code().unwrap();
+    let cache = prepared.workspace.code_cache();
     let host = prepared.start(&binary::path()).await.unwrap();
     calm::all_is_calm(&host.honest).await;
     let prepared = host.kill().await.unwrap();

@@ -120,7 +120,7 @@ async fn honest_load(honest: &Honest, attack: &mut Attack) {
 /// stays within its bound, and the host exits after SIGTERM.
 pub(super) async fn withstand(name: &str) {
     let case = case(name).expect("an attack of this name");
-    let host = Arc::new(Host::start(&binary::path()).await.expect("the host starts"));
+    let host = Arc::new(case.start_host(&binary::path()).await.expect("the host starts"));
     all_is_calm(&host.honest).await;
     let mut attack = Attack::begin(case, &host, case.lanes);
     honest_load(&host.honest, &mut attack).await;
