@@ -32,9 +32,24 @@ pub mod url;
 pub mod wasi_http;
 pub mod wit;
 
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use axum::Router;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_net::NetConfig;
+use wattle_run::caller_id::CallerId;
+use wattle_run::ports::Caller;
+
+/// The host of the servers that targets start.
+const HOST: &str = "127.0.0.1";
+
+/// Requests per second that are allowed. The default would make executions wait.
+const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).expect("it is not 0");
 
 /// Size of one edit: four bytes for the offset, one that is combined with the byte there by XOR.
 const EDIT_BYTES: usize = 5;
@@ -70,4 +85,32 @@ fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
     folder.expect("there is room")
+}
+
+/// Starts a server on a free port, which serves until the process ends. Returns its address.
+async fn serve(router: Router) -> SocketAddr {
+    let listener = TcpListener::bind((HOST, 0)).await.expect("there is a free port");
+    let address = listener.local_addr().expect("the server listens");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+/// Returns the configuration of a client that does not limit the rate of requests.
+fn net_config() -> NetConfig {
+    NetConfig { requests_per_second: RATE, burst: RATE, ..NetConfig::default() }
+}
+
+/// Returns a guest without a tenant.
+fn caller() -> Caller {
+    Caller {
+        app: AppName::new("app").expect("the name is valid"),
+        plugin: PluginName::new("guest").expect("the name is valid"),
+        tenant: None,
+        owner: CallerId::default(),
+    }
+}
+
+/// Locks a mutex, even if an execution that held the lock has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,12 +9,10 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 use wattle_api::guard::key_record::KeyRecord;
 use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, PluginName};
 use wattle_model::{ConfigError, Routes, TenantRoutesConfig};
-use wattle_run::caller_id::CallerId;
 use wattle_run::ports::{Caller, Model as _};
 
-use super::folder;
+use super::{caller, folder};
 
 /// The kinds of documents.
 const KINDS: &[fn(&[u8])] = &[file, route, key];
@@ -57,7 +55,7 @@ fn route(bytes: &[u8]) {
     static ROUTES: OnceLock<Routes> = OnceLock::new();
     let Ok(document) = serde_json::from_slice::<Value>(bytes) else { return };
     let routes = ROUTES.get_or_init(|| routes(None).expect("the configuration is valid"));
-    let caller = caller(TENANT);
+    let caller = caller_of(TENANT);
     match crate::wait(routes.set_route(&caller, ROUTE, document)) {
         Ok(()) => {
             shown(routes, TENANT, ROUTE);
@@ -72,19 +70,14 @@ fn route(bytes: &[u8]) {
 
 /// Checks that a route is shown without its key.
 fn shown(routes: &Routes, tenant: &str, route: &str) {
-    let shown = crate::wait(routes.get_route(&caller(tenant), route));
+    let shown = crate::wait(routes.get_route(&caller_of(tenant), route));
     let shown = shown.expect("tenant routes are enabled").expect("the route is set");
     assert!(shown.get("api_key").is_none(), "{shown}");
     assert!(shown["has_api_key"].is_boolean(), "{shown}");
 }
 
-fn caller(tenant: &str) -> Caller {
-    Caller {
-        app: AppName::new("app").expect("the name is valid"),
-        plugin: PluginName::new("guest").expect("the name is valid"),
-        tenant: Some(tenant.to_owned()),
-        owner: CallerId::default(),
-    }
+fn caller_of(tenant: &str) -> Caller {
+    Caller { tenant: Some(tenant.to_owned()), ..caller() }
 }
 
 /// Returns the routes of a host, with those of tenants.

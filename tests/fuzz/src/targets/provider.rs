@@ -2,7 +2,7 @@
 //! input selects provider, form and status; the rest is the body. The bytes arrive over a
 //! connection. The body is also parsed in chunks, as in the target `stream`.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use axum::Router;
 use axum::body::Body;
@@ -10,18 +10,16 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::llm::{CompletionRequest, Delta, Message, Part, Role};
 use wattle_model::config::ProviderKind;
 use wattle_model::recorded::Recorded;
 use wattle_model::{ModelConfig, Routes};
-use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::InMemoryBlobs;
 
-use crate::targets::stream::{self, content_of_completion, content_of_deltas};
+use super::stream::{self, content_of_completion, content_of_deltas};
+use super::{caller, lock, serve};
 
 /// Providers, by the lowest bits of the first byte.
 const KINDS: [(&str, ProviderKind); 4] = [
@@ -64,7 +62,7 @@ pub fn run(bytes: &[u8]) {
     let request = request(&format!("{kind}-{streams}"));
     let pieces = Pieces::default();
     let answer = crate::wait(world.routes.complete(&world.caller, &request, &world.blobs, &pieces));
-    let pieces = pieces.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let pieces = std::mem::take(&mut *lock(&pieces.0));
     match answer {
         Ok(_) if status != StatusCode::OK => panic!("a completion in spite of status {status}"),
         Ok(answer) if streams => {
@@ -100,19 +98,11 @@ impl World {
     async fn new() -> Self {
         static ANSWER: Mutex<(StatusCode, &str, Bytes)> =
             Mutex::new((StatusCode::OK, "", Bytes::new()));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
-        let address = listener.local_addr().expect("it listens");
         let answers = Router::new().fallback(async || answered(&lock(&ANSWER)));
-        tokio::spawn(async move { axum::serve(listener, answers).await });
-        let caller = Caller {
-            app: AppName::new("app").expect("the name is valid"),
-            plugin: PluginName::new("guest").expect("the name is valid"),
-            tenant: None,
-            owner: CallerId::default(),
-        };
+        let address = serve(answers).await;
         let routes = routes(&format!("http://{address}"));
         let recorded = KINDS.map(|(_, kind)| stream::recorded(kind));
-        Self { answer: &ANSWER, routes, recorded, caller, blobs: InMemoryBlobs::new() }
+        Self { answer: &ANSWER, routes, recorded, caller: caller(), blobs: InMemoryBlobs::new() }
     }
 }
 
@@ -150,8 +140,4 @@ impl DeltaSink for Pieces {
     fn push(&self, delta: Delta) {
         lock(&self.0).push(delta);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

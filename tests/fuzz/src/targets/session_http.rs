@@ -7,7 +7,7 @@
 //! form, its status, and whether it names a session; the rest is the body.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -17,18 +17,16 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::time::timeout;
-use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::tool::ToolRequest;
 use wattle_mcp::{HttpConfig, McpConfig, McpServers, ServerConfig, TransportConfig};
-use wattle_run::caller_id::CallerId;
 use wattle_run::ports::lease::CallLease;
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{Caller, ToolServers as _};
 
 use super::mcp::check_content;
 use super::session::check_report;
+use super::{caller, lock, serve};
 
 /// The line between two responses.
 const SEPARATOR: &[u8] = b"\n====\n";
@@ -75,7 +73,7 @@ const REQUEST_BYTES: usize = 1 << 20;
 /// Opens a session, lists the tools and calls one.
 pub fn run(bytes: &[u8]) {
     let world = World::get();
-    *lock() = split(bytes);
+    *lock(&REPLIES) = split(bytes);
     crate::wait(async {
         let report = world.servers.check(NAME).await.expect("the server is configured");
         check_report(&report);
@@ -95,10 +93,6 @@ struct Reply {
 
 /// The responses of the current input.
 static REPLIES: Mutex<Vec<Reply>> = Mutex::new(Vec::new());
-
-fn lock() -> MutexGuard<'static, Vec<Reply>> {
-    REPLIES.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn split(mut bytes: &[u8]) -> Vec<Reply> {
     let mut replies = Vec::new();
@@ -127,10 +121,7 @@ impl World {
     }
 
     async fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
-        let address = listener.local_addr().expect("it listens");
-        let router = Router::new().fallback(reply_to);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let address = serve(Router::new().fallback(reply_to)).await;
         let url = format!("http://{address}/mcp").parse().expect("the URL is valid");
         let http = HttpConfig { url, headers: BTreeMap::new(), private: true };
         // With the stateless protocol, each session would begin with one more request.
@@ -142,13 +133,7 @@ impl World {
         };
         let config = McpConfig { servers: BTreeMap::from([(NAME.to_owned(), server)]) };
         let servers = McpServers::new(&config, |_, _| true).expect("the server is valid");
-        let caller = Caller {
-            app: AppName::new("app").expect("the name is valid"),
-            plugin: PluginName::new("guest").expect("the name is valid"),
-            tenant: None,
-            owner: CallerId::default(),
-        };
-        Self { servers, caller }
+        Self { servers, caller: caller() }
     }
 
     /// Calls the tool, and checks the result, which comes from an input of `input_bytes`. A server
@@ -182,7 +167,7 @@ async fn reply_to(request: Request) -> Response {
         Method::GET => Some(STREAM),
         _ => None,
     };
-    let reply = place.and_then(|place| lock().get(place).cloned());
+    let reply = place.and_then(|place| lock(&REPLIES).get(place).cloned());
     match reply {
         Some(reply) => respond(reply),
         None if place == Some(STREAM) => StatusCode::METHOD_NOT_ALLOWED.into_response(),

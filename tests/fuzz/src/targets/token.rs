@@ -5,9 +5,8 @@
 //! failure does not show the secret with which the host requests the token.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use axum::Router;
 use axum::extract::Request;
@@ -15,19 +14,15 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::net::TcpListener;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, PluginName};
-use wattle_net::{NetConfig, OutboundHttp, Rejection, Secrets, TokenSource};
-use wattle_run::caller_id::CallerId;
+use wattle_net::{OutboundHttp, Rejection, Secrets, TokenSource};
 use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::ports::{Caller, Clock, Net as _};
 use wattle_store::InMemoryBlobs;
 
-/// The address of the service.
-const HOST: &str = "127.0.0.1";
+use super::{HOST, caller, lock, net_config, serve};
 
 /// The path that issues tokens; every other path accepts them.
 const ISSUES: &str = "/token";
@@ -37,9 +32,6 @@ const FIELD: &str = "access_token";
 
 /// The value of the secret with which the host requests a token. No input contains it.
 const SECRET: &str = "a81c07f5d2";
-
-/// Requests per second that are allowed. The default would make executions wait.
-const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).expect("it is not 0");
 
 /// Maximum age of a token, in milliseconds.
 const DAY_MS: i64 = 24 * 60 * 60_000;
@@ -141,16 +133,12 @@ impl World {
     }
 
     async fn new() -> Self {
-        let listener = TcpListener::bind((HOST, 0)).await.expect("there is a free port");
-        let port = listener.local_addr().expect("it listens").port();
-        let answers = Router::new().fallback(answered);
-        tokio::spawn(async move { axum::serve(listener, answers).await });
+        let port = serve(Router::new().fallback(answered)).await.port();
         let secrets = Secrets::new([("CLIENT".to_owned(), SECRET.into())].into());
         let sources = BTreeMap::from([("TOKEN".to_owned(), source(port))]);
         let clock: Arc<dyn Clock> = Arc::new(FuzzClock);
         let secrets = secrets.expect("the secret is valid").with_tokens(sources, &clock);
-        let config = NetConfig { requests_per_second: RATE, burst: RATE, ..NetConfig::default() };
-        let net = OutboundHttp::new(&config, secrets.expect("the source is valid"));
+        let net = OutboundHttp::new(&net_config(), secrets.expect("the source is valid"));
         let rule = HttpRule {
             host: HOST.to_owned(),
             scheme: "http".to_owned(),
@@ -171,12 +159,7 @@ impl World {
                 idempotency_key: None,
                 delay_ms: None,
             },
-            caller: Caller {
-                app: AppName::new("app").expect("the name is valid"),
-                plugin: PluginName::new("guest").expect("the name is valid"),
-                tenant: None,
-                owner: CallerId::default(),
-            },
+            caller: caller(),
             blobs: InMemoryBlobs::new(),
         }
     }
@@ -207,8 +190,4 @@ async fn answered(request: Request) -> Response {
     let shown = request.headers().get(header::AUTHORIZATION);
     lock(&SHOWN).extend(shown.map(|value| value.as_bytes().to_vec()));
     StatusCode::OK.into_response()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

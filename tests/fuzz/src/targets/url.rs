@@ -4,42 +4,32 @@
 //! the services of its rule.
 
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tokio::net::TcpListener;
 use wattle_agent_server::wire::webhook::{AllowRule, MAX_URL_BYTES, WebhookUrl};
 use wattle_api::app_route::pattern;
 use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, PluginName};
-use wattle_net::{NetConfig, OutboundHttp, Secrets, is_address_allowed};
-use wattle_run::caller_id::CallerId;
+use wattle_net::{OutboundHttp, Secrets, is_address_allowed};
 use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest};
 use wattle_run::ports::{Caller, Net as _};
 use wattle_store::InMemoryBlobs;
 
-use super::lines;
+use super::{HOST, caller, lines, lock, net_config, serve};
 
 /// The kinds of texts.
 const KINDS: &[fn(&str, &str)] = &[webhook, path, redirect];
-
-/// The only host that the guest may reach, which is the local server.
-const HOST: &str = "127.0.0.1";
 
 /// The path that redirects; every other path responds.
 const FIRST: &str = "/first";
 
 /// The value of the secret that the guest sends. No input contains it.
 const SECRET: &str = "f2b7c9e04d";
-
-/// Requests per second that are allowed. The default would make executions wait.
-const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).expect("it is not 0");
 
 /// Statuses of a redirect.
 const STATUSES: [StatusCode; 5] = [
@@ -136,13 +126,9 @@ impl World {
     }
 
     async fn new() -> Self {
-        let listener = TcpListener::bind((HOST, 0)).await.expect("there is a free port");
-        let port = listener.local_addr().expect("it listens").port();
-        let answers = Router::new().fallback(answered);
-        tokio::spawn(async move { axum::serve(listener, answers).await });
+        let port = serve(Router::new().fallback(answered)).await.port();
         let secrets = Secrets::new([("KEY".to_owned(), SECRET.into())].into());
-        let config = NetConfig { requests_per_second: RATE, burst: RATE, ..NetConfig::default() };
-        let net = OutboundHttp::new(&config, secrets.expect("the secret is valid"));
+        let net = OutboundHttp::new(&net_config(), secrets.expect("the secret is valid"));
         let base = format!("http://{HOST}:{port}/");
         let rule = HttpRule {
             host: HOST.to_owned(),
@@ -165,12 +151,7 @@ impl World {
                 delay_ms: None,
             },
             base,
-            caller: Caller {
-                app: AppName::new("app").expect("the name is valid"),
-                plugin: PluginName::new("guest").expect("the name is valid"),
-                tenant: None,
-                owner: CallerId::default(),
-            },
+            caller: caller(),
             blobs: InMemoryBlobs::new(),
         }
     }
@@ -187,8 +168,4 @@ async fn answered(request: Request) -> Response {
     }
     let (status, location) = lock(&ANSWER).clone();
     (status, [(header::LOCATION, location)]).into_response()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,8 +6,7 @@
 //! The client sends no request that the check of grants refuses, and the server receives the
 //! method, the URL, the headers and the body of the call.
 
-use std::num::NonZeroU32;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use axum::body::to_bytes;
 use axum::http::request::Parts;
@@ -15,24 +14,18 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
 use axum::{Router, extract};
 use bytes::Bytes;
-use tokio::net::TcpListener;
 use url::{Host, Position, Url};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, PluginName};
-use wattle_net::{NetConfig, OutboundHttp, Secrets, check_request};
-use wattle_run::caller_id::CallerId;
+use wattle_net::{OutboundHttp, Secrets, check_request};
 use wattle_run::grant::{Grants, HttpRule};
 use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::ports::{Caller, Net as _};
 use wattle_sandbox::parse::http_request;
 use wattle_store::InMemoryBlobs;
 
-use super::header_field;
+use super::{HOST, caller, header_field, lock, net_config, serve};
 
-/// The only host that the guest may reach, which is the local server.
-const HOST: &str = "127.0.0.1";
-
-/// The text that stands for the port of the server.
+/// The placeholder for the port of the server in a URL of an input.
 const PORT: &str = "{port}";
 
 /// Maximum size of a body, in bytes.
@@ -43,9 +36,6 @@ const URL_BYTES: usize = 8;
 
 /// Beginning of the names of headers that the client does not use itself.
 const PREFIX: &str = "x-";
-
-/// Requests per second that are allowed. The default would make executions wait.
-const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).expect("it is not 0");
 
 /// Converts and sends a request.
 pub fn run(bytes: &[u8]) {
@@ -127,12 +117,8 @@ impl World {
     }
 
     async fn new() -> Self {
-        let listener = TcpListener::bind((HOST, 0)).await.expect("there is a free port");
-        let port = listener.local_addr().expect("it listens").port();
-        let answers = Router::new().fallback(answered);
-        tokio::spawn(async move { axum::serve(listener, answers).await });
-        let config = NetConfig { requests_per_second: RATE, burst: RATE, ..NetConfig::default() };
-        let net = OutboundHttp::new(&config, Secrets::default());
+        let port = serve(Router::new().fallback(answered)).await.port();
+        let net = OutboundHttp::new(&net_config(), Secrets::default());
         let rule = HttpRule {
             host: HOST.to_owned(),
             scheme: "http".to_owned(),
@@ -145,12 +131,7 @@ impl World {
             net: net.expect("there is a client"),
             port,
             grants: Grants { http: vec![rule], ..Grants::default() },
-            caller: Caller {
-                app: AppName::new("app").expect("the name is valid"),
-                plugin: PluginName::new("guest").expect("the name is valid"),
-                tenant: None,
-                owner: CallerId::default(),
-            },
+            caller: caller(),
             blobs: InMemoryBlobs::new(),
         }
     }
@@ -201,8 +182,4 @@ async fn answered(request: extract::Request) -> StatusCode {
     let body = to_bytes(body, BODY_BYTES).await.unwrap_or_default();
     lock(&RECEIVED).push((head, body));
     StatusCode::OK
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
