@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use wattle::config::Config;
 use wattle_graph::schema::Schema;
 
+use crate::answer::blocks;
+
 /// Content type of JSON documents.
 const JSON: &str = "application/json";
 
@@ -270,12 +272,8 @@ impl Description {
         if is_any(schema) {
             return Ok(());
         }
-        for block in text.split("\n\n") {
-            let field = |name: &str| {
-                let lines = block.lines().filter_map(|line| line.strip_prefix(name));
-                lines.map(str::trim).collect::<Vec<_>>().join("\n")
-            };
-            let (event, data) = (field("event:"), field("data:"));
+        for block in blocks(text) {
+            let (event, data) = (block.event.unwrap_or_default(), block.data.unwrap_or_default());
             // A comment is no event.
             if data.is_empty() {
                 continue;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, blocks};
 use crate::described::Exchange;
 use crate::guests;
 use crate::server::{Setup, TestServer};
@@ -115,14 +115,11 @@ pub struct Told {
 pub fn told(text: &str) -> (Vec<String>, Vec<Told>) {
     let mut comments = Vec::new();
     let mut messages = Vec::new();
-    for block in text.split("\n\n") {
-        let field = |name: &str| {
-            block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).map(str::to_owned)
-        };
-        comments.extend(field(":"));
-        if let Some(data) = field("data:") {
+    for block in blocks(text) {
+        comments.extend(block.comment);
+        if let Some(data) = block.data {
             let data = serde_json::from_str(&data).expect("JSON");
-            messages.push(Told { event: field("event:").unwrap_or_default(), data });
+            messages.push(Told { event: block.event.unwrap_or_default(), data });
         }
     }
     (comments, messages)

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use wattle_kit::configuration::Configuration;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, blocks};
 use crate::before::folder::Folder;
 use crate::server::{Setup, TestServer};
 use crate::travel::CHAT;
@@ -166,16 +166,10 @@ pub async fn respond(server: &TestServer, request: &Value) -> Value {
 /// The number of deltas depends on time, so equal types in a row count once.
 fn outline(stream: &str) -> Value {
     let (mut types, mut reply): (Vec<String>, String) = Default::default();
-    for block in stream.split("\n\n") {
-        let field = |name: &str| {
-            block
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .map(str::trim)
-                .unwrap_or_default()
-        };
-        let data: Value = serde_json::from_str(field("data:")).unwrap_or_default();
-        let name = data["type"].as_str().unwrap_or(field("event:"));
+    for block in blocks(stream) {
+        let (kind, data) = (block.event.unwrap_or_default(), block.data.unwrap_or_default());
+        let data: Value = serde_json::from_str(&data).unwrap_or_default();
+        let name = data["type"].as_str().unwrap_or(&kind);
         let event = [name, data["toolName"].as_str().unwrap_or_default()].join(" ");
         let event = event.trim().to_owned();
         if !event.is_empty() && types.last() != Some(&event) {

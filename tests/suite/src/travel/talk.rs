@@ -3,6 +3,7 @@
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
+use crate::answer::blocks;
 use crate::described::Exchange;
 
 /// The data of the last event of a stream.
@@ -84,8 +85,8 @@ impl Stream {
             if let Some(end) = self.open.windows(2).position(|pair| pair == b"\n\n") {
                 let event: Vec<u8> = self.open.drain(..end + 2).collect();
                 let event = String::from_utf8(event).expect("UTF-8");
-                let data = event.lines().find_map(|line| line.strip_prefix("data:"));
-                match data.map(str::trim) {
+                let data = blocks(&event).find_map(|block| block.data);
+                match data.as_deref() {
                     Some(DONE) => self.is_done = true,
                     Some(data) => {
                         let chunk: Value = serde_json::from_str(data).expect("a chunk");

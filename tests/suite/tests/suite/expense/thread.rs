@@ -17,9 +17,8 @@ async fn thread(server: &TestServer, id: &str) -> Value {
 fn chunks(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.header("x-vercel-ai-ui-message-stream"), "v1");
-    let lines = answer.body.as_str().unwrap().lines();
-    let data = lines.filter_map(|line| line.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
-    data.map(|data| serde_json::from_str(data).unwrap()).collect()
+    let data = answer::blocks(answer.body.as_str().unwrap()).filter_map(|block| block.data);
+    data.filter(|it| it != "[DONE]").map(|it| serde_json::from_str(&it).unwrap()).collect()
 }
 
 #[tokio::test]
