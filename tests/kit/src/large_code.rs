@@ -3,10 +3,9 @@
 //! A compiler writes the initial content of a memory as one image, with the zeros between the bytes
 //! that a module names. So a module of a hundred bytes has an image of 16 MiB.
 
-use wasm_encoder::{
-    Component, ComponentExportKind, ComponentExportSection, ComponentInstanceSection, ConstExpr,
-    DataSection, InstanceSection, MemorySection, MemoryType, Module, ModuleArg, ModuleSection,
-};
+use wasm_encoder::{ConstExpr, DataSection, MemorySection, MemoryType, Module};
+
+use crate::node_component::node_component;
 
 /// Size of a page of memory, in bytes.
 const PAGE_BYTES: u32 = 64 << 10;
@@ -17,21 +16,7 @@ const PAGES: u32 = 256;
 /// Returns the bytes of a component with this many modules, each of which adds 16 MiB to the
 /// compiled code. The component exports a node of the contract without its functions.
 pub fn component_with_large_code(modules: u32) -> Vec<u8> {
-    let module = module();
-    let mut component = Component::new();
-    let mut core_instances = InstanceSection::new();
-    for index in 0..modules {
-        component.section(&ModuleSection(&module));
-        let arguments: [(&str, ModuleArg); 0] = [];
-        core_instances.instantiate(index, arguments);
-    }
-    let mut instances = ComponentInstanceSection::new();
-    let items: [(&str, ComponentExportKind, u32); 0] = [];
-    instances.export_items(items);
-    let mut exports = ComponentExportSection::new();
-    exports.export("wattle:plugin/node@0.1.0", ComponentExportKind::Instance, 0, None);
-    component.section(&core_instances).section(&instances).section(&exports);
-    component.finish()
+    node_component(&module(), modules).finish()
 }
 
 /// Returns a module whose memory has a byte in its first page and one in its last page.

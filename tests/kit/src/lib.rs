@@ -11,6 +11,7 @@
 //! * [`oddity`]: JSON values with one changed part, for property tests
 //! * [`slow_component`]: components that keep a compiler busy for minutes
 //! * [`large_code`]: small components whose compiled code is large
+//! * `node_component`: the component around the modules of both
 //! * [`picture`]: small valid PNG files that contain a text and are padded to any size
 //! * [`configuration`]: the configurations of applications, with stand-ins for services
 //! * [`damage`]: damage to files, as by a faulty disk
@@ -37,6 +38,7 @@ pub mod layer;
 pub mod link;
 pub mod log;
 pub mod memory;
+mod node_component;
 pub mod oddity;
 pub mod picture;
 pub mod postgres;

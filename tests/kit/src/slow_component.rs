@@ -5,10 +5,11 @@
 //! compiler needs a copy of each variable for each jump.
 
 use wasm_encoder::{
-    BlockType, CodeSection, Component, ComponentExportKind, ComponentExportSection,
-    ComponentInstanceSection, CustomSection, Function, FunctionSection, InstanceSection,
-    InstructionSink, Module, ModuleArg, ModuleSection, TypeSection, ValType,
+    BlockType, CodeSection, CustomSection, Function, FunctionSection, InstructionSink, Module,
+    TypeSection, ValType,
 };
+
+use crate::node_component::node_component;
 
 /// Number of functions. Each takes an optimizing compiler some fifty milliseconds or more.
 const FUNCTIONS: u32 = 400;
@@ -31,18 +32,8 @@ pub fn slow_component(number: u32) -> Vec<u8> {
     }
     let mut module = Module::new();
     module.section(&types).section(&functions).section(&code);
-    let mut core_instances = InstanceSection::new();
-    let arguments: [(&str, ModuleArg); 0] = [];
-    core_instances.instantiate(0, arguments);
-    let mut instances = ComponentInstanceSection::new();
-    let items: [(&str, ComponentExportKind, u32); 0] = [];
-    instances.export_items(items);
-    let mut exports = ComponentExportSection::new();
-    exports.export("wattle:plugin/node@0.1.0", ComponentExportKind::Instance, 0, None);
     let number = number.to_le_bytes();
-    let mut component = Component::new();
-    component.section(&ModuleSection(&module)).section(&core_instances);
-    component.section(&instances).section(&exports);
+    let mut component = node_component(&module, 1);
     component.section(&CustomSection { name: "number".into(), data: number.as_slice().into() });
     component.finish()
 }
