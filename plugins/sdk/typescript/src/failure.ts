@@ -231,6 +231,16 @@ export function detailOf({ details }: Failure, name: string): Json | undefined {
 /** The output of one call of several, or its failure. */
 export type Result<T> = T | Failure;
 
+/** Returns the output of a call, or the failure that it throws. Other exceptions are thrown. */
+export function settled<T>(call: () => T): Result<T> {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+}
+
 /** Also detects errors of another realm, which engines create for host calls. */
 function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]";

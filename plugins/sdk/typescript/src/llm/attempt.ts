@@ -1,6 +1,6 @@
 // Attempts with the candidates of a route, until a completion passes the checks of a task.
 
-import { code, detailOf, Failure, type Result } from "../failure.ts";
+import { code, detailOf, Failure, type Result, settled } from "../failure.ts";
 import * as log from "../log.ts";
 import { wordsOf } from "../whitespace.ts";
 import { type Attempt, attemptsIn, type Completion } from "./completion.ts";
@@ -115,7 +115,7 @@ function callCandidate<T>(
     const retries = allowed - attempts - 1;
     // The next request has all reasons, so the host does not repair the completion.
     const request = { ...ask(last.reasons), candidate: number, retries, withoutRepair: true };
-    const result = settled(request);
+    const result = settled(() => complete(request));
     const tried = reported(result);
     const tries = tried.reduce((sum, attempt) => sum + attempt.tries, 0);
     attempts += Math.max(tries, 1);
@@ -127,15 +127,6 @@ function callCandidate<T>(
     if (verdict.type === "permanent" || attempts >= allowed) {
       return { model, attempts, errors: bounded(verdict.reasons) };
     }
-  }
-}
-
-function settled(request: RequestOptions): Result<Completion> {
-  try {
-    return complete(request);
-  } catch (error) {
-    if (error instanceof Failure) return error;
-    throw error;
   }
 }
 

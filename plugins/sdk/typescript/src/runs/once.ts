@@ -1,6 +1,6 @@
 // Resumes for requests that clients send more than once.
 
-import { code, detailOf, Failure } from "../failure.ts";
+import { code, detailOf, Failure, settled } from "../failure.ts";
 import * as log from "../log.ts";
 import { find, type ResumeOptions, type RunRef, resume, wait } from "./request.ts";
 import type { EndedRun, Thread } from "./result.ts";
@@ -65,7 +65,7 @@ export function resumeOnce<T>(
       continue;
     }
     if (!thread.isInterrupted()) return { type: "not_interrupted" };
-    const resumed = tryResume(request);
+    const resumed = settled(() => resume(request));
     if (!(resumed instanceof Failure)) return { type: "ended", run: wait(resumed) };
     const outcome = outcomeOf<T>(resumed);
     if (outcome !== undefined) return outcome;
@@ -74,15 +74,6 @@ export function resumeOnce<T>(
     if (typeof runId === "string") awaitOther({ threadId: thread.threadId, runId });
   }
   return { type: "busy" };
-}
-
-function tryResume(request: ResumeOptions): RunRef | Failure {
-  try {
-    return resume(request);
-  } catch (error) {
-    if (error instanceof Failure) return error;
-    throw error;
-  }
 }
 
 /** Returns the outcome of a failed resume; `undefined` if another attempt follows. */
@@ -107,10 +98,8 @@ function outcomeOf<T>(failure: Failure): ResumeOutcome<T> | undefined {
  * and never existed: the thread determines the next step.
  */
 function awaitOther(run: RunRef): void {
-  try {
-    wait(run);
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    log.debug(`wait for the other run of thread \`${run.threadId}\`: ${error.message}`);
+  const ended = settled(() => wait(run));
+  if (ended instanceof Failure) {
+    log.debug(`wait for the other run of thread \`${run.threadId}\`: ${ended.message}`);
   }
 }

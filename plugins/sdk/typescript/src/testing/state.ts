@@ -1,6 +1,6 @@
 // Script and recorded calls of a fake host, and the fake host that is entered.
 
-import { Failure } from "../failure.ts";
+import { Failure, type Result, settled } from "../failure.ts";
 import type { Request as HttpRequest, Response as HttpResponse } from "../http.ts";
 import type { Question } from "../interrupt.ts";
 import type { Extra, Json } from "../json.ts";
@@ -155,13 +155,6 @@ export function play<A, R>(script: Script<A, R> | undefined, asked: A, method: s
 }
 
 /** Makes each call, and returns the failures of calls that fail. */
-export function each<A, R>(asked: readonly A[], call: (asked: A) => R): Array<R | Failure> {
-  return asked.map((one) => {
-    try {
-      return call(one);
-    } catch (error) {
-      if (error instanceof Failure) return error;
-      throw error;
-    }
-  });
+export function each<A, R>(asked: readonly A[], call: (asked: A) => R): Array<Result<R>> {
+  return asked.map((one) => settled(() => call(one)));
 }
