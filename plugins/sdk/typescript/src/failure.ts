@@ -241,6 +241,11 @@ export function settled<T>(call: () => T): Result<T> {
   }
 }
 
+/** Returns true if an exception is a failure with one of the codes. */
+export function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Failure && codes.includes(error.code);
+}
+
 /** Also detects errors of another realm, which engines create for host calls. */
 function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]";

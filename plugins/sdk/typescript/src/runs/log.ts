@@ -1,6 +1,6 @@
 // The log of a thread: all of its events, and those of each run.
 
-import { code, Failure } from "../failure.ts";
+import { code, Failure, hasCode } from "../failure.ts";
 import type { Json } from "../json.ts";
 import { type Event, type RunEnded, readEvent } from "./event.ts";
 import { events, PAGE_EVENTS } from "./request.ts";
@@ -63,7 +63,7 @@ function pageAfter(threadId: string, after: number): Json[] | undefined {
   try {
     return events(threadId, after, PAGE_EVENTS);
   } catch (error) {
-    if (error instanceof Failure && error.code === code.NOT_FOUND) return undefined;
+    if (hasCode(error, code.NOT_FOUND)) return undefined;
     throw error;
   }
 }

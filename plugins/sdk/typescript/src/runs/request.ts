@@ -1,7 +1,7 @@
 // Requests to start and resume runs.
 
 import * as host from "#host/runs";
-import { code, Failure } from "../failure.ts";
+import { code, hasCode } from "../failure.ts";
 import { type Extra, type Json, toValue } from "../json.ts";
 import type { EndedRun, Thread } from "./result.ts";
 
@@ -226,9 +226,4 @@ export const PAGE_EVENTS = 256;
  */
 export function events(threadId: string, after = 0, limit: number = PAGE_EVENTS): Json[] {
   return host.events(threadId, after, limit);
-}
-
-/** Returns true if an exception is a failure with one of the codes. */
-function hasCode(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Failure && codes.includes(error.code);
 }
