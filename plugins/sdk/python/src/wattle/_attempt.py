@@ -10,7 +10,7 @@ from wattle import code as codes
 from wattle import log
 from wattle._completion import Attempt, Completion, attempts_in
 from wattle._whitespace import words_of
-from wattle.failure import Failure
+from wattle.failure import Failure, detail_of
 
 TASK_FAILED = "task-failed"
 """Code of the failure of a `Task` for which no candidate made a completion that passes."""
@@ -151,7 +151,7 @@ def _reported(result: Completion | Failure) -> list[Attempt]:
     """Returns the attempts that the host reports with a completion or a failure."""
     if isinstance(result, Completion):
         return result.attempts()
-    return attempts_in(result.details.get("attempts") if isinstance(result.details, dict) else None)
+    return attempts_in(detail_of(result, "attempts"))
 
 
 def _is_transient(failure: Failure) -> bool:
@@ -159,5 +159,4 @@ def _is_transient(failure: Failure) -> bool:
 
     If a provider demands a longer delay than the host accepts, the next candidate follows.
     """
-    details = failure.details if isinstance(failure.details, dict) else {}
-    return failure.retryable and details.get("retry_after_ms") is None
+    return failure.retryable and detail_of(failure, "retry_after_ms") is None

@@ -108,7 +108,7 @@ class Failure(Exception):
 
     def status(self) -> int | None:
         """Returns the HTTP status that was set with `with_status`."""
-        status = self.details.get(STATUS) if isinstance(self.details, dict) else None
+        status = detail_of(self, STATUS)
         return status if type(status) is int and 0 <= status <= 0xFFFF else None
 
     def refused_completion(self) -> str | None:
@@ -121,9 +121,9 @@ class Failure(Exception):
         >>> Failure.invalid("`/kind` is missing", details=details).refused_completion()
         '{}'
         """
-        if self.code != codes.INVALID or not isinstance(self.details, dict):
+        if self.code != codes.INVALID:
             return None
-        refused = self.details.get("document", self.details.get("answer"))
+        refused = detail_of(self, "document", detail_of(self, "answer"))
         return refused if isinstance(refused, str) else None
 
     def to_json(self) -> dict[str, Any]:
@@ -148,3 +148,8 @@ class Failure(Exception):
             retryable=failure.get("retryable") is True,
             details=failure.get("details"),
         )
+
+
+def detail_of(failure: Failure, name: str, default: Any = None) -> Any:
+    """Returns a field of the details of a failure; `default` if there is none."""
+    return failure.details.get(name, default) if isinstance(failure.details, dict) else default

@@ -23,7 +23,7 @@ from wattle._event import (
     Write,
 )
 from wattle._run_log import PAGE_EVENTS, RunLog, all_events, by_run, events
-from wattle.failure import Failure
+from wattle.failure import Failure, detail_of
 
 __all__ = [
     "CallStarted",
@@ -198,8 +198,8 @@ class Resume:
                 # After `conflict`, another request has answered the interrupt.
                 if failure.code not in (codes.BUSY, codes.CONFLICT):
                     raise
-                named = failure.details if failure.code == codes.BUSY else None
-                run_id = named.get("run_id") if isinstance(named, dict) else None
+                # Only the failure of a busy thread names a run.
+                run_id = detail_of(failure, "run_id") if failure.code == codes.BUSY else None
                 if isinstance(run_id, str):
                     _await_other(RunRef(self.thread_id, run_id))
             else:
