@@ -128,10 +128,10 @@ class RequestsThatArriveTwice(unittest.TestCase):
         for status, stored, graph, expected in (
             ("interrupted", None, "review", resumed),
             ("interrupted", 3, "review", done),
-            ("interrupted", None, "other", runs.ResumeOutcome("not-interrupted")),
+            ("interrupted", None, "other", runs.ResumeOutcome("not_interrupted")),
             ("idle", 3, "review", done),
-            ("idle", None, "review", runs.ResumeOutcome("not-interrupted")),
-            ("error", None, "review", runs.ResumeOutcome("not-interrupted")),
+            ("idle", None, "review", runs.ResumeOutcome("not_interrupted")),
+            ("error", None, "review", runs.ResumeOutcome("not_interrupted")),
             ("running", 3, "review", done),
             ("running", None, "review", runs.ResumeOutcome("busy")),
         ):
@@ -140,7 +140,7 @@ class RequestsThatArriveTwice(unittest.TestCase):
                 self.assertEqual(once(host, graph), expected)
                 answers = [it.answers for it in host.resumed]
                 self.assertEqual(answers, [[("", 7)]] if expected is resumed else [])
-        self.assertEqual(once(FakeHost()), runs.ResumeOutcome("not-interrupted"))
+        self.assertEqual(once(FakeHost()), runs.ResumeOutcome("not_interrupted"))
 
     def test_the_active_run_of_another_request_is_awaited(self) -> None:
         named = Failure(code.BUSY, "busy", details={"run_id": "other"})
@@ -166,8 +166,8 @@ class RequestsThatArriveTwice(unittest.TestCase):
         for failure_code, kind in (
             (code.BUSY, "busy"),
             (code.CONFLICT, "busy"),
-            (code.NOT_FOUND, "not-interrupted"),
-            (code.EXPIRED, "not-interrupted"),
+            (code.NOT_FOUND, "not_interrupted"),
+            (code.EXPIRED, "not_interrupted"),
             (code.INVALID, "refused"),
             (code.LIMIT, None),
         ):

@@ -178,7 +178,7 @@ class Resume:
         for _ in range(ATTEMPTS):
             thread = find(graph, self.thread_id)
             if thread is None:
-                return ResumeOutcome("not-interrupted")
+                return ResumeOutcome("not_interrupted")
             result = done(thread)
             if result is not None:
                 return ResumeOutcome("done", result=result)
@@ -187,12 +187,12 @@ class Resume:
                 _await_other(active)
                 continue
             if not thread.is_interrupted():
-                return ResumeOutcome("not-interrupted")
+                return ResumeOutcome("not_interrupted")
             try:
                 run = self.resume()
             except Failure as failure:
                 if failure.code in (codes.NOT_FOUND, codes.EXPIRED):
-                    return ResumeOutcome("not-interrupted")
+                    return ResumeOutcome("not_interrupted")
                 if failure.code == codes.INVALID:
                     return ResumeOutcome("refused", failure=failure)
                 # After `conflict`, another request has answered the interrupt.
@@ -214,7 +214,7 @@ class ResumeOutcome(Generic[T]):
     kind: str
     """`done`: the thread was not resumed, because the app already had a result for it. `ended`: the
     resumed run has ended or is interrupted again. `refused`: an answer violates the schema of its
-    interrupt, which remains pending. `not-interrupted`: the thread is not interrupted, does not
+    interrupt, which remains pending. `not_interrupted`: the thread is not interrupted, does not
     exist or has expired. `busy`: other requests had active runs in all attempts."""
     result: T | None = None
     """The result of the app, for `done`."""
