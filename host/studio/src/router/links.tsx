@@ -78,7 +78,9 @@ export function compareRoute(left: RunPlace, right: RunPlace, at?: ComparedRow):
 }
 
 /** Whose runs are listed for a comparison: those of the thread, or of all threads of its graph. */
-export type ListedRuns = "thread" | "graph";
+export const LISTED_RUNS = ["thread", "graph"] as const;
+
+export type ListedRuns = (typeof LISTED_RUNS)[number];
 
 /** Returns the route of the choice of a run with which the left one is compared. */
 export function chooseRunRoute(left: RunPlace, of?: ListedRuns): string {

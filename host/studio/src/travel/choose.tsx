@@ -17,6 +17,7 @@ import type { Column } from "../part/virtual-list.tsx";
 import {
   chooseRunRoute,
   compareRoute,
+  LISTED_RUNS,
   RouteLink,
   runRoute,
   useGo,
@@ -31,7 +32,7 @@ import { CHOOSE, COMPARE } from "./texts.ts";
 import styles from "./travel.module.css";
 
 /** The search parameter of the view: whose runs are listed. */
-const SEARCH = { of: oneOf(["thread", "graph"]) };
+const SEARCH = { of: oneOf(LISTED_RUNS) };
 
 /** What the lists show of a run. */
 interface Listed {
