@@ -73,6 +73,24 @@ struct Number {
     number: i64,
 }
 
+/// Repeats a word.
+#[tool(idempotent)]
+fn echo(
+    /// Without whitespace.
+    word: String,
+    #[serde(default)] times: u8,
+    end: Option<String>,
+) -> Result<ToolOutput, Failure> {
+    let end = end.unwrap_or_default();
+    Ok(ToolOutput::text(word.repeat(usize::from(times)) + &end))
+}
+
+/// Takes nothing.
+#[tool]
+fn nothing() -> Result<ToolOutput, Failure> {
+    Ok(ToolOutput::text("nothing"))
+}
+
 /// Adds up.
 #[reducer]
 fn sum(current: Option<i64>, updates: Vec<i64>) -> Result<i64, Failure> {
@@ -86,7 +104,7 @@ fn item(request: &Request) -> Result<Response, Failure> {
 
 crate::export! {
     nodes: [count_words, repeat, route],
-    tools: [strict, lenient],
+    tools: [strict, lenient, echo, nothing],
     reducers: [sum],
     handlers: [item],
 }
@@ -180,6 +198,24 @@ fn only_unchecked_tools_accept_invalid_arguments() {
 fn argument_fields_have_descriptions() {
     let schema = testing::tool_schema::<strict>();
     assert_eq!(schema["properties"]["number"]["description"], "Any whole number.");
+}
+
+#[test]
+fn parameters_of_a_tool_are_its_arguments() {
+    assert_eq!((echo::ENTRY.name, echo::ENTRY.description), ("echo", "Repeats a word."));
+    let schema = testing::tool_schema::<echo>();
+    assert_eq!(schema["properties"]["word"]["description"], "Without whitespace.");
+    assert_eq!(schema["required"], json!(["word"]));
+
+    let call = |arguments: Value| testing::call_tool::<echo>(&ToolContext::default(), &arguments);
+    let output = call(json!({"word": "ha", "times": 2, "end": "!"})).unwrap();
+    assert_eq!(output.text_content(), "haha!");
+    let failure = call(json!({"word": "ha", "times": "x"})).unwrap_err();
+    assert!(failure.message.starts_with("the arguments are invalid at `times`:"), "{failure:?}");
+
+    assert_eq!(testing::tool_schema::<nothing>(), json!({"type": "object", "properties": {}}));
+    let output = testing::call_tool::<nothing>(&ToolContext::default(), &json!({})).unwrap();
+    assert_eq!(output.text_content(), "nothing");
 }
 
 #[test]

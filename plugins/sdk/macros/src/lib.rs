@@ -9,6 +9,7 @@ mod doc;
 mod entry;
 mod handler;
 mod named;
+mod parameters;
 mod signature;
 
 use proc_macro::TokenStream;
@@ -29,9 +30,12 @@ pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Declares a function as a tool.
 ///
-/// The signature is `fn(&ToolContext, Args) -> Result<ToolOutput, Failure>`. The documentation of
-/// the function becomes the description for models. `#[tool(name = "...")]` sets another name than
-/// that of the function. `#[tool(read_only)]` declares that a call has no effects, and
+/// The signature is `fn(&ToolContext, Args) -> Result<ToolOutput, Failure>`. A function that does
+/// not begin with a reference takes its arguments as parameters instead of a context and a type:
+/// `fn(title: String, limit: Option<u32>) -> Result<ToolOutput, Failure>`. Their documentation and
+/// their attributes of `serde` and `schemars` are those of fields. The documentation of the
+/// function becomes the description for models. `#[tool(name = "...")]` sets another name than that
+/// of the function. `#[tool(read_only)]` declares that a call has no effects, and
 /// `#[tool(idempotent)]` that a repeated call has no further effects.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {

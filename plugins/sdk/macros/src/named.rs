@@ -4,9 +4,9 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, Ident, ItemFn, LitStr, Token, Type};
+use syn::{Attribute, Error, Ident, ItemFn, LitStr, Token, Type};
 
-use crate::{doc, entry, signature};
+use crate::{doc, entry, parameters, signature};
 
 /// The attribute of a function.
 #[derive(Clone, Copy)]
@@ -104,9 +104,11 @@ impl Arguments {
 
 /// Returns the function together with its entry type. After a compile error, the entry does not
 /// name the function: `export!` still finds the entry, so nothing else is reported.
-pub(crate) fn expand(kind: Kind, arguments: &Arguments, function: ItemFn) -> TokenStream {
-    let (name, target, error) = match checked(kind, arguments, &function) {
-        Ok(name) => (name, Some(target(&function)), None),
+pub(crate) fn expand(kind: Kind, arguments: &Arguments, mut function: ItemFn) -> TokenStream {
+    let has_parameters = matches!(kind, Kind::Tool) && parameters::are_arguments(&function.sig);
+    let attributes = has_parameters.then(|| parameters::take_attributes(&mut function.sig));
+    let (name, target, error) = match checked(kind, arguments, &function, attributes.as_deref()) {
+        Ok((name, target)) => (name, Some(target), None),
         Err(error) => (function.sig.ident.to_string(), None, Some(error.into_compile_error())),
     };
     let entry = entry::beside(
@@ -117,11 +119,22 @@ pub(crate) fn expand(kind: Kind, arguments: &Arguments, function: ItemFn) -> Tok
     quote!(#error #entry)
 }
 
-/// Returns the name of the entry, if function and arguments are those of the attribute.
-fn checked(kind: Kind, arguments: &Arguments, function: &ItemFn) -> syn::Result<String> {
+/// Returns the name of the entry and its function, if function and arguments are those of the
+/// attribute. `attributes` are those of the parameters of a tool, if these are its arguments.
+fn checked(
+    kind: Kind,
+    arguments: &Arguments,
+    function: &ItemFn,
+    attributes: Option<&[Vec<Attribute>]>,
+) -> syn::Result<(String, TokenStream)> {
     arguments.check(kind)?;
-    signature::check(&function.sig, kind.form(), INPUTS)?;
-    checked_name(arguments, function)
+    let inputs = attributes.map_or(INPUTS, <[_]>::len);
+    signature::check(&function.sig, kind.form(), inputs)?;
+    let target = match attributes {
+        Some(attributes) => parameters::closure(&function.sig, attributes)?,
+        None => target(function),
+    };
+    Ok((checked_name(arguments, function)?, target))
 }
 
 /// Names the function. The span makes errors about wrong types point to the signature.
@@ -273,6 +286,20 @@ mod tests {
         let arguments: Arguments = parse_str("read_only").unwrap();
         let text = expand(Kind::Tool, &arguments, function()).to_string();
         assert!(text.contains("read_only : true , idempotent : false"), "{text}");
+    }
+
+    #[test]
+    fn only_a_tool_takes_its_arguments_as_parameters() {
+        let function: ItemFn = parse_quote! {
+            fn count(/** Words. */ text: String) -> Result<ToolOutput, Failure> { work() }
+        };
+        let text = expand(Kind::Tool, &Arguments::default(), function.clone()).to_string();
+        assert!(text.contains("fn count (text : String)"), "{text}");
+        assert!(text.contains("count (arguments . text)"), "{text}");
+        for kind in [Kind::Node, Kind::Reducer] {
+            let text = expand(kind, &Arguments::default(), function.clone()).to_string();
+            assert!(text.contains("expected the arguments of"), "{text}");
+        }
     }
 
     #[test]

@@ -1,0 +1,157 @@
+//! Tools whose arguments are the parameters of their functions.
+
+use std::mem;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, FnArg, Ident, Pat, Signature, Type};
+
+/// Returns true if the parameters of a tool are its arguments. The first parameter of other tools
+/// is a context, which is a reference.
+pub(crate) fn are_arguments(signature: &Signature) -> bool {
+    match signature.inputs.first() {
+        Some(FnArg::Typed(first)) => !matches!(*first.ty, Type::Reference(_)),
+        Some(FnArg::Receiver(_)) => false,
+        None => true,
+    }
+}
+
+/// Takes the attributes of each parameter, such as documentation. They are for the fields of the
+/// arguments; the compiler rejects them at parameters.
+pub(crate) fn take_attributes(signature: &mut Signature) -> Vec<Vec<Attribute>> {
+    let attributes = signature.inputs.iter_mut().map(|parameter| match parameter {
+        FnArg::Typed(typed) => mem::take(&mut typed.attrs),
+        FnArg::Receiver(receiver) => mem::take(&mut receiver.attrs),
+    });
+    attributes.collect()
+}
+
+/// Returns a closure with the signature of a tool, which passes the fields of the arguments to the
+/// function. `attributes` are those of the parameters.
+pub(crate) fn closure(
+    signature: &Signature,
+    attributes: &[Vec<Attribute>],
+) -> syn::Result<TokenStream> {
+    let function = &signature.ident;
+    if signature.inputs.is_empty() {
+        return Ok(quote! {
+            |_: &::wattle_plugin::tool::ToolContext, _: ::wattle_plugin::Empty| #function()
+        });
+    }
+    let mut names = Vec::new();
+    let mut fields = Vec::new();
+    for (parameter, attributes) in signature.inputs.iter().zip(attributes) {
+        let (name, of) = argument(parameter)?;
+        names.push(name);
+        fields.push(quote!(#(#attributes)* #name: #of));
+    }
+    // The type hides the entry with the same name, which is the type of no argument.
+    Ok(quote! {{
+        #[derive(::wattle_plugin::serde::Deserialize, ::wattle_plugin::schemars::JsonSchema)]
+        #[serde(crate = "::wattle_plugin::serde")]
+        #[schemars(crate = "::wattle_plugin::schemars")]
+        #[allow(non_camel_case_types, reason = "shares the function's name")]
+        struct #function {
+            #(#fields,)*
+        }
+        |_: &::wattle_plugin::tool::ToolContext, arguments: #function| {
+            #function(#(arguments.#names),*)
+        }
+    }})
+}
+
+/// Returns the name and the type of an argument.
+fn argument(parameter: &FnArg) -> syn::Result<(&Ident, &Type)> {
+    let FnArg::Typed(typed) = parameter else {
+        return Err(Error::new(parameter.span(), "a tool is a function, not a method"));
+    };
+    let Pat::Ident(name) = &*typed.pat else {
+        return Err(Error::new(typed.pat.span(), "expected the name of an argument"));
+    };
+    let of: &Type = &typed.ty;
+    if let Type::Reference(_) = of {
+        let message = "an argument is owned: take `String` in the place of `&str`; only a context \
+                       is a reference, and the arguments after it are one type";
+        return Err(Error::new(of.span(), message));
+    }
+    Ok((&name.ident, of))
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+    use syn::{ItemFn, parse_str};
+
+    use super::{are_arguments, closure, take_attributes};
+
+    fn parsed(function: &str) -> ItemFn {
+        parse_str(function).unwrap()
+    }
+
+    /// Returns the closure, or the message of the error.
+    fn expanded(function: &str) -> Result<String, String> {
+        let mut function = parsed(function);
+        let attributes = take_attributes(&mut function.sig);
+        let closure = closure(&function.sig, &attributes);
+        closure.map(|closure| closure.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn tool_without_a_context_has_its_arguments_as_parameters() {
+        for (function, expected) in [
+            ("fn f() -> Answer { work() }", true),
+            ("fn f(a: A) -> Answer { work() }", true),
+            ("fn f(a: A, b: B, c: C) -> Answer { work() }", true),
+            ("fn f(c: &ToolContext, args: Args) -> Answer { work() }", false),
+            ("fn f(self) -> Answer { work() }", false),
+        ] {
+            assert_eq!(are_arguments(&parsed(function).sig), expected, "{function}");
+        }
+    }
+
+    #[test]
+    fn parameters_become_fields_with_their_attributes() {
+        let text = expanded(
+            "fn f(/** Words. */ title: String, #[serde(default)] mut r#type: Option<B>) -> A {}",
+        )
+        .unwrap();
+        for part in [
+            "Words.",
+            "title : String ,",
+            "serde (default)",
+            "r#type : Option < B > ,",
+            "f (arguments . title , arguments . r#type)",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(!text.contains("mut"), "{text}");
+    }
+
+    #[test]
+    fn attributes_do_not_stay_at_parameters() {
+        let mut function = parsed("fn f(/** Words. */ #[serde(default)] title: String) -> A {}");
+        let attributes = take_attributes(&mut function.sig);
+        assert_eq!(attributes[0].len(), 2);
+        let text = quote!(#function).to_string();
+        assert!(text.contains("f (title : String)"), "{text}");
+    }
+
+    #[test]
+    fn tool_without_arguments_takes_empty_ones() {
+        let text = expanded("fn f() -> Answer { work() }").unwrap();
+        assert!(text.contains(":: wattle_plugin :: Empty") && text.ends_with("f ()"), "{text}");
+    }
+
+    #[test]
+    fn parameters_that_cannot_be_fields_are_rejected() {
+        for (function, expected) in [
+            ("fn f(Point { x, y }: Point) -> Answer { work() }", "the name of an argument"),
+            ("fn f(a: A, text: &str) -> Answer { work() }", "take `String`"),
+            ("fn f(a: A, c: &ToolContext) -> Answer { work() }", "only a context"),
+        ] {
+            let problem = expanded(function).unwrap_err();
+            assert!(problem.contains(expected), "{function}: {problem}");
+        }
+    }
+}
