@@ -13,9 +13,9 @@ async function call(path, body) {
   return result;
 }
 
-function add(tag, textContent, onclick) {
+const add = (tag, textContent, onclick) =>
   log.append(Object.assign(document.createElement(tag), { textContent, onclick }));
-}
+const attempt = (work) => work().catch((error) => add("p", error.message));
 
 function show({ messages, questions = [] }) {
   log.replaceChildren();
@@ -38,26 +38,13 @@ async function read() {
   if (conversation.status === "running") setTimeout(attempt, 1000, read);
 }
 
-async function attempt(work) {
-  try {
-    await work();
-  } catch (error) {
-    add("p", error.message);
-  }
-}
-
 async function send(path, body) {
-  let failure;
-  try {
-    await call(path, body);
-    // A message that the host refused stays in its field.
-    if (path === "api/chat") form.reset();
-  } catch (error) {
-    failure = error;
-  }
+  const [{ reason }] = await Promise.allSettled([call(path, body)]);
+  // A message that the host refused stays in its field.
+  if (path === "api/chat" && !reason) form.reset();
   // The messages of a failed run are stored as well.
   await attempt(read);
-  if (failure) add("p", failure.message);
+  if (reason) add("p", reason.message);
 }
 
 form.onsubmit = () => {
