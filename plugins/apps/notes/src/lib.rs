@@ -6,37 +6,26 @@ use wattle_plugin::prelude::*;
 const CHAT: Chat = Chat::graph("notes").title_chars(80);
 wattle_plugin::chat_endpoints!(CHAT, "/api");
 
-#[derive(Deserialize, JsonSchema)]
-struct Note {
-    title: String,
-    text: String,
-}
-
 /// Adds a note. Replaces a note with the same title.
 #[tool(idempotent)]
-fn add_note(_context: &ToolContext, note: Note) -> Result<ToolOutput, Failure> {
-    memory::put(&["notes"], &note.title, json!({ "text": note.text }))?;
+fn add_note(title: String, text: String) -> Result<ToolOutput, Failure> {
+    memory::put(&["notes"], &title, json!({ "text": text }))?;
     Ok(ToolOutput::text("added"))
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Title {
-    title: String,
 }
 
 /// Deletes the note with a title.
 #[tool(idempotent)]
-fn delete_note(_context: &ToolContext, note: Title) -> Result<ToolOutput, Failure> {
-    if memory::get(&["notes"], &note.title)?.is_none() {
+fn delete_note(title: String) -> Result<ToolOutput, Failure> {
+    if memory::get(&["notes"], &title)?.is_none() {
         return Ok(ToolOutput::error("there is no note with this title"));
     }
-    memory::delete(&["notes"], &note.title)?;
+    memory::delete(&["notes"], &title)?;
     Ok(ToolOutput::text("deleted"))
 }
 
 /// Lists the newest notes, at most 100.
 #[tool(read_only)]
-fn list_notes(_context: &ToolContext, _arguments: Empty) -> Result<ToolOutput, Failure> {
+fn list_notes() -> Result<ToolOutput, Failure> {
     let notes = memory::Search::under(&["notes"]).limit(100).run()?.into_iter();
     let notes: Vec<Value> =
         notes.map(|note| json!({ "title": note.key, "text": note.value["text"] })).collect();
