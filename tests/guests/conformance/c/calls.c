@@ -8,19 +8,15 @@
 #include "conformance.h"
 #include "wattle.h"
 
-typedef wattle_plugin_types_failure_t failure_t;
-
-/* Returns an argument of a call of the host, which does not take it over. */
-static plugin_string_t lend(const char *text) {
+plugin_string_t lend(const char *text) {
     return (plugin_string_t){(uint8_t *)text, strlen(text)};
 }
 
-static const char *text_of(plugin_string_t text) {
+const char *text_of(plugin_string_t text) {
     return wattle_format("%.*s", (int)text.len, (const char *)text.ptr);
 }
 
-/* Makes the node fail like a call of the host. */
-static const char *fail_like(const failure_t *failure) {
+const char *fail_like(const failure_t *failure) {
     const char *code = text_of(failure->code);
     const char *message = text_of(failure->message);
     (failure->retryable ? wattle_fail_retryable : wattle_fail)(code, message);
@@ -28,6 +24,12 @@ static const char *fail_like(const failure_t *failure) {
         wattle_details(text_of(failure->details.val));
     }
     return NULL;
+}
+
+const char *code_and_message(const failure_t *failure) {
+    const char *code = wattle_quote(text_of(failure->code));
+    const char *message = wattle_quote(text_of(failure->message));
+    return wattle_format("{\"code\":%s,\"message\":%s}", code, message);
 }
 
 const char *words(const wattle_context *context, const char *input) {
@@ -291,10 +293,7 @@ const char *both(const wattle_context *context, const char *input) {
     const char *items = "";
     for (size_t index = 0; index < results.len; index += 1) {
         if (results.ptr[index].is_err) {
-            const failure_t *failure = &results.ptr[index].val.err;
-            const char *code = wattle_quote(text_of(failure->code));
-            const char *message = wattle_quote(text_of(failure->message));
-            items = with_item(items, wattle_format("{\"code\":%s,\"message\":%s}", code, message));
+            items = with_item(items, code_and_message(&results.ptr[index].val.err));
         } else {
             const wattle_plugin_tool_option_json_t *output = &results.ptr[index].val.ok.structured;
             const char *value = output->is_some ? text_of(output->val) : "null";

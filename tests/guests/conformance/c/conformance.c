@@ -200,6 +200,21 @@ static const wattle_node nodes[] = {
         .run = fetch,
     },
     {
+        .name = "batch",
+        .doc = "Calls models and sends requests in batches, whose first requests are invalid.",
+        .input_schema = OBJECT(
+            FIELD("question", "string", "The question.") ","
+            FIELD("url", "string", "The URL."),
+            "\"question\",\"url\""
+        ),
+        .output_schema = OBJECT(
+            FIELD("answers", "array", "Texts and failures.") ","
+            FIELD("responses", "array", "Bodies and failures."),
+            "\"answers\",\"responses\""
+        ),
+        .run = batch,
+    },
+    {
         .name = "book",
         .doc = "Writes a row in a transaction and reads it.",
         .input_schema = OBJECT(FIELD("name", "string", "The name."), "\"name\""),
@@ -225,6 +240,12 @@ static const wattle_node nodes[] = {
         .input_schema = TEXT,
         .output_schema = OBJECT(FIELD("results", "array", "Outputs and failures."), "\"results\""),
         .run = both,
+    },
+    {
+        .name = "list_tools",
+        .doc = "Lists the tools that the plugin may call.",
+        .output_schema = OBJECT(FIELD("tools", "array", "The tools."), "\"tools\""),
+        .run = list_tools,
     },
     {
         .name = "buy",

@@ -4,7 +4,10 @@
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 
+#include "bindings/plugin.h"
 #include "wattle.h"
+
+typedef wattle_plugin_types_failure_t failure_t;
 
 /* Appends to the items of a JSON list or the fields of an object, without their brackets. */
 const char *with_item(const char *items, const char *item);
@@ -15,13 +18,27 @@ const char *string_field(const char *object, const char *name);
 /* Returns the number of words of a text. */
 int count_of(const char *text);
 
+/* Returns an argument of a call of the host, which does not take it over. */
+plugin_string_t lend(const char *text);
+
+/* Returns a text of the host. */
+const char *text_of(plugin_string_t text);
+
+/* Makes the node fail like a call of the host. */
+const char *fail_like(const failure_t *failure);
+
+/* Returns what a failure of a call says, as JSON. */
+const char *code_and_message(const failure_t *failure);
+
 /* The nodes that call the host. */
 const char *words(const wattle_context *context, const char *input);
 const char *ask(const wattle_context *context, const char *input);
 const char *fetch(const wattle_context *context, const char *input);
+const char *batch(const wattle_context *context, const char *input);
 const char *book(const wattle_context *context, const char *input);
 const char *remember(const wattle_context *context, const char *input);
 const char *both(const wattle_context *context, const char *input);
+const char *list_tools(const wattle_context *context, const char *input);
 const char *buy(const wattle_context *context, const char *input);
 const char *measure(const wattle_context *context, const char *input);
 

@@ -1,5 +1,6 @@
 """The conformance plugin in Python. `../src/lib.rs` is the same plugin in Rust."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from wattle import (
     Request,
     Response,
     StreamFormat,
+    ToolInfo,
     ToolOutput,
     blob,
     clock,
@@ -106,6 +108,31 @@ def fetch(
 
 
 @node
+def batch(
+    question: Annotated[str, "The question."],
+    url: Annotated[str, "The URL."],
+) -> {
+    "answers": Annotated[list[Any], "Texts and failures."],
+    "responses": Annotated[list[Any], "Bodies and failures."],
+}:
+    """Calls models and sends requests in batches, whose first requests are invalid."""
+    unknown = llm.Request("chat", extra={"candidate": "first"}).user(question)
+    completions = llm.complete_all([unknown, llm.Request("chat").user(question)])
+    missing = http.Request.post(url, body=blob.BlobRef("none"))
+    responses = http.send_all([missing, http.Request.post(url)])
+    return {
+        "answers": [_result(it, lambda completion: completion.text()) for it in completions],
+        "responses": [_result(it, lambda response: response.json()) for it in responses],
+    }
+
+
+def _result(result: Any, output: Callable[[Any], Any]) -> Any:
+    if isinstance(result, Failure):
+        return {"code": result.code, "message": result.message}
+    return {"output": output(result)}
+
+
+@node
 def book(
     name: Annotated[str, "The name."],
 ) -> {"rows": Annotated[list[Any], "The row."]}:
@@ -152,13 +179,25 @@ def both(text: Text) -> {"results": Annotated[list[Any], "Outputs and failures."
         tools.Call("count_words", {}, call_id="b"),
         tools.Call("count_letters", {}, call_id="c"),
     ]
-    return {"results": [_result(result) for result in tools.call_all(calls)]}
+    results = tools.call_all(calls)
+    return {"results": [_result(it, lambda output: output.structured) for it in results]}
 
 
-def _result(result: ToolOutput | Failure) -> Any:
-    if isinstance(result, Failure):
-        return {"code": result.code, "message": result.message}
-    return {"output": result.structured}
+@node
+def list_tools() -> {"tools": Annotated[list[Any], "The tools."]}:
+    """Lists the tools that the plugin may call."""
+    return {"tools": [_description(it) for it in tools.list()]}
+
+
+def _description(info: ToolInfo) -> Any:
+    return {
+        "name": info.name,
+        "description": info.description,
+        "arguments_schema": info.arguments_schema,
+        "accepts_invalid": info.accepts_invalid,
+        "read_only": info.hints().read_only,
+        "reference": info.reference(),
+    }
 
 
 @node

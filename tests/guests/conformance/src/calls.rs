@@ -1,9 +1,10 @@
 //! Nodes that call the host: models, HTTP, SQL, memory, blobs, tools, clock and random numbers.
 
 use wattle_plugin::prelude::{
-    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, ToolOutput, Value, blob, clock,
-    http, interrupt, json, llm, memory, node, params, random, settings, sql, tools,
+    BlobRef, Context, Deserialize, Empty, Failure, JsonSchema, Serialize, Value, blob, clock, http,
+    interrupt, json, llm, memory, node, params, random, settings, sql, tools,
 };
+use wattle_plugin::tool::ToolInfo;
 
 use crate::basic::Text;
 
@@ -65,6 +66,41 @@ pub(crate) fn fetch(_context: &Context, input: Address) -> Result<Fetched, Failu
     let response = request.send()?;
     let Called { call } = response.json()?;
     Ok(Fetched { status: response.status.into(), call })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Batch {
+    /// The question.
+    question: String,
+    /// The URL.
+    url: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Batched {
+    /// Texts and failures.
+    answers: Vec<Value>,
+    /// Bodies and failures.
+    responses: Vec<Value>,
+}
+
+/// Calls models and sends requests in batches, whose first requests are invalid.
+#[node]
+pub(crate) fn batch(_context: &Context, input: Batch) -> Result<Batched, Failure> {
+    let prompt = || llm::Request::route("chat").user(input.question.as_str());
+    let completions = llm::complete_all(vec![prompt().with_extra("candidate", "first"), prompt()]);
+    let post = || http::Request::post(input.url.as_str());
+    let responses = http::send_all(vec![post().blob(BlobRef("none".to_owned())), post()]);
+    let answers = completions.into_iter().map(|it| result(it.map(|it| json!(it.text()))));
+    let responses = responses.into_iter().map(|it| result(it.and_then(|it| it.json())));
+    Ok(Batched { answers: answers.collect(), responses: responses.collect() })
+}
+
+fn result(result: Result<Value, Failure>) -> Value {
+    match result {
+        Ok(output) => json!({ "output": output }),
+        Err(failure) => json!({ "code": failure.code, "message": failure.message }),
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -140,14 +176,32 @@ pub(crate) fn both(_context: &Context, input: Text) -> Result<Results, Failure> 
         tools::Call::new("count_words", json!({})).call_id("b"),
         tools::Call::new("count_letters", json!({})).call_id("c"),
     ];
-    Ok(Results { results: tools::call_all(calls).into_iter().map(result).collect() })
+    let outputs = tools::call_all(calls).into_iter();
+    let results = outputs.map(|it| result(it.map(|it| json!(it.structured))));
+    Ok(Results { results: results.collect() })
 }
 
-fn result(result: Result<ToolOutput, Failure>) -> Value {
-    match result {
-        Ok(output) => json!({ "output": output.structured }),
-        Err(failure) => json!({ "code": failure.code, "message": failure.message }),
-    }
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Listed {
+    /// The tools.
+    tools: Vec<Value>,
+}
+
+/// Lists the tools that the plugin may call.
+#[node]
+pub(crate) fn list_tools(_context: &Context, _input: Empty) -> Result<Listed, Failure> {
+    Ok(Listed { tools: tools::list()?.iter().map(description).collect() })
+}
+
+fn description(tool: &ToolInfo) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "arguments_schema": tool.arguments_schema,
+        "accepts_invalid": tool.accepts_invalid,
+        "read_only": tool.hints().read_only,
+        "reference": tool.reference(),
+    })
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

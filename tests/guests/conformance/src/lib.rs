@@ -10,9 +10,11 @@
 //! | `approve` | an interrupt |
 //! | `ask` | a model, for a text and for a document |
 //! | `fetch` | HTTP |
+//! | `batch` | a model and HTTP, each with several requests at once |
 //! | `book` | SQL, in a transaction |
 //! | `remember` | the memory and blobs |
 //! | `both`, `buy` | the tools `count_words` and `pay` |
+//! | `list_tools` | the list of tools |
 //! | `spread`, `square`, `total` | none: they send, overwrite and go to nodes |
 //! | `fail` | none |
 //! | `measure` | clock, random bytes, settings and an interrupt |
@@ -27,7 +29,7 @@ mod tool;
 mod web;
 
 use basic::{approve, echo, fail, keep, words};
-use calls::{ask, book, both, buy, fetch, measure, remember};
+use calls::{ask, batch, book, both, buy, fetch, list_tools, measure, remember};
 use flow::{max, spread, square, total};
 use tool::{count_words, pay};
 use web::{follow, order, urgency};
@@ -42,9 +44,11 @@ wattle_plugin::export! {
         approve,
         ask,
         fetch,
+        batch,
         book,
         remember,
         both,
+        list_tools,
         buy,
         spread,
         square,

@@ -26,6 +26,7 @@ import {
   tools,
 } from "wattle-plugin";
 import * as z from "zod";
+import { batch, listTools, resultOf } from "./batches.ts";
 
 const Text = z.object({ text: z.string().describe("The text.") });
 
@@ -201,11 +202,8 @@ const both = node(
       new tools.Call("count_words", {}, { callId: "b" }),
       new tools.Call("count_letters", {}, { callId: "c" }),
     ];
-    const results = tools.callAll(calls).map((result) => {
-      if (result instanceof Failure) return { code: result.code, message: result.message };
-      return { output: result.structured ?? null };
-    });
-    return { results };
+    const results = tools.callAll(calls);
+    return { results: results.map((it) => resultOf(it, (output) => output.structured ?? null)) };
   },
 );
 
@@ -368,9 +366,11 @@ export default plugin(
   approve,
   ask,
   fetch,
+  batch,
   book,
   remember,
   both,
+  listTools,
   buy,
   spread,
   square,

@@ -215,9 +215,11 @@ async fn record(plugin: &Arc<dyn Plugin>) -> Record {
         ("keep", json!({ "words": ["a", "b", "c"] })),
         ("ask", json!({ "question": "How many?" })),
         ("fetch", json!({ "url": "https://a.example/items" })),
+        ("batch", json!({ "question": "How many?", "url": "https://a.example/items" })),
         ("book", json!({ "name": "lamp" })),
         ("remember", json!({ "fact": "She likes green tea." })),
         ("both", json!({ "text": "a b c" })),
+        ("list_tools", json!({})),
         ("spread", json!({ "numbers": [1, 2, 3] })),
         (
             "fail",
