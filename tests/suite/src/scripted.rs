@@ -25,6 +25,8 @@ use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 #[derive(Default)]
 pub struct ScriptedModel {
     calls: AtomicUsize,
+    /// Deltas of the next call; empty for those of its text.
+    deltas: Mutex<Vec<Delta>>,
     pictures: AtomicUsize,
     hanging: AtomicUsize,
     began: Notify,
@@ -43,6 +45,11 @@ impl ScriptedModel {
     /// Returns the number of image calls.
     pub fn pictures(&self) -> usize {
         self.pictures.load(Ordering::SeqCst)
+    }
+
+    /// Makes the next call emit these deltas in place of those of its text.
+    pub fn emit_next(&self, deltas: Vec<Delta>) {
+        *self.deltas.lock().expect("no panic under the lock") = deltas;
     }
 
     /// Makes the next `count` calls emit the delta `answer ` and then hang.
@@ -77,6 +84,14 @@ impl ScriptedModel {
     /// Releases all held calls.
     pub fn release(&self) {
         self.holds.send_replace(false);
+    }
+
+    fn take_deltas(&self, call: usize) -> Vec<Delta> {
+        let deltas = std::mem::take(&mut *self.deltas.lock().expect("no panic under the lock"));
+        if !deltas.is_empty() {
+            return deltas;
+        }
+        ["answer ".to_owned(), call.to_string()].map(|text| Delta::Text { text }).into()
     }
 
     async fn pass(&self) {
@@ -163,8 +178,8 @@ impl Model for ScriptedModel {
     ) -> Result<Completion, Failure> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         self.pass().await;
-        for text in ["answer ", &call.to_string()] {
-            deltas.push(Delta::Text { text: text.into() });
+        for delta in self.take_deltas(call) {
+            deltas.push(delta);
             tokio::task::yield_now().await;
             self.hang().await;
         }

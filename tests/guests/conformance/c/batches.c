@@ -1,5 +1,5 @@
 /*
- * Nodes that get several results of a call of the host: batches, and tools.
+ * Nodes that get several results of a call of the host: pieces of a completion, batches, and tools.
  */
 #include <string.h>
 
@@ -23,6 +23,79 @@ static wattle_plugin_llm_request_t prompt(const char *question) {
     request.messages.len = 1;
     request.tool_choice.tag = WATTLE_PLUGIN_LLM_TOOL_CHOICE_AUTO;
     return request;
+}
+
+/* Returns a delta of a kind without a case of its own. */
+static const char *other_piece(const char *event) {
+    const char *kind = wattle_string(wattle_field(event, "kind"));
+    return kind != NULL && strcmp(kind, "restart") == 0 ? wattle_quote(kind) : event;
+}
+
+static const char *piece(const wattle_plugin_llm_stream_event_t *event) {
+    switch (event->tag) {
+    case WATTLE_PLUGIN_LLM_STREAM_EVENT_TEXT:
+        return wattle_format("{\"text\":%s}", wattle_quote(text_of(event->val.text)));
+    case WATTLE_PLUGIN_LLM_STREAM_EVENT_REASONING:
+        return wattle_format("{\"reasoning\":%s}", wattle_quote(text_of(event->val.reasoning)));
+    case WATTLE_PLUGIN_LLM_STREAM_EVENT_TOOL_CALL_DELTA: {
+        const plugin_tuple3_u32_option_string_string_t *call = &event->val.tool_call_delta;
+        const char *name = call->f1.is_some ? wattle_quote(text_of(call->f1.val)) : "null";
+        const char *arguments = wattle_quote(text_of(call->f2));
+        return wattle_format("[%u,%s,%s]", (unsigned)call->f0, name, arguments);
+    }
+    default:
+        return other_piece(text_of(event->val.other));
+    }
+}
+
+/* Emits a piece of a completion. Returns the text of all pieces; NULL after a failure. */
+static const char *emitted(
+    const char *streamed, const wattle_plugin_llm_stream_event_t *event, failure_t *failure
+) {
+    const char *data = piece(event);
+    plugin_string_t name = lend("piece");
+    plugin_string_t value = lend(data);
+    if (!wattle_plugin_emit_custom(&name, &value, failure)) {
+        return NULL;
+    }
+    if (event->tag == WATTLE_PLUGIN_LLM_STREAM_EVENT_TEXT) {
+        return wattle_format("%s%s", streamed, text_of(event->val.text));
+    }
+    return strcmp(data, "\"restart\"") == 0 ? "" : streamed;
+}
+
+const char *stream(const wattle_context *context, const char *input) {
+    (void)context;
+    wattle_plugin_llm_request_t request = prompt(string_field(input, "question"));
+    wattle_plugin_llm_own_completion_stream_t events;
+    failure_t failure;
+    if (!wattle_plugin_llm_stream(&request, &events, &failure)) {
+        return fail_like(&failure);
+    }
+    wattle_plugin_llm_borrow_completion_stream_t self =
+        wattle_plugin_llm_borrow_completion_stream(events);
+    const char *streamed = "";
+    wattle_plugin_llm_list_stream_event_t ready;
+    do {
+        if (!wattle_plugin_llm_method_completion_stream_next(self, &ready, &failure)) {
+            return fail_like(&failure);
+        }
+        for (size_t index = 0; index < ready.len; index += 1) {
+            streamed = emitted(streamed, &ready.ptr[index], &failure);
+            if (streamed == NULL) {
+                return fail_like(&failure);
+            }
+        }
+    } while (ready.len > 0);
+    wattle_plugin_llm_completion_t completion;
+    if (!wattle_plugin_llm_method_completion_stream_finish(self, &completion, &failure)) {
+        return fail_like(&failure);
+    }
+    wattle_plugin_llm_completion_stream_drop_own(events);
+    const char *answer = text_of(completion.parts.ptr[0].val.text);
+    return wattle_format(
+        "{\"streamed\":%s,\"answer\":%s}", wattle_quote(streamed), wattle_quote(answer)
+    );
 }
 
 static const char *answers(const char *question) {

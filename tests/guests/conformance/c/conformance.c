@@ -189,6 +189,17 @@ static const wattle_node nodes[] = {
         .run = ask,
     },
     {
+        .name = "stream",
+        .doc = "Reads a completion in pieces and emits them.",
+        .input_schema = OBJECT(FIELD("question", "string", "The question."), "\"question\""),
+        .output_schema = OBJECT(
+            FIELD("streamed", "string", "The text of the pieces.") ","
+            FIELD("answer", "string", "The text of the completion."),
+            "\"streamed\",\"answer\""
+        ),
+        .run = stream,
+    },
+    {
         .name = "fetch",
         .doc = "Sends a request.",
         .input_schema = OBJECT(FIELD("url", "string", "The URL."), "\"url\""),

@@ -33,6 +33,7 @@ const char *code_and_message(const failure_t *failure);
 /* The nodes that call the host. */
 const char *words(const wattle_context *context, const char *input);
 const char *ask(const wattle_context *context, const char *input);
+const char *stream(const wattle_context *context, const char *input);
 const char *fetch(const wattle_context *context, const char *input);
 const char *batch(const wattle_context *context, const char *input);
 const char *book(const wattle_context *context, const char *input);

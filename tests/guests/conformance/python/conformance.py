@@ -95,6 +95,33 @@ def ask(
 
 
 @node
+def stream(
+    question: Annotated[str, "The question."],
+) -> {
+    "streamed": Annotated[str, "The text of the pieces."],
+    "answer": Annotated[str, "The text of the completion."],
+}:
+    """Reads a completion in pieces and emits them."""
+    events = llm.Request("chat").user(question).stream()
+    streamed = ""
+    for event in events:
+        if event.kind == "text":
+            streamed += event.text
+        elif event.kind == "restart":
+            streamed = ""
+        emit.custom("piece", _piece(event))
+    return {"streamed": streamed, "answer": events.finish().text()}
+
+
+def _piece(event: llm.StreamEvent) -> Any:
+    if event.kind in ("text", "reasoning"):
+        return {event.kind: event.text}
+    if event.kind == "tool_call_delta":
+        return [event.index, event.name, event.arguments]
+    return event.kind if event.kind == "restart" else event.value
+
+
+@node
 def fetch(
     url: Annotated[str, "The URL."],
 ) -> {

@@ -1,8 +1,9 @@
 //! Nodes that call the host: models, HTTP, SQL, memory, blobs, tools, clock and random numbers.
 
+use wattle_plugin::llm::StreamEvent;
 use wattle_plugin::prelude::{
-    BlobRef, Context, Deserialize, Empty, Failure, JsonSchema, Serialize, Value, blob, clock, http,
-    interrupt, json, llm, memory, node, params, random, settings, sql, tools,
+    BlobRef, Context, Deserialize, Empty, Failure, JsonSchema, Serialize, Value, blob, clock, emit,
+    http, interrupt, json, llm, memory, node, params, random, settings, sql, tools,
 };
 use wattle_plugin::tool::ToolInfo;
 
@@ -37,6 +38,41 @@ pub(crate) fn ask(_context: &Context, input: Question) -> Result<Answered, Failu
     let completion = request.temperature(0.0).max_output_tokens(100).complete()?;
     let Guess { number } = completion.structured()?;
     Ok(Answered { answer, number })
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Streamed {
+    /// The text of the pieces.
+    streamed: String,
+    /// The text of the completion.
+    answer: String,
+}
+
+/// Reads a completion in pieces and emits them.
+#[node]
+pub(crate) fn stream(_context: &Context, input: Question) -> Result<Streamed, Failure> {
+    let mut events = llm::Request::route("chat").user(input.question).stream()?;
+    let mut streamed = String::new();
+    for event in &mut events {
+        let event = event?;
+        match &event {
+            StreamEvent::Text(text) => streamed.push_str(text),
+            StreamEvent::Restart => streamed.clear(),
+            _ => {}
+        }
+        emit::custom("piece", piece(event))?;
+    }
+    Ok(Streamed { streamed, answer: events.finish()?.text() })
+}
+
+fn piece(event: StreamEvent) -> Value {
+    match event {
+        StreamEvent::Text(text) => json!({ "text": text }),
+        StreamEvent::Reasoning(text) => json!({ "reasoning": text }),
+        StreamEvent::ToolCallDelta { index, name, arguments } => json!([index, name, arguments]),
+        StreamEvent::Restart => json!("restart"),
+        StreamEvent::Other(value) => value,
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

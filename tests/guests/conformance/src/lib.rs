@@ -9,6 +9,7 @@
 //! | `keep` | none: it has a configuration |
 //! | `approve` | an interrupt |
 //! | `ask` | a model, for a text and for a document |
+//! | `stream` | a model, and events for the pieces of its completion |
 //! | `fetch` | HTTP |
 //! | `batch` | a model and HTTP, each with several requests at once |
 //! | `book` | SQL, in a transaction |
@@ -29,7 +30,7 @@ mod tool;
 mod web;
 
 use basic::{approve, echo, fail, keep, words};
-use calls::{ask, batch, book, both, buy, fetch, list_tools, measure, remember};
+use calls::{ask, batch, book, both, buy, fetch, list_tools, measure, remember, stream};
 use flow::{max, spread, square, total};
 use tool::{count_words, pay};
 use web::{follow, order, urgency};
@@ -43,6 +44,7 @@ wattle_plugin::export! {
         keep,
         approve,
         ask,
+        stream,
         fetch,
         batch,
         book,

@@ -1,7 +1,44 @@
-// Nodes that get several results of a call of the host: batches, and tools.
+// Nodes that get several results of a call of the host: pieces of a completion, batches, and tools.
 
-import { Failure, http, llm, node, type ToolInfo, tools } from "wattle-plugin";
+import { emit, Failure, http, llm, node, type ToolInfo, tools } from "wattle-plugin";
 import * as z from "zod";
+
+export const stream = node(
+  "stream",
+  {
+    doc: "Reads a completion in pieces and emits them.",
+    input: z.object({ question: z.string().describe("The question.") }),
+    output: z.object({
+      streamed: z.string().describe("The text of the pieces."),
+      answer: z.string().describe("The text of the completion."),
+    }),
+  },
+  ({ question }) => {
+    const events = llm.stream({ route: "chat", user: question });
+    let streamed = "";
+    for (const event of events) {
+      if (event.type === "text") streamed += event.text;
+      if (event.type === "restart") streamed = "";
+      emit.custom("piece", piece(event));
+    }
+    return { streamed, answer: events.finish().text() };
+  },
+);
+
+function piece(event: llm.StreamEvent): unknown {
+  switch (event.type) {
+    case "text":
+      return { text: event.text };
+    case "reasoning":
+      return { reasoning: event.text };
+    case "tool_call_delta":
+      return [event.index, event.name ?? null, event.arguments];
+    case "restart":
+      return "restart";
+    case "other":
+      return event.value;
+  }
+}
 
 export const batch = node(
   "batch",

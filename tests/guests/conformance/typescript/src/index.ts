@@ -26,7 +26,7 @@ import {
   tools,
 } from "wattle-plugin";
 import * as z from "zod";
-import { batch, listTools, resultOf } from "./batches.ts";
+import { batch, listTools, resultOf, stream } from "./batches.ts";
 
 const Text = z.object({ text: z.string().describe("The text.") });
 
@@ -365,6 +365,7 @@ export default plugin(
   keep,
   approve,
   ask,
+  stream,
   fetch,
   batch,
   book,

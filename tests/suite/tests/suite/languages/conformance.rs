@@ -8,9 +8,11 @@ use std::sync::Arc;
 use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use wattle_graph::call::CallKind;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::llm::Delta;
 use wattle_kit::need;
 use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
@@ -119,6 +121,7 @@ async fn events(world: &World, ended: &EndedRun, random: Option<&str>) -> Vec<Va
     ids.push(ended.run.thread.to_string());
     ids.extend(random.map(str::to_owned));
     let mut lines: Vec<Value> = events.into_iter().map(|event| line(event, &ids)).collect();
+    move_stream_end(&mut lines);
     // Several tasks or tools run at once, and end in any order.
     for group in lines.chunk_by_mut(|one, other| {
         let kind = concurrent(one);
@@ -131,15 +134,28 @@ async fn events(world: &World, ended: &EndedRun, random: Option<&str>) -> Vec<Va
     lines
 }
 
-/// Returns false for calls of runtimes, and for deltas, which the host groups by time.
+/// Returns false for calls of runtimes, and for deltas and reads of them, which the host groups by
+/// time.
 fn is_compared(event: &Event) -> bool {
     match &event.kind {
         EventKind::Streamed(_) => false,
         EventKind::Called(called) => {
-            !OF_RUNTIMES.iter().any(|prefix| called.function.starts_with(prefix))
+            called.function != CallKind::StreamNext.name()
+                && !OF_RUNTIMES.iter().any(|prefix| called.function.starts_with(prefix))
         }
         _ => true,
     }
+}
+
+/// Moves the end of a streamed call behind the calls that its node makes while it reads: the model
+/// ends at any of them.
+fn move_stream_end(lines: &mut Vec<Value>) {
+    let is_end =
+        |line: &Value| line["type"] == "called" && line["function"] == CallKind::Stream.name();
+    let Some(at) = lines.iter().position(is_end) else { return };
+    let end = lines.remove(at);
+    let last = lines.iter().rposition(|line| line["type"] == "called");
+    lines.insert(last.map_or(at, |last| last + 1), end);
 }
 
 fn line(event: Value, ids: &[String]) -> Value {
@@ -202,6 +218,19 @@ fn value() -> Value {
     })
 }
 
+/// Returns a delta of every kind. No two adjacent ones continue each other, so a guest gets these
+/// however the host groups them.
+fn deltas() -> Vec<Delta> {
+    let (id, name) = (Some("a".to_owned()), Some("count_words".to_owned()));
+    vec![
+        Delta::Text { text: "one".to_owned() },
+        Delta::Restart,
+        Delta::Reasoning { text: "zwölf \"Äpfel\"\n".to_owned() },
+        Delta::ToolCall { index: 0, id, name, arguments: "{}".to_owned() },
+        Delta::Text { text: "two words 🍎".to_owned() },
+    ]
+}
+
 /// Runs every graph, reducer and handler of a plugin, and records what the host sees.
 async fn record(plugin: &Arc<dyn Plugin>) -> Record {
     let folder = TempDir::new().unwrap();
@@ -238,6 +267,9 @@ async fn record(plugin: &Arc<dyn Plugin>) -> Record {
     world.net.fail_next(denied);
     let ended = world.run_graph("fetch", json!({ "url": "https://a.example/items" })).await;
     record.add("fetch without a response", events(&world, &ended, None).await);
+    world.model.emit_next(deltas());
+    let ended = world.run_graph("stream", json!({ "question": "How many?" })).await;
+    record.add("stream", events(&world, &ended, None).await);
     ask(&world, &mut record).await;
     if !plugin.info().reducers.is_empty() {
         record.add("reduce", reduce(plugin).await);
