@@ -159,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn documentation_names_the_sources_of_each_language() {
+        let page = files::read(&root().join("host/docs/develop.md")).unwrap();
+        for Language { name, .. } in LANGUAGES {
+            for kind in KINDS {
+                let link = format!("](../cli/templates/{name}/{kind}/src/");
+                assert!(page.contains(&link), "{link}");
+            }
+            let file = match *name {
+                "rust" => "plugins/sdk/README.md".to_owned(),
+                other => format!("plugins/sdk/{other}/README.md"),
+            };
+            let readme = files::read(&root().join(&file)).unwrap();
+            let sources = format!("`host/cli/templates/{name}`");
+            assert!(readme.contains(&sources), "{file}: {sources}");
+        }
+    }
+
+    #[test]
     fn unit_tests_are_run_as_authors_are_told() {
         let page = files::read(&root().join("host/docs/develop.md")).unwrap();
         for language in LANGUAGES {
