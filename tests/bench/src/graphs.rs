@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use wattle_suite::native::NativePlugin;
+use wattle_suite::stored_threads::text;
 
 use crate::order::Order;
 
@@ -176,16 +177,4 @@ fn whole(number: &Value) -> usize {
 /// Returns the document in the state of most cases.
 pub(crate) fn document(text_bytes: usize) -> Value {
     json!({ "n": 0, "text": text(text_bytes, 0) })
-}
-
-/// Returns pseudorandom letters, so that compression gives no store an advantage.
-pub(crate) fn text(length: usize, seed: u64) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut state = seed + 1;
-    let letter = |_| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        char::from(LETTERS[(state >> 58) as usize])
-    };
-    (0..length).map(letter).collect()
 }

@@ -11,9 +11,6 @@ use wattle_suite::workspace::{ENVIRONMENT, Workspace};
 
 use crate::usage::Usage;
 
-/// The file of the redb store in the data folder of a server.
-pub(crate) const STORE_FILE: &str = "wattle.redb";
-
 /// A running server.
 pub(crate) struct Served {
     /// The URL of the server.

@@ -1,9 +1,7 @@
 //! Requests of the studio to a host with many threads and a run with many host calls.
 
-mod fill;
 mod plan;
 mod requests;
-mod thread_log;
 
 use std::fs;
 use std::time::Instant;
@@ -11,14 +9,14 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::runtime::Builder;
 use wattle_suite::load::{Client, Times};
+use wattle_suite::stored_threads::fill;
 use wattle_suite::workspace::Workspace;
 
-use fill::fill;
 use plan::Plan;
 use requests::{Case, Sample, cases};
 
 use crate::print_line;
-use crate::served::{STORE_FILE, Served};
+use crate::served::Served;
 
 /// Options of the command line.
 struct Options {
@@ -62,9 +60,9 @@ pub(crate) fn table(words: &[&str]) -> Result<()> {
 
 async fn measure(Options { plan, requests }: Options) -> Result<()> {
     let workspace = Workspace::new();
-    let file = workspace.data().join(STORE_FILE);
+    let file = workspace.store_file();
     let began = Instant::now();
-    fill(&file, plan).await?;
+    fill(&file, plan.stored()).await?;
     print_line(&format!(
         "{} threads, and one with a run of {} host calls, written in {:.1} s; store of {:.0} MB; \
          median and maximum of {requests} requests\n",
@@ -114,13 +112,13 @@ mod tests {
     use wattle_suite::load::Client;
     use wattle_suite::server::Setup;
 
-    use super::{Plan, STORE_FILE, cases, fill};
+    use super::{Plan, cases, fill};
 
     #[tokio::test]
     async fn responses_have_the_threads_and_events_of_the_plan() {
         let plan = Plan { threads: 300, calls: 600 };
         let setup = Setup::bare().await;
-        fill(&setup.workspace.data().join(STORE_FILE), plan).await.unwrap();
+        fill(&setup.workspace.store_file(), plan.stored()).await.unwrap();
         let server = setup.start().await;
         let client = Client::new(&server.url("")).unwrap();
         for case in cases(plan).unwrap() {

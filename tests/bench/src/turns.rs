@@ -13,7 +13,7 @@ use wattle_suite::workspace::{Workspace, model_toml};
 
 use conversation::{Conversation, MESSAGES, Turn};
 
-use crate::served::{STORE_FILE, Served};
+use crate::served::Served;
 use crate::{median, print_line};
 
 /// Default number of turns.
@@ -56,7 +56,7 @@ async fn measure(turns: usize) -> Result<()> {
     let standin = Server::start(Config::default()).await?;
     let workspace = Workspace::new();
     app::write(&workspace);
-    let file = workspace.data().join(STORE_FILE);
+    let file = workspace.store_file();
     let tables = model_toml(&standin) + app::TABLE;
     let served = Served::start_with(workspace, "kind = \"redb\"", &tables).await?;
     print_line(&format!(

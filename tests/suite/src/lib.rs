@@ -26,6 +26,7 @@
 //! * [`effects`]: an HTTP port that counts effects and can stop before or after one.
 //! * [`attack`]: attacks of guests, clients and services on a running host.
 //! * [`load`]: many concurrent streams and runs, and a check that no event was lost.
+//! * [`stored_threads`]: threads that are written into a store before its host starts.
 //! * [`before`]: data folders that hosts wrote before a change of what they store.
 
 pub mod answer;
@@ -49,6 +50,7 @@ pub mod reasoning;
 pub mod scene;
 pub mod scripted;
 pub mod server;
+pub mod stored_threads;
 pub mod travel;
 pub mod workspace;
 pub mod world;

@@ -62,6 +62,11 @@ impl Workspace {
         self.root().join("data")
     }
 
+    /// Returns the file of the redb store in the data folder.
+    pub fn store_file(&self) -> PathBuf {
+        self.data().join("wattle.redb")
+    }
+
     /// Returns the host's cache of compiled code: a folder, or a link to the one that tests share.
     pub fn code_cache(&self) -> PathBuf {
         code_cache(&self.data())

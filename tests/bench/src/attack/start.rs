@@ -34,7 +34,7 @@ pub(super) async fn poisoned(binary: &Path) -> Result<Duration> {
 /// Measures a host whose store has many threads and one run that cannot be recovered.
 pub(super) async fn many(binary: &Path) -> Result<Duration> {
     let (prepared, _gate) = poison::poisoned(binary, 1).await?;
-    add_threads(&prepared.workspace.data().join("wattle.redb")).await?;
+    add_threads(&prepared.workspace.store_file()).await?;
     listens(prepared, binary).await
 }
 

@@ -1,9 +1,14 @@
 //! The threads of the benchmark's store: how many there are, and the fields by which requests find
 //! them. All fields follow from the number of the thread.
 
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde_json::{Value, json};
 use wattle_graph::failure::code;
-use wattle_graph::id::{IdError, RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, IdError, RunId, ThreadId};
 use wattle_run::ports::store::{ThreadCursor, ThreadStatus};
+use wattle_suite::stored_threads::StoredThread;
 
 /// Apps, each with its graphs. The host of the benchmark serves the first app only: a list shows the
 /// threads of other apps as well.
@@ -46,6 +51,12 @@ const CITIES: [&str; 10] = [
     "Shanghai",
 ];
 
+/// Bytes of the result of a host call in a short run.
+const SHORT_RESULT_BYTES: usize = 400;
+
+/// Bytes of the result of a host call in the long run.
+const LONG_RESULT_BYTES: usize = 3_000;
+
 /// Number of tenants.
 const TENANTS: u32 = 20;
 
@@ -79,6 +90,18 @@ impl Plan {
     /// Returns the fields of all threads, newest update first.
     pub(super) fn fields(self) -> impl Iterator<Item = Fields> {
         (0..=self.threads).map(Fields::new)
+    }
+
+    /// Returns all threads as they are written.
+    pub(super) fn stored(self) -> impl Iterator<Item = Result<StoredThread>> {
+        self.fields().map(move |fields| self.stored_thread(fields))
+    }
+
+    fn stored_thread(self, fields: Fields) -> Result<StoredThread> {
+        let is_long = fields.number == self.long_thread();
+        let (calls, result_bytes) =
+            if is_long { (self.calls, LONG_RESULT_BYTES) } else { (1, SHORT_RESULT_BYTES) };
+        Ok(StoredThread { calls, result_bytes, ..fields.stored()? })
     }
 }
 
@@ -123,6 +146,35 @@ impl Fields {
             updated_ms,
         }
     }
+
+    fn stored(self) -> Result<StoredThread, IdError> {
+        let Self { number, tenant, .. } = self;
+        let graph = (AppName::new(self.app)?, GraphName::new(self.graph)?);
+        Ok(StoredThread {
+            status: self.status,
+            failure: self.failure,
+            tenant: Some(tenant_name(tenant)),
+            context: json!({ "locale": "en", "user": format!("user-{tenant}") }),
+            metadata: self.metadata(),
+            incarnation: Some(RunId::new(uuid(number, Field::Incarnation))?),
+            created_ms: self.created_ms,
+            seed: number,
+            ..StoredThread::new(thread_id(number)?, run_id(number)?, graph, self.updated_ms)
+        })
+    }
+
+    fn metadata(self) -> BTreeMap<String, Value> {
+        let Self { number, graph, customer, city, .. } = self;
+        let fields = [
+            ("graph_id", json!(graph)),
+            ("assistant_id", json!(uuid(number, Field::Assistant))),
+            ("customer_id", json!(customer)),
+            ("customer", json!({ "name": format!("Customer {customer}"), "city": city })),
+            ("title", json!(format!("Order {number} arrived late and one part is missing"))),
+            ("tags", json!(["orders", "mail"])),
+        ];
+        fields.map(|(name, value)| (name.to_owned(), value)).into()
+    }
 }
 
 /// Returns the time of the last update of a thread, in milliseconds since 1970.
@@ -154,7 +206,7 @@ pub(super) fn cursor_after(number: u32) -> Result<String, IdError> {
 /// A field with pseudorandom values. The order of ids differs from that of updates, as in a real
 /// store.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Field {
+enum Field {
     App,
     Graph,
     Status,
@@ -173,7 +225,7 @@ pub(super) enum Field {
 const FIELDS: u64 = 16;
 
 /// Returns the pseudorandom UUID of a field of a thread.
-pub(super) fn uuid(number: u32, field: Field) -> String {
+fn uuid(number: u32, field: Field) -> String {
     let high = random(number, field);
     let low = mix(high);
     format!(

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use wattle_run::limit::SEARCH_RECORDS;
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::load::Client;
+use wattle_suite::stored_threads::{events_of_run, seq_of_result};
 
 use super::plan::{
     Fields, Plan, RARE_FAILURE, cursor_after, run_id, tenant_name, thread_id, updated_ms,
 };
-use super::thread_log::{events_of_run, seq_of_result};
 
 /// Number of threads on a page.
 const PAGE_THREADS: usize = 100;

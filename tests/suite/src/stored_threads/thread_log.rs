@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 use wattle_graph::call::CallKind;
 use wattle_graph::checkpoint::{
@@ -14,8 +13,7 @@ use wattle_graph::event::{
 };
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{
-    AppName, ChannelName, CheckpointId, Digest, GraphName, IdError, Namespace, NodeName, RunId,
-    TaskId, ThreadId,
+    ChannelName, CheckpointId, Digest, IdError, Namespace, NodeName, TaskId, ThreadId,
 };
 use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
@@ -23,8 +21,7 @@ use wattle_run::ports::store::{
     ThreadStatus,
 };
 
-use super::plan::{Field, Fields, run_id, tenant_name, thread_id, uuid};
-use crate::graphs::text;
+use super::thread::StoredThread;
 
 /// Bytes of the text of a message.
 const MESSAGE_BYTES: usize = 300;
@@ -44,24 +41,31 @@ const EVENTS_BEFORE_CALLS: u64 = 3;
 /// Number of events after those of the last host call.
 const EVENTS_AFTER_CALLS: u64 = 3;
 
-/// Returns the number of events of a run with a number of host calls.
-pub(super) fn events_of_run(calls: u32) -> u64 {
+/// Returns the number of events of a run with a number of host calls, which must not be zero.
+pub fn events_of_run(calls: u32) -> u64 {
     EVENTS_BEFORE_CALLS + 2 * u64::from(calls) + EVENTS_AFTER_CALLS
 }
 
 /// Returns the sequence number of the event with the result of a host call.
-pub(super) fn seq_of_result(call: u32) -> u64 {
+pub fn seq_of_result(call: u32) -> u64 {
     EVENTS_BEFORE_CALLS + 2 * (u64::from(call) + 1)
 }
 
-/// A thread with one run of one task, which makes some host calls.
+/// Returns pseudorandom letters, so that compression gives no store an advantage.
+pub fn text(length: usize, seed: u64) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = seed + 1;
+    let letter = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(LETTERS[(state >> 58) as usize])
+    };
+    (0..length).map(letter).collect()
+}
+
+/// A thread and the names in its log.
 pub(super) struct ThreadLog {
-    fields: Fields,
-    calls: u32,
-    result_bytes: usize,
-    thread: ThreadId,
-    run: RunId,
-    graph: GraphName,
+    stored: StoredThread,
     version: Digest,
     node: NodeName,
     task: TaskId,
@@ -72,19 +76,14 @@ pub(super) struct ThreadLog {
 
 impl ThreadLog {
     /// Creates the log of a thread.
-    pub(super) fn new(fields: Fields, calls: u32, result_bytes: usize) -> Result<Self> {
-        let (thread, node) = (thread_id(fields.number)?, NodeName::new("respond")?);
-        let version = format!("{}/{}", fields.app, fields.graph);
+    pub(super) fn new(stored: StoredThread) -> Result<Self, IdError> {
+        let node = NodeName::new("respond")?;
+        let version = format!("{}/{}", stored.app, stored.graph);
         Ok(Self {
-            fields,
-            calls,
-            result_bytes,
-            run: run_id(fields.number)?,
-            graph: GraphName::new(fields.graph)?,
             version: Digest::of(version.as_bytes()),
-            task: TaskId::derive(&thread, &Namespace::root(), INPUT, &node, 0),
+            task: TaskId::derive(&stored.thread, &Namespace::root(), INPUT, &node, 0),
             channel: ChannelName::new("messages")?,
-            thread,
+            stored,
             node,
             seq: 0,
         })
@@ -92,20 +91,27 @@ impl ThreadLog {
 
     /// Returns the thread.
     pub(super) fn thread(&self) -> &ThreadId {
-        &self.thread
+        &self.stored.thread
     }
 
     /// Returns the batches of the thread, in order.
-    pub(super) fn into_batches(mut self) -> Result<Vec<Batch>> {
+    pub(super) fn into_batches(mut self) -> Vec<Batch> {
+        let mut kinds = self.begin();
+        if !self.has_task() {
+            kinds.push(self.run_ended());
+        }
         let begin = Batch {
-            record: Some(self.record()?),
+            record: Some(self.record()),
             run: Some(self.run_record()),
-            events: self.number(self.begin()),
+            events: self.number(kinds),
             checkpoint: Some(self.checkpoint(INPUT)),
             ..Batch::default()
         };
+        if !self.has_task() {
+            return vec![begin];
+        }
         let (mut batches, mut kinds) = (vec![begin], Vec::new());
-        for call in 0..self.calls {
+        for call in 0..self.stored.calls {
             kinds.extend(self.call(call));
             if kinds.len() >= BATCH_EVENTS {
                 let events = self.number(std::mem::take(&mut kinds));
@@ -119,45 +125,37 @@ impl ThreadLog {
             checkpoint: Some(self.checkpoint(RESULT)),
             ..Batch::default()
         });
-        Ok(batches)
+        batches
     }
 
-    fn record(&self) -> Result<ThreadRecord, IdError> {
-        let Fields { number, app, status, tenant, created_ms, updated_ms, .. } = self.fields;
-        Ok(ThreadRecord {
-            app: AppName::new(app)?,
-            graph: self.graph.clone(),
+    /// Returns whether the run has a task, which makes the host calls.
+    fn has_task(&self) -> bool {
+        self.stored.calls > 0
+    }
+
+    fn record(&self) -> ThreadRecord {
+        let stored = self.stored.clone();
+        ThreadRecord {
+            app: stored.app,
+            graph: stored.graph,
             version: self.version,
-            status,
+            status: stored.status,
             failure: self.failure().as_ref().map(ThreadFailure::from),
-            run: Some(self.run.clone()),
-            updated_ms,
-            tenant: Some(tenant_name(tenant)),
-            context: json!({ "locale": "en", "user": format!("user-{tenant}") }),
-            metadata: self.metadata(),
-            incarnation: Some(RunId::new(uuid(number, Field::Incarnation))?),
-            ..ThreadRecord::unbound(self.thread.clone(), created_ms)
-        })
-    }
-
-    fn metadata(&self) -> BTreeMap<String, Value> {
-        let Fields { number, graph, customer, city, .. } = self.fields;
-        let fields = [
-            ("graph_id", json!(graph)),
-            ("assistant_id", json!(uuid(number, Field::Assistant))),
-            ("customer_id", json!(customer)),
-            ("customer", json!({ "name": format!("Customer {customer}"), "city": city })),
-            ("title", json!(format!("Order {number} arrived late and one part is missing"))),
-            ("tags", json!(["orders", "mail"])),
-        ];
-        fields.map(|(name, value)| (name.to_owned(), value)).into()
+            run: Some(stored.run),
+            updated_ms: stored.updated_ms,
+            tenant: stored.tenant,
+            context: stored.context,
+            metadata: stored.metadata,
+            incarnation: stored.incarnation,
+            ..ThreadRecord::unbound(stored.thread, stored.created_ms)
+        }
     }
 
     fn run_record(&self) -> RunRecord {
-        let Fields { created_ms, updated_ms, .. } = self.fields;
+        let StoredThread { created_ms, updated_ms, .. } = self.stored;
         RunRecord {
-            id: self.run.clone(),
-            thread: self.thread.clone(),
+            id: self.stored.run.clone(),
+            thread: self.stored.thread.clone(),
             first_seq: 1,
             status: self.run_status(),
             failure: self.failure(),
@@ -176,7 +174,7 @@ impl ThreadLog {
     }
 
     fn run_status(&self) -> RunStatus {
-        match self.fields.status {
+        match self.stored.status {
             ThreadStatus::Idle => RunStatus::Completed,
             ThreadStatus::Running => RunStatus::Running,
             ThreadStatus::Interrupted => RunStatus::Interrupted,
@@ -186,7 +184,7 @@ impl ThreadLog {
 
     fn failure(&self) -> Option<Failure> {
         let message = "`http.send` failed: the service `orders.example` sent no valid response";
-        self.fields.failure.map(|code| Failure::new(code, message))
+        self.stored.failure.map(|code| Failure::new(code, message))
     }
 
     /// Returns the events with their sequence numbers.
@@ -195,8 +193,8 @@ impl ThreadLog {
             self.seq += 1;
             Event {
                 seq: self.seq,
-                at_ms: self.fields.created_ms.saturating_add_unsigned(self.seq),
-                run: self.run.clone(),
+                at_ms: self.stored.created_ms.saturating_add_unsigned(self.seq),
+                run: self.stored.run.clone(),
                 namespace: Namespace::root(),
                 kind,
             }
@@ -207,19 +205,21 @@ impl ThreadLog {
     /// Returns the events before the first host call.
     fn begin(&self) -> Vec<EventKind> {
         let started = RunStarted {
-            graph: self.graph.clone(),
+            graph: self.stored.graph.clone(),
             digest: self.version,
             reason: RunReason::Input,
             context: Value::Null,
             principal: None,
         };
-        let task =
-            TaskStarted { task: self.task.clone(), node: self.node.clone(), step: 0, attempt: 1 };
-        vec![
+        let mut kinds = vec![
             EventKind::RunStarted(started),
             EventKind::Checkpointed(Checkpointed::from(&self.checkpoint_meta(INPUT))),
-            EventKind::TaskStarted(task),
-        ]
+        ];
+        if self.has_task() {
+            let (task, node) = (self.task.clone(), self.node.clone());
+            kinds.push(EventKind::TaskStarted(TaskStarted { task, node, step: 0, attempt: 1 }));
+        }
+        kinds
     }
 
     /// Returns the events of a host call.
@@ -228,7 +228,7 @@ impl ThreadLog {
         let url = format!("https://orders.example/v1/orders/{call}");
         let summary = format!("GET {url}");
         let request = json!({ "method": "GET", "url": url });
-        let body = text(self.result_bytes, u64::from(call));
+        let body = text(self.stored.result_bytes, u64::from(call));
         let started = CallStarted {
             task: self.task.clone(),
             scope: Vec::new(),
@@ -248,7 +248,7 @@ impl ThreadLog {
             digest: Digest::of(request.to_string().as_bytes()),
             request,
             result: Ok(json!({ "status": 200, "headers": [], "body": body })),
-            started_ms: self.fields.created_ms + i64::from(call),
+            started_ms: self.stored.created_ms + i64::from(call),
             duration_us: 40_000,
             store_us: 0,
             summary,
@@ -276,18 +276,21 @@ impl ThreadLog {
             cached: false,
             duration_us: 50_000,
         };
-        let ended = RunEnded {
+        vec![
+            EventKind::TaskFinished(finished),
+            EventKind::Checkpointed(Checkpointed::from(&self.checkpoint_meta(RESULT))),
+            self.run_ended(),
+        ]
+    }
+
+    fn run_ended(&self) -> EventKind {
+        EventKind::RunEnded(RunEnded {
             status: self.run_status(),
             failure: self.failure(),
             drained: false,
             principal: None,
             store_us: 0,
-        };
-        vec![
-            EventKind::TaskFinished(finished),
-            EventKind::Checkpointed(Checkpointed::from(&self.checkpoint_meta(RESULT))),
-            EventKind::RunEnded(ended),
-        ]
+        })
     }
 
     fn checkpoint(&self, id: CheckpointId) -> Checkpoint {
@@ -310,10 +313,10 @@ impl ThreadLog {
             namespace: Namespace::root(),
             step: u32::from(!is_input),
             source: if is_input { CheckpointSource::Input } else { CheckpointSource::Loop },
-            run: self.run.clone(),
-            at_ms: self.fields.updated_ms,
+            run: self.stored.run.clone(),
+            at_ms: self.stored.updated_ms,
             version: Some(self.version),
-            next: if is_input { vec![next] } else { Vec::new() },
+            next: if is_input && self.has_task() { vec![next] } else { Vec::new() },
             barriers: BTreeMap::new(),
             deferred: Vec::new(),
             tasks: u64::from(!is_input),
@@ -327,7 +330,7 @@ impl ThreadLog {
     }
 
     fn message(&self, kind: &str) -> Value {
-        let number = self.fields.number;
+        let number = self.stored.seed;
         let seed = 2 * u64::from(number) + u64::from(kind == "ai");
         let content = text(MESSAGE_BYTES, seed);
         json!({ "type": kind, "id": format!("{kind}-{number}"), "content": content })
