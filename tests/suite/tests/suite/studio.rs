@@ -6,13 +6,14 @@
 mod control;
 mod graph;
 mod newcomer;
+mod travel;
 
 use bytes::Bytes;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
-use wattle_kit::standin::{Fault, FaultRule, Pattern};
+use wattle_kit::standin::Pattern;
 use wattle_suite::answer::Answer;
 use wattle_suite::desk::{Desk, MODEL_PATH};
 use wattle_suite::scene::Scene;
@@ -34,9 +35,6 @@ const HELD: &str = "/count/held";
 /// The program of reviewers at the inbox.
 const INBOX: &str = "studio-inbox.js";
 
-/// The program of an operator who forks a run that failed.
-const TRAVEL: &str = "studio-travel.js";
-
 /// The program of an author who tries a tool and a graph.
 const PLAY: &str = "studio-play.js";
 
@@ -57,12 +55,6 @@ const RUNS: &str = "/api/v1/apps/misdeeds/runs";
 
 /// Ten minutes.
 const LATER_MS: u32 = 10 * 60 * 1_000;
-
-/// One day.
-const DAY_MS: u32 = 24 * 60 * 60 * 1_000;
-
-/// Number of runs beside those that fail.
-const OTHER_RUNS: usize = 40;
 
 /// A thread whose id reads backwards from its second word on.
 const HOSTILE: &str = "<img src=x onerror=alert(1)> \u{202e}gnp";
@@ -357,35 +349,6 @@ async fn of_two_people_who_answer_one_question_the_slower_one_is_told() {
         let log = Answer::of(server.request("GET", &path).bearer_auth(KEY)).await.expect(200);
         assert_eq!(log["items"].as_array().map(Vec::len), Some(1), "{thread}: {log}");
     }
-}
-
-/// Starts a server with a run that failed in its second model call, and those of the day after.
-async fn failed_yesterday() -> Result<TestServer, LeftOut> {
-    clients::studio()?;
-    let server = Setup::desk(&Desk::default()).await.start().await;
-    let on = Pattern { body_contains: Some("stumble".to_owned()), ..Pattern::path(MODEL_PATH) };
-    let body = Some(json!({ "error": { "message": "the model is confused" } }));
-    let refusal = Fault::Status { status: 400, retry_after: None, body };
-    server.standin().fault(FaultRule { skip: 1, ..FaultRule::new(on, refusal) });
-    let run = server.say(Some("yesterday"), "call echo {\"text\":\"stumble\"}").await;
-    assert_eq!(run["status"], "failed", "{run}");
-    server.clock().advance_ms(DAY_MS);
-    let run = server.say(Some("today"), "stumble").await;
-    assert_eq!(run["status"], "failed", "{run}");
-    join_all((0..OTHER_RUNS).map(|_| server.chat("hello"))).await;
-    Ok(server)
-}
-
-#[tokio::test]
-async fn an_operator_forks_a_failed_run_with_a_corrected_answer_and_compares_both() {
-    let server = need!(failed_yesterday().await);
-    // The run failed at half past ten in the time zone of the browser.
-    let url = server.url(&format!("{STUDIO}?until=2025-01-15T12:00"));
-    need!(browser::at_a_browser(TRAVEL, "mends", &url).await);
-    let runs = server.get("/api/v1/threads/yesterday/runs").await.expect(200);
-    assert_eq!(runs.as_array().map(Vec::len), Some(1), "the thread itself did not change");
-    let counts = server.get("/api/v1/thread-counts").await.expect(200);
-    assert_eq!(counts["total"], OTHER_RUNS + 3, "there is one copy: {counts}");
 }
 
 /// Starts a server with an app whose tool `nested` may call no other tool.
