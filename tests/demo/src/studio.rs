@@ -1,57 +1,17 @@
 //! The studio: a thread for each of its views. A run that failed and its fork, an interrupt, a call
 //! in doubt, a thread on an older version, a cron and a webhook that cannot be delivered.
 
-use std::time::Duration;
+mod operation;
+mod question;
+mod run;
+mod time_travel;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
-use tokio::time::sleep;
+use anyhow::Result;
 
+use self::run::text;
+use self::time_travel::{CUT_THREAD, FAILED_THREAD, OLDER_THREAD, TWIN_THREAD};
 use crate::host::Host;
 use crate::say;
-use crate::tour::{self, APPROVED_TOOL, EFFECT_TOOL, TOOLS_PATH};
-
-/// The path of model requests at the stand-ins.
-const MODEL_PATH: &str = "/v1/chat/completions";
-
-/// Starts runs of the app.
-const RUNS: &str = "/api/v1/apps/tour/runs";
-
-/// The message of the run that fails.
-const FAILS: &str = "Announce the sale, then count the visitors";
-
-/// The message of the run that needs approval.
-const ASKS: &str = "Repeat that the shop closes at noon";
-
-/// The message of the run on the older version.
-const GREETS: &str = "Greet the first guest";
-
-/// The message of the run whose effect is cut by the end of the host.
-const CUT: &str = "Announce the new menu";
-
-/// The message of the run with a webhook.
-const TELLS: &str = "Tell the office when this is over";
-
-/// The message of the runs of the cron.
-const WEEKLY: &str = "Write the weekly report";
-
-/// Thread of the run that fails.
-const FAILED_THREAD: &str = "studio-failed";
-
-/// The copy of this thread in which the model call has another result.
-const TWIN_THREAD: &str = "studio-twin";
-
-/// Thread of the run on the older version.
-const OLDER_THREAD: &str = "studio-older-version";
-
-/// Thread of the call in doubt.
-const CUT_THREAD: &str = "studio-in-doubt";
-
-/// Pause between two looks at the requests that the stand-ins have received.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// Maximum number of these looks. A debug build calls a tool within seconds.
-const LOOKS: usize = 600;
 
 /// A view of the studio.
 pub(crate) struct View {
@@ -80,13 +40,13 @@ struct Ids {
 
 /// Prepares the threads. Kills the host and starts it again, with a newer version of the app.
 pub(crate) async fn show(host: &mut Host) -> Result<Vec<View>> {
-    let failed = failed(host).await?;
-    let twin = twin(host).await?;
-    asks(host).await?;
-    let older = older(host).await?;
-    let cut = in_doubt(host).await?;
-    let webhook = webhook(host).await?;
-    let cron = cron(host).await?;
+    let failed = time_travel::failed(host).await?;
+    let twin = time_travel::twin(host).await?;
+    question::ask(host).await?;
+    let older = time_travel::older(host).await?;
+    let cut = time_travel::in_doubt(host).await?;
+    let webhook = operation::webhook(host).await?;
+    let cron = operation::cron(host).await?;
     let newer = host.get("/api/v1/apps/tour/graphs/tour").await?;
     let newer = text(&newer["version"])?.to_owned();
     say(&format!("six threads of the app `tour`; the cron {cron} starts another one each Monday"));
@@ -126,141 +86,6 @@ fn view(what: &'static str, path: String) -> View {
 /// Returns the path of a run below the studio.
 fn run_path(thread: &str, run: &str) -> String {
     format!("threads/{thread}/runs/{run}")
-}
-
-/// Makes a run that fails at its second model call, and returns its id.
-async fn failed(host: &Host) -> Result<String> {
-    script(host, FAILS, &json!([calls(EFFECT_TOOL, &json!({}))])).await?;
-    let body = json!({ "error": { "message": "the model cannot count visitors" } });
-    let fault = json!({ "kind": "status", "status": 400, "body": body });
-    let rule = json!({ "path": MODEL_PATH, "body_contains": FAILS, "fault": fault });
-    host.order("/__faults", &rule).await?;
-    let run = start(host, FAILED_THREAD, FAILS).await?;
-    ended(&run, "failed")
-}
-
-/// Forks the failed run at the model call that failed, with a result in its place. Returns the id
-/// of the run in the copy.
-async fn twin(host: &Host) -> Result<String> {
-    let log = host.get(&format!("/api/v1/threads/{FAILED_THREAD}/log?types=called")).await?;
-    let mut called = log["items"].as_array().into_iter().flatten();
-    let failed = called.rfind(|event| event["result"]["Err"].is_object());
-    let call = failed.with_context(|| format!("no call failed: {log}"))?;
-    let answer = json!({
-        "parts": [{ "text": "The sale is announced. Forty visitors came." }],
-        "finish_reason": "stop",
-        "usage": {},
-        "model": "demo",
-    });
-    let call = json!({ "seq": call["seq"], "answer": answer });
-    let fork = json!({ "call": call, "copy": true, "thread_id": TWIN_THREAD, "wait": true });
-    let run = host.post(&format!("/api/v1/threads/{FAILED_THREAD}/fork"), &fork).await?;
-    ended(&run, "completed")
-}
-
-/// Makes a run that waits for approval of a tool call.
-async fn asks(host: &Host) -> Result<()> {
-    let arguments = json!({ "text": "The shop closes at noon." });
-    let contents = json!([calls(APPROVED_TOOL, &arguments), "I have said it."]);
-    script(host, ASKS, &contents).await?;
-    ended(&start(host, "studio-inbox", ASKS).await?, "interrupted")?;
-    Ok(())
-}
-
-/// Makes a thread that is pinned to the version of the app that is loaded now. Returns the version.
-async fn older(host: &Host) -> Result<String> {
-    script(host, GREETS, &json!(["Welcome!"])).await?;
-    ended(&start(host, OLDER_THREAD, GREETS).await?, "completed")?;
-    let thread = host.get(&format!("/api/v1/threads/{OLDER_THREAD}")).await?;
-    Ok(text(&thread["version"])?.to_owned())
-}
-
-/// Kills the host while a tool that has an effect is called, and starts it with a newer version of
-/// the app. Returns the id of the run, which then asks how to settle the call.
-async fn in_doubt(host: &mut Host) -> Result<String> {
-    let contents = json!([calls(EFFECT_TOOL, &json!({})), "The menu is announced."]);
-    script(host, CUT, &contents).await?;
-    let fault = json!({ "kind": "hang_after" });
-    let rule =
-        json!({ "path": TOOLS_PATH, "body_contains": EFFECT_TOOL, "times": 1, "fault": fault });
-    host.order("/__faults", &rule).await?;
-    let run = host.post(RUNS, &message(CUT_THREAD, CUT)).await?;
-    held(host).await?;
-    tour::write_newer(host.folder()?)?;
-    say("the host is killed in the middle of a call, and started again");
-    host.kill_and_restart().await?;
-    host.order("/__release", &json!({})).await?;
-    let run = host.get(&format!("/api/v1/runs/{}/wait", text(&run["run"])?)).await?;
-    ended(&run, "interrupted")
-}
-
-/// Waits until the stand-ins hold back the response to a call of the tool.
-async fn held(host: &Host) -> Result<()> {
-    for _ in 0..LOOKS {
-        let journal = host.journal().await?;
-        let mut requests = journal.as_array().into_iter().flatten();
-        if requests.any(|it| it["path"] == TOOLS_PATH && it["fault"] == "hang_after") {
-            return Ok(());
-        }
-        sleep(PAUSE).await;
-    }
-    bail!("the tool `{EFFECT_TOOL}` was not called")
-}
-
-/// Makes a run whose webhook is refused, and returns its thread.
-async fn webhook(host: &Host) -> Result<String> {
-    script(host, TELLS, &json!(["It is over."])).await?;
-    let thread = host.post("/threads", &json!({})).await?;
-    let thread = text(&thread["thread_id"])?;
-    let hook = format!("{}/status/503", host.standins);
-    let run = json!({ "assistant_id": "tour", "input": input(TELLS), "webhook": hook });
-    host.post(&format!("/threads/{thread}/runs/wait"), &run).await?;
-    Ok(thread.to_owned())
-}
-
-/// Makes a cron, and returns its id.
-async fn cron(host: &Host) -> Result<String> {
-    let cron = json!({ "assistant_id": "tour", "schedule": "0 9 * * 1", "input": input(WEEKLY) });
-    let made = host.post("/runs/crons", &cron).await?;
-    Ok(text(&made["cron_id"])?.to_owned())
-}
-
-/// Runs the graph on a new thread until the run ends or waits.
-async fn start(host: &Host, thread: &str, said: &str) -> Result<Value> {
-    let mut start = message(thread, said);
-    start["wait"] = json!(true);
-    host.post(RUNS, &start).await
-}
-
-/// Returns the request of a run on a thread with a message of a user.
-fn message(thread: &str, said: &str) -> Value {
-    json!({ "input": input(said), "thread_id": thread })
-}
-
-fn input(said: &str) -> Value {
-    json!({ "messages": [{ "role": "user", "content": said }] })
-}
-
-/// Returns a completion of a model that calls a tool.
-fn calls(tool: &str, arguments: &Value) -> Value {
-    json!({ "tool_calls": [{ "name": tool, "arguments": arguments }] })
-}
-
-/// Tells the stand-in of the model what to say in the conversation with this message.
-async fn script(host: &Host, said: &str, contents: &Value) -> Result<()> {
-    let fault = json!({ "kind": "script", "contents": contents });
-    let rule = json!({ "path": MODEL_PATH, "body_contains": said, "fault": fault });
-    host.order("/__faults", &rule).await
-}
-
-/// Returns the id of a run that has ended with this status.
-fn ended(run: &Value, status: &str) -> Result<String> {
-    ensure!(run["status"] == status, "the run is not {status}: {run}");
-    Ok(text(&run["run"])?.to_owned())
-}
-
-fn text(value: &Value) -> Result<&str> {
-    value.as_str().with_context(|| format!("no text: {value}"))
 }
 
 #[cfg(test)]

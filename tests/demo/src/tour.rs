@@ -16,6 +16,9 @@ pub(crate) const APPROVED_TOOL: &str = "echo";
 /// A tool that is neither read-only nor idempotent.
 pub(crate) const EFFECT_TOOL: &str = "announce";
 
+/// The graph of the agent.
+pub(crate) const GRAPH: &str = "tour";
+
 const APP: &str = r#"
 [app]
 name = "tour"
@@ -27,7 +30,7 @@ llm = ["chat"]
 tools = ["mcp:probe/echo", "mcp:probe/announce"]
 "#;
 
-const GRAPH: &str = r#"
+const GRAPHS: &str = r#"
 [graphs.tour]
 doc = "An agent that asks a person before it repeats something"
 entry = "agent"
@@ -63,13 +66,13 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
     let app = folder.join("tour");
     fs::create_dir_all(&app)?;
     fs::write(app.join("app.toml"), APP)?;
-    fs::write(app.join("graph.toml"), GRAPH)?;
+    fs::write(app.join("graph.toml"), GRAPHS)?;
     Ok(())
 }
 
 /// Replaces the graph of the app by a newer version.
 pub(crate) fn write_newer(folder: &Path) -> Result<()> {
-    fs::write(folder.join("tour/graph.toml"), [GRAPH, ADDED].concat())?;
+    fs::write(folder.join("tour/graph.toml"), [GRAPHS, ADDED].concat())?;
     Ok(())
 }
 
