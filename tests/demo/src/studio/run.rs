@@ -45,6 +45,12 @@ pub(super) fn ended(run: &Value, status: &str) -> Result<String> {
     Ok(text(&run["run"])?.to_owned())
 }
 
+/// Returns the id of a run that has failed with this code.
+pub(super) fn failed_with(run: &Value, code: &str) -> Result<String> {
+    ensure!(run["failure"]["code"] == code, "the run did not fail with `{code}`: {run}");
+    ended(run, "failed")
+}
+
 pub(super) fn text(value: &Value) -> Result<&str> {
     value.as_str().with_context(|| format!("no text: {value}"))
 }

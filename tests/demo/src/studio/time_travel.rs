@@ -17,6 +17,9 @@ const FAILS: &str = "Announce the sale, then count the visitors";
 /// The message of the run on the older version.
 const GREETS: &str = "Greet the first guest";
 
+/// The message of the run that is forked at its input.
+const REPEATS: &str = "Greet the second guest";
+
 /// The message of the run whose effect is cut by the end of the host.
 const CUT: &str = "Announce the new menu";
 
@@ -25,6 +28,9 @@ pub(super) const FAILED_THREAD: &str = "studio-failed";
 
 /// The copy of this thread in which the model call has another result.
 pub(super) const TWIN_THREAD: &str = "studio-twin";
+
+/// Thread of a run and its fork.
+pub(super) const FORKED_THREAD: &str = "studio-forked";
 
 /// Thread of the run on the older version.
 pub(super) const OLDER_THREAD: &str = "studio-older-version";
@@ -66,6 +72,20 @@ pub(super) async fn twin(host: &Host) -> Result<String> {
     let fork = json!({ "call": call, "copy": true, "thread_id": TWIN_THREAD, "wait": true });
     let run = host.post(&format!("/api/v1/threads/{FAILED_THREAD}/fork"), &fork).await?;
     ended(&run, "completed")
+}
+
+/// Makes a run, and forks it in place at the checkpoint of its input. The model says something else
+/// in the fork. Returns the ids of both runs.
+pub(super) async fn forked(host: &Host) -> Result<[String; 2]> {
+    script(host, REPEATS, &json!(["Welcome back!", "Good evening!"])).await?;
+    let first = ended(&start(host, GRAPH, FORKED_THREAD, REPEATS).await?, "completed")?;
+    let history = host.get(&format!("/api/v1/threads/{FORKED_THREAD}/history")).await?;
+    let mut checkpoints = history.as_array().into_iter().flatten();
+    let input = checkpoints.find(|checkpoint| checkpoint["source"] == "input");
+    let input = input.with_context(|| format!("no checkpoint of an input: {history}"))?;
+    let fork = json!({ "checkpoint": input["id"], "wait": true });
+    let run = host.post(&format!("/api/v1/threads/{FORKED_THREAD}/fork"), &fork).await?;
+    Ok([first, ended(&run, "completed")?])
 }
 
 /// Makes a thread that is pinned to the version of the app that is loaded now. Returns the version.
