@@ -67,17 +67,14 @@ async fn wait_for_end() -> Result<()> {
     }
 }
 
+/// Returns commands to try, and then the addresses of the studio.
 fn next_steps(host: &Host, thread: &str, views: &[View]) -> String {
     let (address, config) = (&host.address, host.config.display());
     let wattle = host.binary.display();
-    let links = views.iter().map(|View { what, path }| format!("  {what}:\n    {address}{path}"));
-    let links = links.collect::<Vec<_>>().join("\n");
+    let studio = studio_links(address, thread, views);
     format!(
         "\n== what next\n\
          a browser: {address}/ shows all applications with examples\n\
-         the studio: {address}/studio/ has all threads; the first one is\n  \
-           {address}/studio/threads/{thread}\n\
-         {links}\n\
          curl -s {address}/api/v1/threads/{thread}/trace\n\
          curl -s {address}/apps/asset/api/ai/asset-graph/invoke -H 'content-type: application/json' \\\n  \
            -d '{{\"textInput\": \"持有 英伟达 10 股 成本 120\"}}'\n\
@@ -91,7 +88,19 @@ fn next_steps(host: &Host, thread: &str, views: &[View]) -> String {
          curl -s {address}/metrics\n\
          {wattle} --config {config} thread list\n\
          {wattle} --config {config} graph show asset\n\
-         the interface is described at {address}/openapi.json; README.md says how to use real models"
+         the interface is described at {address}/openapi.json; README.md says how to use real models\n\
+         {studio}"
+    )
+}
+
+/// Returns the addresses of the views, and of the thread with the sentence.
+fn studio_links(address: &str, thread: &str, views: &[View]) -> String {
+    let links = views.iter().map(|View { what, path }| format!("  {what}:\n    {address}{path}"));
+    let links: Vec<String> = links.collect();
+    format!(
+        "\n== the studio: {address}/studio/\n  \
+           the first thread of `asset`:\n    {address}/studio/threads/{thread}\n{}",
+        links.join("\n")
     )
 }
 
