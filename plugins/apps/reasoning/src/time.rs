@@ -31,12 +31,19 @@ mod tests {
     #[test]
     fn today_is_the_date_in_the_configured_zone() {
         // 16:30 in London, half past midnight in Shanghai.
-        let host = || FakeHost::new().now_ms(1_736_872_200_000).zone("Asia/Shanghai", 28_800);
+        let host = || {
+            let host = FakeHost::new().now_ms(1_736_872_200_000);
+            host.zone("Asia/Shanghai", 28_800).zone("Europe/London", 0)
+        };
         let day = |zone: &str| host().setting("time_zone", zone).run(today);
         let wednesday =
             json!({"date": "2025-01-15", "weekday": "星期三", "time_zone": "Asia/Shanghai"});
+        let tuesday =
+            json!({"date": "2025-01-14", "weekday": "星期二", "time_zone": "Europe/London"});
         assert_eq!(day("Asia/Shanghai").unwrap(), wednesday);
-        assert_eq!(day("").unwrap(), wednesday, "the host's");
+        assert_eq!(day("").unwrap(), tuesday, "the host's");
+        assert_eq!(host().run(today).unwrap(), tuesday, "the host's");
+        assert_eq!(day("Mars/Olympus").unwrap_err().code, "invalid");
     }
 
     #[test]
