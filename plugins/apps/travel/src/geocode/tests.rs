@@ -64,6 +64,16 @@ fn s3_27_requests_are_more_than_a_second_apart() {
     assert_eq!(delays(&host)[3..], [800, 0]);
 }
 
+/// Hosts apply the setting of `app.toml`, not the default.
+#[test]
+fn s3_27_shipped_interval_is_more_than_a_second() {
+    let mut lines = include_str!("../../app.toml").lines();
+    let shipped = lines.find_map(|line| line.strip_prefix("nominatim_interval_ms = ")).unwrap();
+    let host = host().setting("nominatim_interval_ms", shipped.parse::<u32>().unwrap());
+    locate(&host, &["Tower", "Temple"]);
+    assert!(delays(&host)[1] > 1_000, "{shipped}");
+}
+
 #[test]
 fn s3_27_all_runs_share_the_turns_up_to_the_longest_wait() {
     let host = host();
@@ -104,14 +114,22 @@ fn cached_results_expire() {
 
 #[test]
 fn s3_27_failures_are_not_cached() {
-    let is_up = Rc::new(Cell::new(false));
-    let up = Rc::clone(&is_up);
-    let host = geocode_tables(FakeHost::new())
-        .http(move |_| if up.get() { answer(200, KNOWN) } else { answer(503, "busy") });
-    assert_eq!(locate(&host, &["Tower", "tower"]), [None, None]);
-    assert_eq!(host.http_requests().len(), 1, "not twice in one call");
-    is_up.set(true);
-    assert_eq!(locate(&host, &["Tower"]), [Some(TOWER)]);
+    let failures: [(&str, fn() -> Result<Response, Failure>); 4] = [
+        ("a failure", || answer(503, "busy")),
+        ("a refusal", || answer(429, "blocked")),
+        ("garbage", || answer(200, "<html>")),
+        ("no response", || Err(Failure::timeout("silent"))),
+    ];
+    for (case, fail) in failures {
+        let is_up = Rc::new(Cell::new(false));
+        let up = Rc::clone(&is_up);
+        let host = geocode_tables(FakeHost::new())
+            .http(move |_| if up.get() { answer(200, KNOWN) } else { fail() });
+        assert_eq!(locate(&host, &["Tower", "tower"]), [None, None], "{case}");
+        assert_eq!(host.http_requests().len(), 1, "{case}: not twice in one call");
+        is_up.set(true);
+        assert_eq!(locate(&host, &["Tower"]), [Some(TOWER)], "{case}");
+    }
 }
 
 #[test]
