@@ -85,6 +85,12 @@ fn echo(
     Ok(ToolOutput::text(word.repeat(usize::from(times)) + &end))
 }
 
+/// Counts its arguments, for which the entry has a variable with the same name.
+#[tool]
+fn arguments(arguments: Vec<String>) -> Result<ToolOutput, Failure> {
+    Ok(ToolOutput::text(arguments.len().to_string()))
+}
+
 /// Takes nothing.
 #[tool]
 fn nothing() -> Result<ToolOutput, Failure> {
@@ -104,7 +110,7 @@ fn item(request: &Request) -> Result<Response, Failure> {
 
 crate::export! {
     nodes: [count_words, repeat, route],
-    tools: [strict, lenient, echo, nothing],
+    tools: [strict, lenient, echo, arguments, nothing],
     reducers: [sum],
     handlers: [item],
 }
@@ -212,6 +218,10 @@ fn parameters_of_a_tool_are_its_arguments() {
     assert_eq!(output.text_content(), "haha!");
     let failure = call(json!({"word": "ha", "times": "x"})).unwrap_err();
     assert!(failure.message.starts_with("the arguments are invalid at `times`:"), "{failure:?}");
+
+    let output =
+        testing::call_tool::<arguments>(&ToolContext::default(), &json!({"arguments": ["a", "b"]}));
+    assert_eq!(output.unwrap().text_content(), "2");
 
     assert_eq!(testing::tool_schema::<nothing>(), json!({"type": "object", "properties": {}}));
     let output = testing::call_tool::<nothing>(&ToolContext::default(), &json!({})).unwrap();

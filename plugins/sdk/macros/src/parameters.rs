@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, FnArg, Ident, Pat, Signature, Type};
@@ -46,6 +46,8 @@ pub(crate) fn closure(
         names.push(name);
         fields.push(quote!(#(#attributes)* #name: #of));
     }
+    // The span keeps the variable apart from a function with the same name.
+    let arguments = Ident::new("arguments", Span::mixed_site());
     // The type hides the entry with the same name, which is the type of no argument.
     Ok(quote! {{
         #[derive(::wattle_plugin::serde::Deserialize, ::wattle_plugin::schemars::JsonSchema)]
@@ -55,8 +57,8 @@ pub(crate) fn closure(
         struct #function {
             #(#fields,)*
         }
-        |_: &::wattle_plugin::tool::ToolContext, arguments: #function| {
-            #function(#(arguments.#names),*)
+        |_: &::wattle_plugin::tool::ToolContext, #arguments: #function| {
+            #function(#(#arguments.#names),*)
         }
     }})
 }
