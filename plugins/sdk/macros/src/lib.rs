@@ -1,9 +1,10 @@
 //! Macros of the guest SDK. Plugins use them through `wattle_plugin::prelude`; the documentation of
 //! `wattle_plugin` has examples.
 //!
-//! Each attribute keeps the function unchanged and adds a type with the same name, which describes
-//! the function to the host. Functions and types have separate namespaces, so `export!` can use the
-//! type by the same path with which tests call the function.
+//! Each attribute adds a type with the name of its function, which describes the function to the
+//! host. Functions and types have separate namespaces, so `export!` can use the type by the same
+//! path with which tests call the function. The function itself is unchanged, except that `#[tool]`
+//! moves the attributes of parameters to the fields of the arguments.
 
 mod doc;
 mod entry;

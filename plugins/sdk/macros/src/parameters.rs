@@ -7,6 +7,9 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, FnArg, Ident, Pat, Signature, Type};
 
+/// The attributes that set the levels of lints.
+const LINT_LEVELS: [&str; 5] = ["allow", "deny", "expect", "forbid", "warn"];
+
 /// Returns true if the parameters of a tool are its arguments. The first parameter of other tools
 /// is a context, which is a reference.
 pub(crate) fn are_arguments(signature: &Signature) -> bool {
@@ -17,14 +20,23 @@ pub(crate) fn are_arguments(signature: &Signature) -> bool {
     }
 }
 
-/// Takes the attributes of each parameter, such as documentation. They are for the fields of the
-/// arguments; the compiler rejects them at parameters.
+/// Takes the attributes of each parameter that are for the field of the argument, such as
+/// documentation. The compiler rejects them at parameters. Levels of lints stay at the parameter.
 pub(crate) fn take_attributes(signature: &mut Signature) -> Vec<Vec<Attribute>> {
-    let attributes = signature.inputs.iter_mut().map(|parameter| match parameter {
-        FnArg::Typed(typed) => mem::take(&mut typed.attrs),
-        FnArg::Receiver(receiver) => mem::take(&mut receiver.attrs),
+    let attributes = signature.inputs.iter_mut().map(|parameter| {
+        let attributes = match parameter {
+            FnArg::Typed(typed) => &mut typed.attrs,
+            FnArg::Receiver(receiver) => &mut receiver.attrs,
+        };
+        let (levels, of_field) = mem::take(attributes).into_iter().partition(is_lint_level);
+        *attributes = levels;
+        of_field
     });
     attributes.collect()
+}
+
+fn is_lint_level(attribute: &Attribute) -> bool {
+    LINT_LEVELS.iter().any(|level| attribute.path().is_ident(level))
 }
 
 /// Returns a closure with the signature of a tool, which passes the fields of the arguments to the
@@ -137,6 +149,16 @@ mod tests {
         assert_eq!(attributes[0].len(), 2);
         let text = quote!(#function).to_string();
         assert!(text.contains("f (title : String)"), "{text}");
+    }
+
+    #[test]
+    fn levels_of_lints_stay_at_parameters() {
+        let function = "fn f(/** Words. */ #[expect(unused_variables)] title: String) -> A {}";
+        let mut function = parsed(function);
+        let attributes = take_attributes(&mut function.sig);
+        assert!(attributes[0].len() == 1 && attributes[0][0].path().is_ident("doc"));
+        let text = quote!(#function).to_string();
+        assert!(text.contains("f (# [expect (unused_variables)] title : String)"), "{text}");
     }
 
     #[test]
