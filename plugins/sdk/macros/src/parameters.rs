@@ -14,9 +14,19 @@ const LINT_LEVELS: [&str; 5] = ["allow", "deny", "expect", "forbid", "warn"];
 /// is a context, which is a reference.
 pub(crate) fn are_arguments(signature: &Signature) -> bool {
     match signature.inputs.first() {
-        Some(FnArg::Typed(first)) => !matches!(*first.ty, Type::Reference(_)),
+        Some(FnArg::Typed(first)) => !is_reference(&first.ty),
         Some(FnArg::Receiver(_)) => false,
         None => true,
+    }
+}
+
+/// Returns true if a type is a reference. The type of a parameter of `macro_rules!` is in a group.
+fn is_reference(of: &Type) -> bool {
+    match of {
+        Type::Reference(_) => true,
+        Type::Group(group) => is_reference(&group.elem),
+        Type::Paren(paren) => is_reference(&paren.elem),
+        _ => false,
     }
 }
 
@@ -84,7 +94,7 @@ fn argument(parameter: &FnArg) -> syn::Result<(&Ident, &Type)> {
         return Err(Error::new(typed.pat.span(), "expected the name of an argument"));
     };
     let of: &Type = &typed.ty;
-    if let Type::Reference(_) = of {
+    if is_reference(of) {
         let message = "an argument is owned: take `String` in the place of `&str`; only a context \
                        is a reference, and the arguments after it are one type";
         return Err(Error::new(of.span(), message));
@@ -94,8 +104,9 @@ fn argument(parameter: &FnArg) -> syn::Result<(&Ident, &Type)> {
 
 #[cfg(test)]
 mod tests {
+    use proc_macro2::{Delimiter, Group};
     use quote::quote;
-    use syn::{ItemFn, parse_str};
+    use syn::{ItemFn, parse_quote, parse_str};
 
     use super::{are_arguments, closure, take_attributes};
 
@@ -118,10 +129,18 @@ mod tests {
             ("fn f(a: A) -> Answer { work() }", true),
             ("fn f(a: A, b: B, c: C) -> Answer { work() }", true),
             ("fn f(c: &ToolContext, args: Args) -> Answer { work() }", false),
+            ("fn f(c: (&ToolContext), args: Args) -> Answer { work() }", false),
             ("fn f(self) -> Answer { work() }", false),
         ] {
             assert_eq!(are_arguments(&parsed(function).sig), expected, "{function}");
         }
+    }
+
+    #[test]
+    fn context_may_be_a_type_of_another_macro() {
+        let context = Group::new(Delimiter::None, quote!(&ToolContext));
+        let function: ItemFn = parse_quote!(fn f(c: #context, args: Args) -> Answer { work() });
+        assert!(!are_arguments(&function.sig));
     }
 
     #[test]
