@@ -128,8 +128,11 @@ fn checked(
     attributes: Option<&[Vec<Attribute>]>,
 ) -> syn::Result<(String, TokenStream)> {
     arguments.check(kind)?;
-    let inputs = attributes.map_or(INPUTS, <[_]>::len);
-    signature::check(&function.sig, kind.form(), inputs)?;
+    let (form, inputs) = match attributes {
+        Some(attributes) => (parameters::FORM, attributes.len()),
+        None => (kind.form(), INPUTS),
+    };
+    signature::check(&function.sig, form, inputs)?;
     let target = match attributes {
         Some(attributes) => parameters::closure(&function.sig, attributes)?,
         None => target(function),
@@ -300,6 +303,17 @@ mod tests {
             let text = expand(kind, &Arguments::default(), function.clone()).to_string();
             assert!(text.contains("expected the arguments of"), "{text}");
         }
+    }
+
+    #[test]
+    fn wrong_signature_with_arguments_as_parameters_is_rejected_with_the_expected_one() {
+        let function: ItemFn = parse_quote!(
+            fn count(text: String) {
+                work()
+            }
+        );
+        let text = expand(Kind::Tool, &Arguments::default(), function).to_string();
+        assert!(text.contains("expected the result of `fn(name: Type, ...)"), "{text}");
     }
 
     #[test]

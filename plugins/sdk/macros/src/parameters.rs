@@ -7,6 +7,9 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, FnArg, Ident, Pat, Signature, Type};
 
+/// The signature of a tool whose parameters are its arguments.
+pub(crate) const FORM: &str = "fn(name: Type, ...) -> Result<ToolOutput, Failure>";
+
 /// The attributes that set the levels of lints.
 const LINT_LEVELS: [&str; 5] = ["allow", "deny", "expect", "forbid", "warn"];
 
