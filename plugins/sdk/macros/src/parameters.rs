@@ -2,8 +2,8 @@
 
 use std::mem;
 
-use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, FnArg, Ident, Pat, Signature, Type};
 
@@ -67,6 +67,10 @@ pub(crate) fn closure(
     let mut names = Vec::new();
     let mut fields = Vec::new();
     for (parameter, attributes) in signature.inputs.iter().zip(attributes) {
+        if let Some(cfg) = attributes.iter().find(|attribute| attribute.path().is_ident("cfg")) {
+            let message = "an argument cannot depend on `cfg`: put it at the function";
+            return Err(Error::new(cfg.span(), message));
+        }
         let (name, of) = argument(parameter)?;
         names.push(name);
         fields.push(quote!(#(#attributes)* #name: #of));
@@ -97,12 +101,21 @@ fn argument(parameter: &FnArg) -> syn::Result<(&Ident, &Type)> {
         return Err(Error::new(typed.pat.span(), "expected the name of an argument"));
     };
     let of: &Type = &typed.ty;
-    if is_reference(of) {
+    if has_reference(of.to_token_stream()) {
         let message = "an argument is owned: take `String` in the place of `&str`; only a context \
                        is a reference, and the arguments after it are one type";
         return Err(Error::new(of.span(), message));
     }
     Ok((&name.ident, of))
+}
+
+/// Returns true if the tokens of a type have a reference, as those of `Option<&str>`.
+fn has_reference(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => has_reference(group.stream()),
+        TokenTree::Punct(punct) => punct.as_char() == '&',
+        TokenTree::Ident(_) | TokenTree::Literal(_) => false,
+    })
 }
 
 #[cfg(test)]
@@ -194,6 +207,9 @@ mod tests {
         for (function, expected) in [
             ("fn f(Point { x, y }: Point) -> Answer { work() }", "the name of an argument"),
             ("fn f(a: A, text: &str) -> Answer { work() }", "take `String`"),
+            ("fn f(text: Option<&str>) -> Answer { work() }", "take `String`"),
+            ("fn f(pair: (u8, &str)) -> Answer { work() }", "take `String`"),
+            ("fn f(#[cfg(unix)] a: A) -> Answer { work() }", "put it at the function"),
             ("fn f(a: A, c: &ToolContext) -> Answer { work() }", "only a context"),
         ] {
             let problem = expanded(function).unwrap_err();
