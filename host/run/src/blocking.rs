@@ -356,6 +356,15 @@ mod tests {
         assert_eq!(block_in_place(|| 8), 8, "outside of a runtime");
     }
 
+    #[test]
+    fn only_short_work_runs_before_it_is_awaited() {
+        for (is_long, expected) in [(false, true), (true, false)] {
+            let mut has_run = false;
+            drop(block_in_place_in_turn(CallerId::default(), is_long, || has_run = true));
+            assert_eq!(has_run, expected);
+        }
+    }
+
     #[tokio::test]
     async fn only_long_work_waits_for_a_turn() {
         let held = hold_all_turns().await;
