@@ -20,7 +20,7 @@ use crate::lock::lock;
 const MAX_SETTLED: usize = 64 * 1024;
 
 /// Keys of records.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Keys {
     pub(crate) threads: HashSet<ThreadId>,
     pub(crate) runs: HashSet<RunId>,
