@@ -45,7 +45,7 @@ use wattle_net::NetConfig;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Caller;
 
-/// The host of the servers that targets start.
+/// The address on which the servers of targets listen.
 const HOST: &str = "127.0.0.1";
 
 /// Requests per second that are allowed. The default would make executions wait.
@@ -100,7 +100,7 @@ fn net_config() -> NetConfig {
     NetConfig { requests_per_second: RATE, burst: RATE, ..NetConfig::default() }
 }
 
-/// Returns a guest without a tenant.
+/// Returns the caller of host calls of a guest without a tenant.
 fn caller() -> Caller {
     Caller {
         app: AppName::new("app").expect("the name is valid"),

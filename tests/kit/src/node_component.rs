@@ -1,4 +1,5 @@
-//! Components whose modules a test chooses.
+//! The component around the modules of [`slow_component`](crate::slow_component) and
+//! [`large_code`](crate::large_code).
 
 use wasm_encoder::{
     Component, ComponentExportKind, ComponentExportSection, ComponentInstanceSection,

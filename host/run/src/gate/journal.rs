@@ -33,7 +33,8 @@ pub(crate) use self::logged_calls::{CallsByScope, LoggedCalls};
 /// The journal of one task.
 #[derive(Default)]
 pub struct Journal {
-    /// Budget of the task, or of the tool, in the current attempt. Charges take no lock.
+    /// Budget of the task, or of the tool, in the current attempt. A charge does not need the lock
+    /// of the state, because the counters are atomic.
     budget: Arc<CallBudget>,
     state: Mutex<JournalState>,
 }
