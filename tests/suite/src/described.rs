@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use wattle::config::Config;
 use wattle_graph::schema::Schema;
 
-use crate::answer::blocks;
+use crate::event_stream::blocks;
 
 /// Content type of JSON documents.
 const JSON: &str = "application/json";

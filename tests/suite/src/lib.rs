@@ -19,7 +19,8 @@
 //! * [`scene`]: the real binary with its services, to be killed and started again.
 //! * [`binary`]: the real `wattle` binary as a child process.
 //! * [`browser`]: a real browser, for pages.
-//! * [`answer`]: HTTP responses and event streams.
+//! * [`answer`]: HTTP responses.
+//! * [`event_stream`]: server-sent events.
 //! * [`described`]: checks that applications respond as their `openapi.json` describes.
 //! * [`mortal`]: engines in processes of their own, one of which dies at a write.
 //! * [`lost_put`]: a long-term memory that loses the result of a put.
@@ -38,6 +39,7 @@ pub mod browser;
 pub mod described;
 pub mod desk;
 pub mod effects;
+pub mod event_stream;
 pub mod expense;
 pub mod guests;
 pub mod load;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 
-use crate::answer::{Answer, blocks};
+use crate::answer::Answer;
 use crate::described::Exchange;
+use crate::event_stream::blocks;
 use crate::guests;
 use crate::server::{Setup, TestServer};
 use crate::workspace;

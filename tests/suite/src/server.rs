@@ -272,9 +272,9 @@ impl TestServer {
     }
 
     /// Returns all events of a thread so far, in the form of the stream.
-    pub async fn events(&self, thread: &str) -> Vec<crate::answer::Message> {
+    pub async fn events(&self, thread: &str) -> Vec<crate::event_stream::Message> {
         let answer = self.get(&format!("/api/v1/threads/{thread}/events?until=idle")).await;
-        crate::answer::messages(answer.expect(200).as_str().unwrap_or_default())
+        crate::event_stream::messages(answer.expect(200).as_str().unwrap_or_default())
     }
 
     /// Polls a path until the response is as wanted, for something that a server does in the

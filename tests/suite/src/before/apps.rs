@@ -7,8 +7,9 @@
 use serde_json::{Value, json};
 use wattle_kit::configuration::Configuration;
 
-use crate::answer::{Answer, blocks};
+use crate::answer::Answer;
 use crate::before::folder::Folder;
+use crate::event_stream::blocks;
 use crate::server::{Setup, TestServer};
 use crate::travel::CHAT;
 

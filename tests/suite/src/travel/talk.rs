@@ -3,8 +3,8 @@
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
-use crate::answer::blocks;
 use crate::described::Exchange;
+use crate::event_stream::blocks;
 
 /// The data of the last event of a stream.
 const DONE: &str = "[DONE]";

@@ -114,7 +114,8 @@ fn cached_results_expire() {
 
 #[test]
 fn s3_27_failures_are_not_cached() {
-    let failures: [(&str, fn() -> Result<Response, Failure>); 4] = [
+    type Fail = fn() -> Result<Response, Failure>;
+    let failures: [(&str, Fail); 4] = [
         ("a failure", || answer(503, "busy")),
         ("a refusal", || answer(429, "blocked")),
         ("garbage", || answer(200, "<html>")),

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
-use wattle_suite::answer::{Message, messages};
 use wattle_suite::asset::STREAM;
+use wattle_suite::event_stream::{Message, messages};
 use wattle_suite::server::{Setup, TestServer};
 
 async fn stream(server: &TestServer, body: &Value) -> Vec<Message> {

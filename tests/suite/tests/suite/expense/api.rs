@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
-use wattle_suite::answer;
+use wattle_suite::answer::Answer;
+use wattle_suite::event_stream::messages;
 use wattle_suite::expense::{CHAT, MODEL_PATH, Reply, STREAM};
 use wattle_suite::server::Setup;
 
@@ -46,7 +47,7 @@ async fn s2_41_concurrent_messages_of_a_thread_are_refused() {
     let first = server.tell("你好").await;
     let gate = server.standin().gate(Pattern::path(MODEL_PATH));
     let body = json!({ "threadId": first.thread, "message": "打车20元" });
-    let slow = answer::Answer::of(server.request("POST", CHAT).json(&body));
+    let slow = Answer::of(server.request("POST", CHAT).json(&body));
     let slow = tokio::spawn(slow);
     gate.arrived(1).await.unwrap();
     let busy = json!({ "threadId": first.thread, "message": "午饭30元" });
@@ -68,7 +69,7 @@ async fn s2_41_the_stream_has_deltas_and_tool_calls_and_ends_with_the_run() {
     assert!(answer.header("content-type").starts_with("text/event-stream"));
     let thread = answer.header("x-thread-id").to_owned();
     assert!(!thread.is_empty());
-    let events = answer::messages(answer.body.as_str().unwrap());
+    let events = messages(answer.body.as_str().unwrap());
     let kinds: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
     assert!(kinds.contains(&"streamed"), "{kinds:?}");
     let tools: Vec<&Value> = events

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
-use wattle_suite::answer::{self, Answer};
+use wattle_suite::answer::Answer;
+use wattle_suite::event_stream::blocks;
 use wattle_suite::expense::{CHAT, MODEL_PATH};
 use wattle_suite::server::{Setup, TestServer};
 
@@ -17,7 +18,7 @@ async fn thread(server: &TestServer, id: &str) -> Value {
 fn chunks(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.header("x-vercel-ai-ui-message-stream"), "v1");
-    let data = answer::blocks(answer.body.as_str().unwrap()).filter_map(|block| block.data);
+    let data = blocks(answer.body.as_str().unwrap()).filter_map(|block| block.data);
     data.filter(|it| it != "[DONE]").map(|it| serde_json::from_str(&it).unwrap()).collect()
 }
 
@@ -67,7 +68,7 @@ async fn a_page_that_is_loaded_during_a_run_streams_the_rest() {
     assert_eq!(server.get(&stream).await.status, 204);
     let gate = server.standin().gate(Pattern::path(MODEL_PATH));
     let body = json!({ "threadId": first.thread, "message": "打车20元" });
-    let slow = tokio::spawn(answer::Answer::of(server.request("POST", CHAT).json(&body)));
+    let slow = tokio::spawn(Answer::of(server.request("POST", CHAT).json(&body)));
     gate.arrived(1).await.unwrap();
     let shown = thread(&server, &first.thread).await;
     assert_eq!(shown["status"], "running");
@@ -75,7 +76,7 @@ async fn a_page_that_is_loaded_during_a_run_streams_the_rest() {
         shown["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
     assert_eq!(said, ["user", "assistant", "user"]);
     let resumed = server.request("GET", &stream);
-    let resumed = tokio::spawn(answer::Answer::of(resumed));
+    let resumed = tokio::spawn(Answer::of(resumed));
     gate.open();
     let chunks = chunks(&resumed.await.unwrap());
     assert_eq!(chunks[0]["type"], "start");

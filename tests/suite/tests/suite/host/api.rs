@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use wattle::error::Error;
 use wattle::server::Server;
 use wattle_kit::standin::Pattern;
-use wattle_suite::answer::{Answer, messages};
+use wattle_suite::answer::Answer;
+use wattle_suite::event_stream::messages;
 use wattle_suite::guests::root;
 use wattle_suite::server::{Setup, TestServer};
 

@@ -1,7 +1,8 @@
 //! The event log of a thread over HTTP: pages, selections, outlines, and lists of its runs.
 
 use serde_json::{Value, json};
-use wattle_suite::answer::{Answer, Message, messages};
+use wattle_suite::answer::Answer;
+use wattle_suite::event_stream::{Message, messages};
 use wattle_suite::server::{Setup, TestServer};
 
 const GRAPHS: &str = r#"

@@ -12,8 +12,8 @@ use wattle_kit::need;
 use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
 use wattle_kit::standin::{Gate, Handle, Outcome, Pattern};
-use wattle_suite::answer::messages;
 use wattle_suite::binary::{self, Served};
+use wattle_suite::event_stream::messages;
 use wattle_suite::scene::Scene;
 use wattle_suite::workspace::{self, Workspace};
 
