@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Failure, code, settings};
 
-pub(crate) use self::search::Record;
-
 /// Default URL of Feishu.
 const BASE_URL: &str = "https://open.feishu.cn";
 

@@ -1,13 +1,12 @@
 //! The tool `listExpensesFromLark`: the bookings of a period, for programs.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use wattle_plugin::log::{self, Level};
 use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, tool};
 
-use crate::bitable::{Record, Refusal, Table};
-use crate::expense::Kind;
+use crate::bitable::{Refusal, Table};
 use crate::save::failed;
 
 /// Maximum length of a period in milliseconds: a year.
@@ -22,27 +21,6 @@ pub(crate) struct Period {
     /// 结束时间（不含），13 位毫秒时间戳
     #[schemars(range(min = 0))]
     to: i64,
-}
-
-/// A row in the form of programs.
-#[derive(Serialize)]
-struct Booking {
-    id: String,
-    remark: String,
-    category: String,
-    amount: Option<f64>,
-    #[serde(rename = "type")]
-    kind: Kind,
-    date: i64,
-}
-
-impl From<Record> for Booking {
-    fn from(record: Record) -> Self {
-        let Record { id, remark, category, amount, kind, date_ms: date } = record;
-        let is_income = kind == Kind::Income.label();
-        let kind = if is_income { Kind::Income } else { Kind::Consume };
-        Self { id, remark, category, amount, kind, date }
-    }
 }
 
 /// 读取飞书多维表格中一段时间内的收支记录，最新的在前。
@@ -63,9 +41,8 @@ pub(crate) fn list_expenses_from_lark(
     };
     match table.search(from, to) {
         Ok(found) => {
-            let bookings: Vec<Booking> = found.records.into_iter().map(Booking::from).collect();
-            let message = format!("共 {} 笔", bookings.len());
-            let data = json!({ "bookings": bookings, "truncated": found.truncated });
+            let message = format!("共 {} 笔", found.records.len());
+            let data = json!({ "bookings": found.records, "truncated": found.truncated });
             ToolOutput::json(&json!({ "status": "success", "message": message, "data": data }))
         }
         Err(Refusal { message, code }) => {

@@ -4,12 +4,13 @@
 //! The search therefore covers more than the period, and records outside the period are dropped
 //! here.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wattle_plugin::http::Response;
 use wattle_plugin::prelude::Failure;
 
 use super::{Refusal, Table, persist};
+use crate::expense::Kind;
 
 /// Number of records in a page, the maximum of Feishu.
 const PAGE_SIZE: u32 = 500;
@@ -28,15 +29,17 @@ const PAUSES_MS: [u32; 1] = [200];
 /// Columns of the result.
 const COLUMNS: [&str; 5] = ["备注", "分类", "金额", "收支", "日期"];
 
-/// A record of the table, in which a person may have left cells empty.
-#[derive(Clone, Debug, PartialEq)]
+/// A record of the table, in which a person may have left cells empty. Its JSON is a booking in the
+/// output of `listExpensesFromLark`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Record {
     pub(crate) id: String,
     pub(crate) remark: String,
     pub(crate) category: String,
     pub(crate) amount: Option<f64>,
-    /// Text of the column: 支出 or 收入.
-    pub(crate) kind: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: Kind,
+    #[serde(rename = "date")]
     pub(crate) date_ms: i64,
 }
 
@@ -118,12 +121,13 @@ fn question(from_ms: i64, to_ms: i64) -> Value {
 /// Converts an item to a record. Returns `None` if it has no date.
 fn record(item: &Item) -> Option<Record> {
     let cell = |name: &str| item.fields.get(name).unwrap_or(&Value::Null);
+    let is_income = text(cell("收支")) == Kind::Income.label();
     Some(Record {
         id: item.record_id.clone(),
         remark: text(cell("备注")),
         category: text(cell("分类")),
         amount: cell("金额").as_f64(),
-        kind: text(cell("收支")),
+        kind: if is_income { Kind::Income } else { Kind::Consume },
         date_ms: cell("日期").as_i64()?,
     })
 }
@@ -145,7 +149,7 @@ mod tests {
     use wattle_plugin::http::{Body, Response};
     use wattle_plugin::testing::FakeHost;
 
-    use super::{PAGES, Record, Records, Refusal, Table};
+    use super::{Kind, PAGES, Record, Records, Refusal, Table};
 
     const DAY_MS: i64 = 86_400_000;
     const FROM_MS: i64 = 1_735_660_800_000;
@@ -188,7 +192,7 @@ mod tests {
             remark: "打车".to_owned(),
             category: "交通".to_owned(),
             amount: Some(20.5),
-            kind: "支出".to_owned(),
+            kind: Kind::Consume,
             date_ms: FROM_MS,
         };
         assert_eq!(found.records[1], record);
