@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wattle_plugin::prelude::{
-    Failure, JsonSchema, Request, Response, Value, code, handler, json, log, tools,
+    Failure, JsonSchema, Request, Response, code, handler, json, log, tools,
 };
 use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
@@ -13,12 +13,10 @@ const LIST: &str = "lark/listExpensesFromLark";
 
 /// Output of the tool.
 #[derive(Deserialize)]
-struct Answer {
-    status: String,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    data: Value,
+#[serde(tag = "status", rename_all = "lowercase")]
+enum Answer {
+    Success { data: Data },
+    Error { message: String },
 }
 
 #[derive(Deserialize)]
@@ -67,16 +65,11 @@ pub(crate) fn bookings(request: &Request) -> Result<Response, Failure> {
 fn read(calendar: &Calendar) -> Result<Data, String> {
     let (from, to) = calendar.period();
     let output = tools::Call::new(LIST, json!({ "from": from, "to": to })).call();
-    let output = output.map_err(|failure| unread(&failure))?;
-    let document = output.structured.unwrap_or_default();
-    let odd = |error: serde_json::Error| {
-        unread(&Failure::internal(format!("the answer of `{LIST}` is not understood: {error}")))
-    };
-    let answer = Answer::deserialize(&document).map_err(odd)?;
-    if answer.status != "success" {
-        return Err(answer.message);
+    let answer = output.and_then(|output| output.structured::<Answer>());
+    match answer.map_err(|failure| unread(&failure))? {
+        Answer::Success { data } => Ok(data),
+        Answer::Error { message } => Err(message),
     }
-    Data::deserialize(&answer.data).map_err(odd)
 }
 
 fn unread(failure: &Failure) -> String {
