@@ -10,8 +10,8 @@ use crate::DATABASE;
 use crate::state::Action;
 
 /// Default and maximum number of rows in a page.
-const PAGE: u32 = 200;
-const LARGEST_PAGE: u32 = 1_000;
+const PAGE: i64 = 200;
+const LARGEST_PAGE: i64 = 1_000;
 
 /// `$1` is the portfolio, and `$2` the id before which the page begins. Negative values do not
 /// filter.
@@ -94,34 +94,26 @@ fn list<R: DeserializeOwned + Serialize>(
     select: &str,
     id_of: impl FnOnce(&R) -> i64,
 ) -> Result<Response, Failure> {
-    let (Some(portfolio), Some(before), Some(limit)) =
-        (id(request, "portfolioId"), id(request, "before"), limit(request))
-    else {
+    let (Some(portfolio), Some(before), Some(limit)) = (
+        number(request, "portfolioId", ANY, i64::MAX),
+        number(request, "before", ANY, i64::MAX),
+        number(request, "limit", PAGE, LARGEST_PAGE),
+    ) else {
         let why = "portfolioId、before 必须是正整数，limit 必须在 1 到 1000 之间";
         return Err(refuse(status::BAD_REQUEST, why));
     };
-    let rows =
-        sql::database(DATABASE).query(select, params![portfolio, before, i64::from(limit) + 1])?;
-    let page = rows.page::<R>(limit, PAGE_BYTES)?;
+    let rows = sql::database(DATABASE).query(select, params![portfolio, before, limit + 1])?;
+    let page = rows.page::<R>(u32::try_from(limit)?, PAGE_BYTES)?;
     let next_before = page.next_cursor(id_of);
     Response::json(200, &Page { items: page.items, next_before })
 }
 
-/// Returns an id of the query string, or [`ANY`] without one. Returns `None` if the value is
-/// invalid.
-fn id(request: &Request, name: &str) -> Option<i64> {
+/// Returns a number of the query string from 1 to `most`, or `default` without one. Returns `None`
+/// if the value is invalid.
+fn number(request: &Request, name: &str, default: i64, most: i64) -> Option<i64> {
     match request.query(name) {
-        None | Some("") => Some(ANY),
-        Some(text) => text.parse().ok().filter(|id| *id > 0),
-    }
-}
-
-/// Returns the requested number of rows, or [`PAGE`] without one. Returns `None` if the value is
-/// invalid.
-fn limit(request: &Request) -> Option<u32> {
-    match request.query("limit") {
-        None | Some("") => Some(PAGE),
-        Some(text) => text.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit)),
+        None | Some("") => Some(default),
+        Some(text) => text.parse().ok().filter(|number| (1..=most).contains(number)),
     }
 }
 
