@@ -8,7 +8,7 @@
 //! arrives here is final, so the node is not retried and the user gets the failure immediately.
 
 use serde::de::DeserializeOwned;
-use wattle_plugin::prelude::{Completion, Failure, JsonSchema, Value, json, llm};
+use wattle_plugin::prelude::{Failure, JsonSchema, Value, json, llm};
 
 use crate::ROUTE;
 
@@ -27,8 +27,7 @@ pub(crate) fn decide<T>(name: &str, instructions: &str, facts: &Value) -> Result
 where
     T: DeserializeOwned + JsonSchema,
 {
-    let answer = ask::<T>(name, instructions, facts).and_then(|answer| answer.structured());
-    answer.map_err(|failure| unavailable(&format!("{DECISION_FAILED}: {name}"), &failure))
+    ask(name, instructions, facts, &format!("{DECISION_FAILED}: {name}"))
 }
 
 /// Attempt of the model at a choice.
@@ -67,27 +66,25 @@ pub(crate) fn summarize<T>(name: &str, instructions: &str, facts: &Value) -> Res
 where
     T: DeserializeOwned + JsonSchema,
 {
-    let answer = ask::<T>(name, instructions, facts).and_then(|answer| answer.structured());
-    answer.map_err(|failure| unavailable(SUMMARY_FAILED, &failure))
+    ask(name, instructions, facts, SUMMARY_FAILED)
 }
 
-fn ask<T: JsonSchema>(
-    name: &str,
-    instructions: &str,
-    facts: &Value,
-) -> Result<Completion, Failure> {
-    llm::Request::route(ROUTE)
+/// Requests a document of the type `T`. The message of a failure begins with `failed`.
+fn ask<T>(name: &str, instructions: &str, facts: &Value, failed: &str) -> Result<T, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let completion = llm::Request::route(ROUTE)
         .system(instructions.trim_end())
         .user(facts.to_string())
         .schema::<T>(name)
         .temperature(0.0)
-        .complete()
-}
-
-fn unavailable(what: &str, cause: &Failure) -> Failure {
-    let message = format!("{what}: {}", cause.message);
-    let details = json!({ "reason": message, "cause": cause.code });
-    Failure::new(LLM, message).with_details(details)
+        .complete();
+    completion.and_then(|completion| completion.structured()).map_err(|cause| {
+        let message = format!("{failed}: {}", cause.message);
+        let details = json!({ "reason": message, "cause": cause.code });
+        Failure::new(LLM, message).with_details(details)
+    })
 }
 
 #[cfg(test)]
