@@ -95,27 +95,24 @@ fn give_up(task: &RunningTask<'_>, failure: Failure) -> Result<Update, Failure> 
 
 /// Returns the reason and the question of a clarification, if the user can resolve the failure.
 fn question(failure: &Failure) -> Option<(&'static str, String)> {
-    let detail = |name: &str| failure.details.as_ref().map(|details| details[name].clone());
+    let detail = |name: &str| failure.details.as_ref()?.get(name);
+    let text = |name: &str| detail(name).and_then(Value::as_str).unwrap_or_default();
     match failure.code.as_str() {
         executor::NO_FIELDS => Some(("no_data_fields", NO_FIELDS.to_owned())),
         executor::NO_TARGET => {
-            let targets = detail("targets").unwrap_or_default();
-            let names = targets.as_array().into_iter().flatten().filter_map(Value::as_str);
-            let names = names.collect::<Vec<_>>().join("、");
+            let targets = detail("targets").and_then(Value::as_array).into_iter().flatten();
+            let names = targets.filter_map(Value::as_str).collect::<Vec<_>>().join("、");
             Some(("target_ontology_missing", format!("您要查的是哪一类数据？可以是：{names}。")))
         }
         UNSUPPORTED => {
-            let condition = detail("condition").unwrap_or_default();
-            let condition = condition.as_str().unwrap_or_default();
+            let condition = text("condition");
             Some((
                 "unsupported_condition",
                 format!("数据服务无法执行条件“{condition}”，请换一种条件。"),
             ))
         }
         UNKNOWN_WORD => {
-            let [part, words] = ["part", "words"].map(|name| detail(name).unwrap_or_default());
-            let part = part.as_str().unwrap_or_default();
-            let words = words.as_str().unwrap_or_default();
+            let (part, words) = (text("part"), text("words"));
             Some(("unsupported_plan", format!("数据服务无法执行{part}“{words}”，请换一种{part}。")))
         }
         _ => None,
