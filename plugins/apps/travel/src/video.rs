@@ -65,10 +65,10 @@ impl From<&Video> for VideoContext {
 }
 
 /// Calls a function with each long text in a list of videos.
-pub(crate) fn for_each_long_text(videos: &mut Value, mut change: impl FnMut(&mut Value)) {
+pub(crate) fn for_each_long_text(videos: &mut Value, mut change: impl FnMut(&mut String)) {
     for video in videos.as_array_mut().into_iter().flatten() {
         for key in LONG {
-            if let Some(text) = video.get_mut(key) {
+            if let Some(Value::String(text)) = video.get_mut(key) {
                 change(text);
             }
         }

@@ -27,24 +27,30 @@ const PAGE: &str = "html";
 
 /// Returns an output as messages have it, with a page if it is not too long.
 pub(crate) fn of_message(output: &Value) -> Value {
-    let mut output = output.clone();
-    let page = output.get(PAGE).cloned();
-    drop_page(&mut output);
-    shorten(&mut output);
-    if let (Some(fields), Some(Value::String(page))) = (output.as_object_mut(), page)
+    let mut stored = of_step(output);
+    if let (Some(fields), Some(Value::String(page))) = (stored.as_object_mut(), output.get(PAGE))
         && page.len() <= PAGE_BYTES
     {
-        fields.insert(PAGE.to_owned(), Value::String(page));
+        fields.insert(PAGE.to_owned(), page.as_str().into());
     }
-    if output.to_string().len() > OUTPUT_BYTES { Value::Null } else { output }
+    if stored.to_string().len() > OUTPUT_BYTES { Value::Null } else { stored }
 }
 
 /// Returns an output as steps and the snapshot have it, without the page, which the snapshot
 /// stores.
 pub(crate) fn of_step(output: &Value) -> Value {
+    let mut output = without_page(output);
+    if let Some(videos) = output.get_mut("videos") {
+        shorten_videos(videos);
+    }
+    for_each_text(&mut output, &mut |text| cut(text, TEXT_CHARS));
+    output
+}
+
+/// Returns an output as the state has it, where the page has a channel of its own.
+pub(crate) fn without_page(output: &Value) -> Value {
     let mut output = output.clone();
     drop_page(&mut output);
-    shorten(&mut output);
     output
 }
 
@@ -60,32 +66,22 @@ pub(crate) fn shorten_videos(videos: &mut Value) {
     for_each_long_text(videos, |text| cut(text, VIDEO_CHARS));
 }
 
-fn shorten(output: &mut Value) {
-    if let Some(videos) = output.get_mut("videos") {
-        shorten_videos(videos);
-    }
-    shorten_all(output);
-}
-
-fn shorten_all(value: &mut Value) {
+/// Calls a function with each text in a document.
+pub(crate) fn for_each_text(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     match value {
-        Value::String(_) => cut(value, TEXT_CHARS),
-        Value::Array(items) => items.iter_mut().for_each(shorten_all),
-        Value::Object(fields) => fields.values_mut().for_each(shorten_all),
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_text(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| for_each_text(field, change)),
         _ => {}
     }
 }
 
 /// Cuts a text. A text that was cut before is not cut again.
-fn cut(value: &mut Value, chars: usize) {
-    if let Value::String(text) = value
-        && text.len() > chars + NOTE.len()
-    {
-        let length = head(text, chars).len();
-        if length + NOTE.len() < text.len() {
-            text.truncate(length);
-            text.push_str(NOTE);
-        }
+fn cut(text: &mut String, chars: usize) {
+    let length = head(text, chars).len();
+    if length + NOTE.len() < text.len() {
+        text.truncate(length);
+        text.push_str(NOTE);
     }
 }
 

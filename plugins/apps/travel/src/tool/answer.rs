@@ -7,7 +7,8 @@ use wattle_plugin::Failure;
 use wattle_plugin::prelude::{Part, ToolOutput};
 
 use crate::channel::TOOL_OUTPUTS;
-use crate::tool::view::{model_view, without_page};
+use crate::session::stored::without_page;
+use crate::tool::view::model_view;
 
 /// Returns the output of a tool, to which the tool may add further writes.
 pub(crate) fn answer(tool: &str, output: &impl Serialize) -> Result<ToolOutput, Failure> {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use wattle_plugin::prompt::head;
 
+use crate::session::stored::{for_each_text, without_page};
 use crate::tool::{CRAWL_YOUTUBE_VIDEOS, RESOLVE_SPOT_COORDINATES};
 use crate::video::for_each_long_text;
 
@@ -12,9 +13,6 @@ const HEAD_CHARS: usize = 300;
 
 /// Maximum number of characters of any other text.
 const TEXT_CHARS: usize = 2_000;
-
-/// Key of a page in an output.
-const PAGE: &str = "html";
 
 /// Returns the output of a tool as the model sees it.
 pub(crate) fn model_view(tool: &str, output: &Value) -> Value {
@@ -26,44 +24,31 @@ pub(crate) fn model_view(tool: &str, output: &Value) -> Value {
             }
         }
         // The model knows the blocks from the step before, and another field has the coordinates.
-        RESOLVE_SPOT_COORDINATES => drop_keys(&mut view, &["blocks", "spot_blocks"]),
+        RESOLVE_SPOT_COORDINATES => {
+            if let Some(fields) = view.as_object_mut() {
+                fields.retain(|key, _| key != "blocks" && key != "spot_blocks");
+            }
+        }
         _ => {}
     }
-    shorten(&mut view);
+    for_each_text(&mut view, &mut shorten);
     view
 }
 
-/// Returns an output as the state has it, where the page has a channel of its own.
-pub(super) fn without_page(output: &Value) -> Value {
-    let mut output = output.clone();
-    drop_keys(&mut output, &[PAGE]);
-    output
-}
-
-fn drop_keys(value: &mut Value, keys: &[&str]) {
-    if let Some(fields) = value.as_object_mut() {
-        fields.retain(|key, _| !keys.contains(&key.as_str()));
+/// Cuts a text. A model cannot read data in a URL.
+fn shorten(text: &mut String) {
+    if text.starts_with("data:") {
+        "data:...".clone_into(text);
+    } else {
+        cut(text, TEXT_CHARS);
     }
 }
 
-/// Cuts all texts. A model cannot read data in a URL.
-fn shorten(value: &mut Value) {
-    match value {
-        Value::String(text) if text.starts_with("data:") => "data:...".clone_into(text),
-        Value::String(_) => cut(value, TEXT_CHARS),
-        Value::Array(items) => items.iter_mut().for_each(shorten),
-        Value::Object(fields) => fields.values_mut().for_each(shorten),
-        _ => {}
-    }
-}
-
-fn cut(value: &mut Value, chars: usize) {
-    if let Value::String(text) = value {
-        let length = head(text, chars).len();
-        if length < text.len() {
-            text.truncate(length);
-            text.push_str("...");
-        }
+fn cut(text: &mut String, chars: usize) {
+    let length = head(text, chars).len();
+    if length < text.len() {
+        text.truncate(length);
+        text.push_str("...");
     }
 }
 
