@@ -42,7 +42,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use self::host::Host;
+use self::host::{Host, Prepared};
 
 /// Interval between two polls of a strike.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -70,11 +70,11 @@ impl Case {
     ///
     /// If it does not listen.
     pub async fn start_host(&self, binary: &Path) -> Result<Host> {
+        let prepared = Prepared::new().await?;
         if self.has_own_code {
-            Host::start_with_own_code(binary).await
-        } else {
-            Host::start(binary).await
+            prepared.unshare_compiled_code()?;
         }
+        prepared.start(binary).await
     }
 }
 

@@ -88,6 +88,7 @@ impl Prepared {
     ///
     /// If it does not listen.
     pub async fn start(self, binary: &Path) -> Result<Host> {
+        raise_file_limit();
         let Self { workspace, standin, hostile } = self;
         let mut command = Command::new(binary);
         command.args(["serve", "--json"]).current_dir(workspace.root());
@@ -120,20 +121,7 @@ impl Host {
     ///
     /// If it does not listen.
     pub async fn start(binary: &Path) -> Result<Self> {
-        raise_file_limit();
         Prepared::new().await?.start(binary).await
-    }
-
-    /// Starts a host with the attackers' app and a cache of compiled code of its own.
-    ///
-    /// # Errors
-    ///
-    /// If it does not listen.
-    pub(super) async fn start_with_own_code(binary: &Path) -> Result<Self> {
-        raise_file_limit();
-        let prepared = Prepared::new().await?;
-        prepared.unshare_compiled_code()?;
-        prepared.start(binary).await
     }
 
     /// Returns the process id of the host.
