@@ -24,6 +24,7 @@
 //! * [`gates`]: failpoints, which pause or fail calls
 //! * [`forgetful`]: a store whose logs can become unreadable
 //! * [`process`]: child processes that end with the test
+//! * [`turns`]: turns for long work, which a test holds
 //! * [`postgres`]: a temporary PostgreSQL server
 //! * [`needs`]: programs that must be installed for a test, and [`need!`]
 
@@ -47,5 +48,6 @@ pub mod rebound;
 pub mod replay;
 pub mod slow_component;
 pub mod standin;
+pub mod turns;
 
 pub use wattle_needs::{self as needs, need};

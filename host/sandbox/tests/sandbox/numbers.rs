@@ -1,18 +1,12 @@
 //! Tests of JSON whose values take much more memory than its text: results of guests, and requests
 //! of host calls.
 
-use std::num::NonZero;
 use std::pin::pin;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, available_parallelism};
 
 use futures::future::{Either, select};
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use wattle_graph::failure::Failure;
-use wattle_run::blocking::block_in_place_in_turn;
-use wattle_run::caller_id::CallerId;
+use wattle_kit::turns::hold_all_turns;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::grant::Grants;
 use wattle_run::limit::{self, Limits};
@@ -210,27 +204,6 @@ async fn call_all_tools(requests: usize, code: &str) -> Result<NodeOutcome, Gues
 #[tokio::test]
 async fn invalid_request_of_a_batch_becomes_its_failure() {
     assert_eq!(call_all_tools(2, "invalid").await, Ok(NodeOutcome::default()));
-}
-
-/// Holds all turns for long work until the result is dropped. Only one test holds turns: two tests
-/// that each hold some of the turns would wait for one another.
-async fn hold_all_turns() -> Vec<Sender<()>> {
-    let mut holds = Vec::new();
-    for _ in 0..available_parallelism().map_or(1, NonZero::get) {
-        let (hold, held) = channel();
-        let (started, has_started) = oneshot::channel();
-        let runtime = Handle::current();
-        thread::spawn(move || {
-            runtime.block_on(block_in_place_in_turn(CallerId::of_key("other"), true, move || {
-                started.send(()).unwrap();
-                // An error means that the other half was dropped.
-                let _: Result<(), _> = held.recv();
-            }));
-        });
-        has_started.await.unwrap();
-        holds.push(hold);
-    }
-    holds
 }
 
 #[tokio::test]

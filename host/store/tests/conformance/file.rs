@@ -15,6 +15,7 @@ use wattle_graph::id::{InterruptId, Namespace, TaskId};
 use wattle_graph::principal::Principal;
 use wattle_graph::weight::weight;
 use wattle_kit::clock::ManualClock;
+use wattle_kit::turns::hold_all_turns;
 use wattle_run::caller_id::CallerId;
 use wattle_run::log::{Commit, ThreadLog};
 use wattle_run::ports::Store;
@@ -27,8 +28,8 @@ use wattle_store::RedbStore;
 use wattle_store::disk::{PENDING_LIMIT_BYTES, PENDING_MEMORY_BYTES};
 
 use crate::fixtures::{
-    append, batch, checkpoint, create, event, events, hold_all_turns, id, list_delta, read, run,
-    run_id, seqs, thread_id,
+    append, batch, checkpoint, create, event, events, id, list_delta, read, run, run_id, seqs,
+    thread_id,
 };
 use crate::pending::{names, pending_run};
 

@@ -1,21 +1,14 @@
 //! Fixtures: threads, events and checkpoints.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::sync::mpsc::{Sender, channel as std_channel};
-use std::thread::{self, available_parallelism};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
-use tokio::sync::{Mutex, MutexGuard, oneshot};
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta};
 use wattle_graph::event::{Custom, Event, EventKind};
 use wattle_graph::id::{
     ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId, TaskId, ThreadId,
 };
-use wattle_run::blocking::block_in_place_in_turn;
-use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, CheckpointTuple, RunRecord, StoreError, ThreadRecord};
 
@@ -179,27 +172,4 @@ pub(crate) fn incompressible_text(words: u32) -> String {
         text.push_str(&format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)));
         text
     })
-}
-
-/// Holds all turns for long work until the result is dropped. Only one test at a time holds turns:
-/// two tests that each hold some of the turns would wait for one another.
-pub(crate) async fn hold_all_turns() -> (Vec<Sender<()>>, MutexGuard<'static, ()>) {
-    static ALONE: Mutex<()> = Mutex::const_new(());
-    let alone = ALONE.lock().await;
-    let mut holds = Vec::new();
-    for _ in 0..available_parallelism().map_or(1, NonZero::get) {
-        let (hold, held) = std_channel();
-        let (started, has_started) = oneshot::channel();
-        let runtime = Handle::current();
-        thread::spawn(move || {
-            runtime.block_on(block_in_place_in_turn(CallerId::of_key("other"), true, move || {
-                started.send(()).unwrap();
-                // An error means that the other half was dropped.
-                let _: Result<(), _> = held.recv();
-            }));
-        });
-        has_started.await.unwrap();
-        holds.push(hold);
-    }
-    (holds, alone)
 }
