@@ -5,7 +5,7 @@ use std::mem;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, FnArg, Ident, Pat, Signature, Type};
+use syn::{Attribute, Error, FnArg, Ident, Pat, PatType, Signature, Type};
 
 /// The signature of a tool whose parameters are its arguments.
 pub(crate) const FORM: &str = "fn(name: Type, ...) -> Result<ToolOutput, Failure>";
@@ -53,7 +53,8 @@ fn is_lint_level(attribute: &Attribute) -> bool {
 }
 
 /// Returns a closure with the signature of a tool, which passes the fields of the arguments to the
-/// function. `attributes` are those of the parameters.
+/// function. `attributes` are those of the parameters. The function is no method, which
+/// [`signature::check`](crate::signature::check) rejects.
 pub(crate) fn closure(
     signature: &Signature,
     attributes: &[Vec<Attribute>],
@@ -66,7 +67,11 @@ pub(crate) fn closure(
     }
     let mut names = Vec::new();
     let mut fields = Vec::new();
-    for (parameter, attributes) in signature.inputs.iter().zip(attributes) {
+    let parameters = signature.inputs.iter().filter_map(|parameter| match parameter {
+        FnArg::Typed(typed) => Some(typed),
+        FnArg::Receiver(_) => None,
+    });
+    for (parameter, attributes) in parameters.zip(attributes) {
         if let Some(cfg) = attributes.iter().find(|attribute| attribute.path().is_ident("cfg")) {
             let message = "an argument cannot depend on `cfg`: put it at the function";
             return Err(Error::new(cfg.span(), message));
@@ -93,14 +98,11 @@ pub(crate) fn closure(
 }
 
 /// Returns the name and the type of an argument.
-fn argument(parameter: &FnArg) -> syn::Result<(&Ident, &Type)> {
-    let FnArg::Typed(typed) = parameter else {
-        return Err(Error::new(parameter.span(), "a tool is a function, not a method"));
+fn argument(parameter: &PatType) -> syn::Result<(&Ident, &Type)> {
+    let Pat::Ident(name) = &*parameter.pat else {
+        return Err(Error::new(parameter.pat.span(), "expected the name of an argument"));
     };
-    let Pat::Ident(name) = &*typed.pat else {
-        return Err(Error::new(typed.pat.span(), "expected the name of an argument"));
-    };
-    let of: &Type = &typed.ty;
+    let of: &Type = &parameter.ty;
     if has_reference(of.to_token_stream()) {
         let message = "an argument is owned: take `String` in the place of `&str`; only a context \
                        is a reference, and the arguments after it are one type";

@@ -12,6 +12,10 @@ pub(crate) fn check(signature: &Signature, form: &str, inputs: usize) -> syn::Re
                        calls at once";
         return Err(Error::new(keyword.span(), message));
     }
+    if let Some(receiver) = signature.receiver() {
+        let message = format!("expected a function, not a method: `{form}`");
+        return Err(Error::new(receiver.span(), message));
+    }
     let of_type = |parameter: &&GenericParam| !matches!(parameter, GenericParam::Lifetime(_));
     if let Some(parameter) = signature.generics.params.iter().find(of_type) {
         let message = format!("name a type in the place of the parameter; expected `{form}`");
@@ -54,6 +58,8 @@ mod tests {
                 "async fn f(c: &Context, i: Input) -> Result<Output, Failure> { work() }",
                 "remove `async`",
             ),
+            ("fn f(self, input: Input) -> Result<Output, Failure> { work() }", "not a method"),
+            ("fn f(&self, input: Input) -> Result<Output, Failure> { work() }", "not a method"),
             ("fn f<T>(c: &Context, input: T) -> Result<Output, Failure> { work() }", NODE),
             ("fn f() -> Result<Output, Failure> { work() }", "the arguments of"),
             ("fn f(input: Input) -> Result<Output, Failure> { work() }", "the arguments of"),
