@@ -3,7 +3,7 @@
 //! A request that cannot be converted counts as a host call, so that a guest cannot repeat such
 //! requests without limit. Long JSON is parsed in the turns of the caller.
 
-use futures::future::{BoxFuture, Either, Ready, ready};
+use futures::future::BoxFuture;
 use wattle_graph::failure::Failure;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::gate::unwind::CallError;
@@ -26,7 +26,8 @@ impl HostState {
         convert: impl FnOnce(CallJson<'_>) -> Result<T, Failure> + Send,
     ) -> Result<T, CallError> {
         let work = || json::of_call(function, convert);
-        let converted = self.parse_in_turn(gate, json_bytes, work).await;
+        let converted =
+            if is_long_parse(json_bytes) { self.parse_in_turn(gate, work).await } else { work() };
         converted.map_err(|failure| gate.refuse(failure))
     }
 
@@ -49,22 +50,18 @@ impl HostState {
                 requests.into_iter().map(|request| convert(request, json)).collect()
             })
         };
-        self.parse_in_turn(gate, json_bytes, work).await
+        if is_long_parse(json_bytes) { self.parse_in_turn(gate, work).await } else { work() }
     }
 
-    /// Runs work that parses JSON of `json_bytes` bytes. The time of long work does not count as
-    /// CPU time of the guest, because the wait for a turn is a part of it. Short work runs before
-    /// this function returns, like that of [`block_in_place_in_turn`].
+    /// Runs work that parses long JSON. Its time does not count as CPU time of the guest, because
+    /// the wait for a turn is a part of it. The future is boxed, so that those of callers stay
+    /// small: most JSON is short.
     fn parse_in_turn<'a, T: Send + 'a>(
         &'a mut self,
         gate: &Gate,
-        json_bytes: usize,
         work: impl FnOnce() -> T + Send + 'a,
-    ) -> Either<Ready<T>, BoxFuture<'a, T>> {
-        if !is_long_parse(json_bytes) {
-            return Either::Left(ready(work()));
-        }
+    ) -> BoxFuture<'a, T> {
         let parsed = block_in_place_in_turn(gate.caller().owner, true, work);
-        Either::Right(Box::pin(self.off_cpu(parsed)))
+        Box::pin(self.off_cpu(parsed))
     }
 }
