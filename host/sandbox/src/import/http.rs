@@ -7,6 +7,7 @@ use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 
 use crate::bindings::wattle::plugin::{http, types};
 use crate::host_state::HostState;
+use crate::import::batch::failures_if_too_large;
 use crate::import::types::{parse_blob_ref, unsupported_case};
 use crate::import_error::ImportError;
 use crate::json;
@@ -28,9 +29,14 @@ impl http::Host for HostState {
         &mut self,
         requests: Vec<http::Request>,
     ) -> wasmtime::Result<Vec<Result<http::Response, types::Failure>>> {
-        let requests = requests.into_iter().map(into_request).collect();
-        self.call_all(requests, from_response).await
+        self.call_all(into_requests(requests), from_response).await
     }
+}
+
+/// Converts the requests of a batch, unless it is too large.
+fn into_requests(requests: Vec<http::Request>) -> Vec<Result<HttpRequest, Failure>> {
+    let failures = failures_if_too_large(&requests);
+    failures.unwrap_or_else(|| requests.into_iter().map(into_request).collect())
 }
 
 fn into_request(request: http::Request) -> Result<HttpRequest, Failure> {
@@ -74,11 +80,13 @@ fn from_response(response: HttpResponse) -> http::Response {
 
 #[cfg(test)]
 mod tests {
+    use wattle_run::limit;
+
     use super::*;
 
-    fn read(extra: &[(&str, &str)]) -> Result<Option<u32>, Failure> {
+    fn request(extra: &[(&str, &str)]) -> http::Request {
         let extra = extra.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
-        let request = http::Request {
+        http::Request {
             method: "GET".to_owned(),
             url: "https://a.example".to_owned(),
             headers: Vec::new(),
@@ -86,8 +94,11 @@ mod tests {
             timeout_ms: None,
             idempotency_key: None,
             extra: extra.collect(),
-        };
-        into_request(request).map(|request| request.delay_ms)
+        }
+    }
+
+    fn read(extra: &[(&str, &str)]) -> Result<Option<u32>, Failure> {
+        into_request(request(extra)).map(|request| request.delay_ms)
     }
 
     #[test]
@@ -98,6 +109,16 @@ mod tests {
             let failure = read(&[("delay_ms", wrong)]).unwrap_err();
             assert_eq!(failure.code, code::INVALID);
             assert!(failure.message.contains("`extra.delay_ms`"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn requests_of_a_batch_that_is_too_large_are_not_converted() {
+        for (requests, expected) in [(2, code::INVALID), (limit::BATCH_CALLS + 1, code::LIMIT)] {
+            let wrong = (0..requests).map(|_| request(&[(DELAY_MS, "-1")])).collect();
+            let converted = into_requests(wrong);
+            assert_eq!(converted.len(), requests);
+            assert!(converted.into_iter().all(|it| it.unwrap_err().code == expected));
         }
     }
 }

@@ -6,10 +6,11 @@
 use futures::future::BoxFuture;
 use wattle_graph::failure::Failure;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
+use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
-use wattle_run::gate::{Gate, check_batch_size};
 
 use crate::host_state::HostState;
+use crate::import::batch::failures_if_too_large;
 use crate::json::{self, CallJson};
 
 impl HostState {
@@ -33,7 +34,7 @@ impl HostState {
 
     /// Converts the requests of a batch of calls of `function`, whose JSON texts have `json_bytes`
     /// bytes together. A request that cannot be converted becomes its failure. The gate counts each
-    /// request of a batch. A batch that is too large, which the gate rejects, is not parsed.
+    /// request of a batch. A batch that is too large is not parsed.
     pub(crate) async fn convert_all<R: Send, T: Send>(
         &mut self,
         gate: &Gate,
@@ -42,8 +43,8 @@ impl HostState {
         requests: Vec<R>,
         convert: fn(R, CallJson<'_>) -> Result<T, Failure>,
     ) -> Vec<Result<T, Failure>> {
-        if let Err(failure) = check_batch_size(requests.len()) {
-            return requests.iter().map(|_| Err(failure.clone())).collect();
+        if let Some(failures) = failures_if_too_large(&requests) {
+            return failures;
         }
         let work = || {
             json::of_call(function, |json| {
