@@ -190,7 +190,7 @@ describe("attempts of a task", () => {
       return new llm.Completion({ ...llm.Completion.ofText("<html>"), finishReason });
     };
     const others = [" ", "no", "<html>"].map((text) => llm.Completion.ofText(text));
-    const host = hostOf([ended("length"), ended("content_filter"), ...others]);
+    const host = hostOf([ended("length"), ended("content-filter"), ...others]);
     const check = (text: string) => {
       if (!text.includes("<html>")) throw new llm.Refusal("`<html>` is missing");
       return text.length;

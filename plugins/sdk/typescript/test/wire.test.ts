@@ -170,7 +170,7 @@ describe("models", () => {
     expect(completion.text()).toBe("so");
     expect(completion.toolCalls()).toMatchObject([{ type: "tool_call", arguments: { a: 1 } }]);
     expect(completion.structured).toEqual({ a: 1 });
-    expect([completion.finishReason, completion.id()]).toEqual(["tool_calls", "x"]);
+    expect([completion.finishReason, completion.id()]).toEqual(["tool-calls", "x"]);
     expect(completion.usage).toMatchObject({
       inputTokens: 3,
       outputTokens: 4,

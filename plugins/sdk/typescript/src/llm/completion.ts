@@ -16,9 +16,9 @@ export type FinishReason =
   /** The model reached its limit of output tokens. */
   | "length"
   /** The model requests tool calls. */
-  | "tool_calls"
+  | "tool-calls"
   /** A content filter withheld the rest of the completion. */
-  | "content_filter"
+  | "content-filter"
   | (string & {});
 
 /** Token counts of a call. A count is `undefined` if the provider does not report it. */
@@ -102,7 +102,7 @@ export class Completion implements CompletionFields {
   /** Builds a completion with a tool call, for tests. */
   static ofToolCall(id: string, name: string, args: Json): Completion {
     const parts: Part[] = [{ type: "tool_call", id, name, arguments: args }];
-    return new Completion({ parts, finishReason: "tool_calls" });
+    return new Completion({ parts, finishReason: "tool-calls" });
   }
 
   /** Sets the id, for tests. */

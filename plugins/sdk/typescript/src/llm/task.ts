@@ -176,7 +176,7 @@ function wholeText(completion: Completion): string {
   if (completion.finishReason === "length") {
     throw new Refusal("the answer was cut off at its length limit; be shorter");
   }
-  if (completion.finishReason === "content_filter") {
+  if (completion.finishReason === "content-filter") {
     throw new Refusal("the answer was withheld by the provider");
   }
   if (!completion.isAnswer()) throw new Refusal("the answer is empty");

@@ -76,7 +76,7 @@ function completion(completion: raw.Completion): Completion {
   return new Completion({
     parts: completion.parts.map(part),
     structured: option(completion.structured, value),
-    finishReason: reason.tag === "other" ? reason.val : reason.tag.replace("-", "_"),
+    finishReason: reason.tag === "other" ? reason.val : reason.tag,
     usage: {
       inputTokens: option(usage.inputTokens, Number),
       outputTokens: option(usage.outputTokens, Number),
