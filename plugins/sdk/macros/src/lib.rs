@@ -38,6 +38,16 @@ pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// function becomes the description for models. `#[tool(name = "...")]` sets another name than that
 /// of the function. `#[tool(read_only)]` declares that a call has no effects, and
 /// `#[tool(idempotent)]` that a repeated call has no further effects.
+///
+/// # Context or arguments
+///
+/// The first parameter is a context if its type is written as a reference, such as `&ToolContext`.
+/// The macro does not see types: a type alias of such a reference is no context but the type of an
+/// argument, which the compiler rejects.
+///
+/// Each parameter of a tool without a context is one argument with the name of the parameter.
+/// A struct is no exception: the arguments of `fn(note: Note)` are `{"note": {...}}`. To take the
+/// fields of a struct as the arguments, begin with a context: `fn(_: &ToolContext, note: Note)`.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);
