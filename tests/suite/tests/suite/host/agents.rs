@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::process::Command;
 use wattle_kit::need;
 use wattle_kit::needs::{self, LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, StreamQuirks};
 use wattle_suite::guests;
-use wattle_suite::server::Setup;
+use wattle_suite::server::{Setup, TestServer};
 
 /// Maximum duration of all scenarios of a client.
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -88,6 +88,12 @@ pub(super) async fn setup() -> Setup {
     }
     setup.workspace.write("apps/reference/reference.wasm", guests::bytes("wattle-app-reference"));
     setup
+}
+
+/// Creates a thread.
+async fn thread(server: &TestServer) -> String {
+    let made = server.post("/threads", &json!({ "metadata": {} })).await.expect(200);
+    made["thread_id"].as_str().unwrap().to_owned()
 }
 
 /// Pauses between the deltas of the completions of a text.

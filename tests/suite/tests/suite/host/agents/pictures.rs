@@ -9,12 +9,7 @@ use wattle_suite::answer::Answer;
 use wattle_suite::desk::MODEL_PATH;
 use wattle_suite::server::TestServer;
 
-use super::setup;
-
-async fn thread(server: &TestServer) -> String {
-    let made = server.post("/threads", &json!({ "metadata": {} })).await.expect(200);
-    made["thread_id"].as_str().unwrap().to_owned()
-}
+use super::{setup, thread};
 
 /// Sends a message to the agent and waits for the response.
 async fn say(server: &TestServer, thread: &str, content: &Value) -> Answer {

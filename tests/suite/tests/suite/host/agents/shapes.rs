@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use wattle_suite::server::TestServer;
 
-use super::setup;
+use super::{setup, thread};
 
 /// Values that differ from run to run, and their placeholders.
 const FILTERS: [(&str, &str); 5] = [
@@ -41,11 +41,6 @@ fn frames(text: &str) -> String {
         }
     }
     seen
-}
-
-async fn thread(server: &TestServer) -> String {
-    let made = server.post("/threads", &json!({ "metadata": {} })).await.expect(200);
-    made["thread_id"].as_str().unwrap().to_owned()
 }
 
 async fn streamed(server: &TestServer, thread: &str, run: &Value) -> String {
