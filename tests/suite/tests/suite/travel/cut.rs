@@ -226,3 +226,9 @@ async fn guide(server: &TestServer, session: &str) -> Guide {
     let page = server.travel().guide(session).await.expect(200);
     Guide::of(&shown, &page, server.standin().requests())
 }
+
+/// Returns an error response that allows an immediate retry, with its name.
+fn status(status: u16) -> (String, Fault) {
+    let fault = Fault::Status { status, retry_after: Some("0".to_owned()), body: None };
+    (format!("status {status}"), fault)
+}

@@ -4,13 +4,7 @@ use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, google_quota};
 use wattle_suite::travel::{APIFY, IMAGEN, NOMINATIM, TOKYO, UNSPLASH};
 
-use super::{GENERATED, SEARCHED, Stage, guide};
-
-/// Returns an error response that allows an immediate retry.
-fn status(status: u16) -> (String, Fault) {
-    let fault = Fault::Status { status, retry_after: Some("0".to_owned()), body: None };
-    (format!("status {status}"), fault)
-}
+use super::{GENERATED, SEARCHED, Stage, guide, status};
 
 /// Returns a response of status 200 with this body.
 fn answer(name: &str, body: Value) -> (String, Fault) {

@@ -6,15 +6,10 @@ use wattle_kit::standin::{
 use wattle_suite::server::Setup;
 use wattle_suite::travel::CHAT_MODEL;
 
-use super::{CONTINUE, SEARCHED, Stage, guide};
+use super::{CONTINUE, SEARCHED, Stage, guide, status};
 
 /// The model that is called first.
 const FIRST: &str = "deepseek-chat";
-
-fn status(status: u16) -> (String, Fault) {
-    let fault = Fault::Status { status, retry_after: Some("0".to_owned()), body: None };
-    (format!("status {status}"), fault)
-}
 
 fn stream(variant: StreamVariant) -> (String, Fault) {
     (format!("{variant:?}"), Fault::Stream(StreamQuirks::of(variant)))
