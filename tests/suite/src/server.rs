@@ -94,6 +94,16 @@ impl Setup {
         setup.with(&toml)
     }
 
+    /// Adds telemetry to the configuration. The stand-in receives it.
+    pub fn with_telemetry(self) -> Self {
+        let toml = format!(
+            "[telemetry]\notlp = \"{}/api/public/otel\"\npublic_key_env = \"SUITE_MODEL_KEY\"\n\
+             secret_key_env = \"SUITE_MODEL_KEY\"\n",
+            self.standin.base_url
+        );
+        self.with(&toml)
+    }
+
     /// Appends to the configuration. It must not repeat a table.
     pub fn with(mut self, toml: &str) -> Self {
         self.toml.push_str(toml);

@@ -14,16 +14,6 @@ const TRACES: &str = "/api/public/otel/v1/traces";
 
 const TRADE: &str = "昨天买入腾讯 100 股 320";
 
-/// Adds a telemetry table with the address of the stand-in.
-fn observed(setup: Setup) -> Setup {
-    let toml = format!(
-        "[telemetry]\notlp = \"{}/api/public/otel\"\npublic_key_env = \"SUITE_MODEL_KEY\"\n\
-         secret_key_env = \"SUITE_MODEL_KEY\"\n",
-        setup.standin.base_url
-    );
-    setup.with(&toml)
-}
-
 fn spans_of(entry: &Entry) -> Vec<Value> {
     let body = entry.body.as_ref().filter(|_| entry.path == TRACES);
     body.and_then(|body| body["spans"].as_array()).cloned().unwrap_or_default()
@@ -55,7 +45,7 @@ fn of_type<'a>(spans: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 #[tokio::test]
 async fn s1_61_asset_runs_are_traces_of_one_session() {
-    let server = observed(Setup::asset().await).start().await;
+    let server = Setup::asset().await.with_telemetry().start().await;
     let portfolio = server.portfolio("长期").await;
     let review = server.invoke_text(TRADE).await;
     server.resume(&review.thread, &review.rows(), portfolio).await.expect(200);
@@ -88,7 +78,7 @@ async fn s1_61_asset_runs_are_traces_of_one_session() {
 
 #[tokio::test]
 async fn tool_calls_are_spans_that_contain_their_calls() {
-    let server = observed(Setup::desk(&Desk::default()).await).start().await;
+    let server = Setup::desk(&Desk::default()).await.with_telemetry().start().await;
     server.chat("call echo {\"text\":\"a\"}").await;
     let traces = traces(&server, 1).await;
     let spans = traces.values().next().unwrap();
@@ -103,7 +93,7 @@ async fn tool_calls_are_spans_that_contain_their_calls() {
 
 #[tokio::test]
 async fn s1_66_an_outage_affects_no_run_and_the_shutdown_has_a_limit() {
-    let server = observed(Setup::asset().await).start().await;
+    let server = Setup::asset().await.with_telemetry().start().await;
     let on = Pattern::path(TRACES);
     server.standin().fault(FaultRule { on, fault: Fault::Hang, times: None, skip: 0 });
     let started = Instant::now();

@@ -10,16 +10,6 @@ const TRACES: &str = "/api/public/otel/v1/traces";
 
 const QUESTION: &str = "查询手机号13800138000的客户";
 
-async fn observed() -> Setup {
-    let setup = Setup::reasoning().await;
-    let toml = format!(
-        "[telemetry]\notlp = \"{}/api/public/otel\"\npublic_key_env = \"SUITE_MODEL_KEY\"\n\
-         secret_key_env = \"SUITE_MODEL_KEY\"\n",
-        setup.standin.base_url
-    );
-    setup.with(&toml)
-}
-
 fn of_type<'a>(spans: &'a [Value], kind: &str) -> Vec<&'a Value> {
     spans.iter().filter(|it| it["attributes"]["langfuse.observation.type"] == kind).collect()
 }
@@ -32,7 +22,7 @@ async fn asked(app: &Reasoning<'_>) -> String {
 
 #[tokio::test]
 async fn s1_61_s1_64_every_call_of_a_session_is_a_span() {
-    let server = observed().await.start().await;
+    let server = Setup::reasoning().await.with_telemetry().start().await;
     let session = asked(&server.reasoning()).await;
     let entry = server.standin().wait_for_request(|it| it.path == TRACES).await.unwrap();
     let spans = entry.body.unwrap()["spans"].as_array().cloned().unwrap();
@@ -49,7 +39,7 @@ async fn s1_61_s1_64_every_call_of_a_session_is_a_span() {
 
 #[tokio::test]
 async fn s1_66_an_outage_of_langfuse_fails_no_session() {
-    let server = observed().await.start().await;
+    let server = Setup::reasoning().await.with_telemetry().start().await;
     let down = Fault::Status { status: 503, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::path(TRACES), down));
     for _ in 0..2 {
