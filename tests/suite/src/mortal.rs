@@ -13,3 +13,17 @@ pub mod life;
 pub mod rival;
 pub mod services;
 pub mod store;
+
+use anyhow::Result;
+use serde_json::json;
+use wattle_graph::id::{AppName, GraphName, ThreadId};
+use wattle_run::hostcall::runs::StartRun;
+
+/// Returns the start of the main graph on a thread.
+fn start(thread: &ThreadId) -> Result<StartRun> {
+    Ok(StartRun {
+        graph: Some(GraphName::new("main")?),
+        thread: Some(thread.clone()),
+        ..StartRun::new(AppName::new("test")?, json!({}))
+    })
+}

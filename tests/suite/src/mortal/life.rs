@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use wattle_graph::id::{AppName, GraphName, ThreadId};
+use wattle_graph::id::ThreadId;
 use wattle_kit::clock::ManualClock;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::{
-    EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, RunService as _, StartRun, ThreadView,
+    EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, RunService as _, ThreadView,
 };
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{LeaseHolder, RunOptions, ThreadStatus};
@@ -21,9 +21,9 @@ use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports, Store};
 use wattle_store::{InMemoryBlobs, PostgresConfig, PostgresStore, RedbStore, VolatileMemory};
 
-use crate::mortal::journey;
 use crate::mortal::services::Services;
 use crate::mortal::store::{Moment, MortalStore};
+use crate::mortal::{journey, start};
 use crate::scripted::NoSql;
 use crate::world;
 
@@ -94,14 +94,6 @@ fn engine(store: Arc<dyn Store>, services: &str) -> Engine {
     // All lives have the same holder, so the next one acquires the leases of this one immediately.
     let holder = Some(LeaseHolder("crash".to_owned()));
     Engine::new(ports, catalog, EngineConfig { holder, ..EngineConfig::default() })
-}
-
-fn start(thread: &ThreadId) -> Result<StartRun> {
-    Ok(StartRun {
-        graph: Some(GraphName::new("main")?),
-        thread: Some(thread.clone()),
-        ..StartRun::new(AppName::new("test")?, json!({}))
-    })
 }
 
 /// Waits for the recovered run, or answers the pending interrupt.

@@ -13,14 +13,14 @@ use tokio::io::AsyncReadExt as _;
 use wattle::config::ClockConfig;
 use wattle::host::clock::HostClock;
 use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, GraphName, ThreadId};
+use wattle_graph::id::ThreadId;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::HttpRequest;
-use wattle_run::hostcall::runs::{RunService as _, StartRun};
+use wattle_run::hostcall::runs::RunService as _;
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::store::{LeaseHolder, ThreadQuery};
@@ -29,6 +29,7 @@ use wattle_run::ports::{BlobLinks, Plugin, Ports};
 use wattle_store::{InMemoryBlobs, PostgresConfig, PostgresStore, VolatileMemory};
 
 use crate::mortal::services::Services;
+use crate::mortal::start;
 use crate::native::NativePlugin;
 use crate::scripted::{NoSql, get};
 use crate::world;
@@ -136,12 +137,4 @@ async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, CallError> {
     }
     let next: &[&str] = if number + 1 < PAYMENTS { &["pay"] } else { &[] };
     Ok(json!({ "paid": number + 1, "$goto": next }))
-}
-
-fn start(thread: &ThreadId) -> Result<StartRun> {
-    Ok(StartRun {
-        graph: Some(GraphName::new("main")?),
-        thread: Some(thread.clone()),
-        ..StartRun::new(AppName::new("test")?, json!({}))
-    })
 }
