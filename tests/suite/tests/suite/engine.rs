@@ -46,6 +46,16 @@ use serde_json::json;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::RunRecord;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::get;
+
+/// Returns a version of a plugin whose node makes one HTTP call.
+fn calling(version: &str) -> NativePlugin {
+    NativePlugin::new("p", version).node("work", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": "done" }))
+    })
+}
 
 /// Stores a pending run that is never due.
 async fn enqueue_undue(store: &dyn Store, thread: &ThreadId, run: &str) -> RunRecord {

@@ -27,7 +27,7 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
 
-use super::enqueue_undue;
+use super::{calling, enqueue_undue};
 
 const ONE: &str = r#"
 [graphs.one]
@@ -37,16 +37,9 @@ entry = "work"
 plugin = "p"
 "#;
 
-fn calling() -> NativePlugin {
-    NativePlugin::new("p", "1").node("work", |_, gate| async move {
-        gate.call(get("https://example.com/slow")).await?;
-        Ok(json!({ "out": "done" }))
-    })
-}
-
 #[tokio::test]
 async fn a_cancelled_run_ends_soon_and_the_thread_can_be_resumed() {
-    let world = World::new(ONE, calling());
+    let world = World::new(ONE, calling("1"));
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
@@ -83,7 +76,7 @@ async fn a_delayed_request_is_not_sent_after_a_cancel() {
 #[tokio::test]
 async fn a_cancel_prevents_the_next_attempt() {
     let graph = format!("{ONE}retry = {{ attempts = 2, initial = \"30s\" }}\n");
-    let world = World::new(&graph, calling());
+    let world = World::new(&graph, calling("1"));
     world.net.fail_next(unavailable());
     let run = world.begin(json!({})).await.unwrap();
     let mut newest = world.engine.watch(&run.thread);
@@ -157,7 +150,7 @@ async fn a_cancelled_run_does_not_stop_at_a_breakpoint() {
 
 #[tokio::test]
 async fn a_thread_has_one_run_at_a_time() {
-    let world = World::new(ONE, calling());
+    let world = World::new(ONE, calling("1"));
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
@@ -383,7 +376,7 @@ async fn an_invalid_event_name_is_a_failure_for_the_guest() {
 
 #[tokio::test]
 async fn a_deleted_thread_does_not_exist() {
-    let world = World::new(ONE, calling());
+    let world = World::new(ONE, calling("1"));
     let ended = world.run(json!({})).await;
     world.engine.delete_thread(&ended.run.thread).await.unwrap();
     assert!(world.engine.thread(&ended.run.thread).await.unwrap().is_none());
@@ -419,7 +412,7 @@ impl Layer for Ending {
 #[tokio::test]
 async fn a_run_that_ends_during_its_cancellation_is_not_missing() {
     let store = Arc::new(Layered::<Ending>::over(Arc::new(InMemoryStore::new())));
-    let world = World::with_store(ONE, calling(), store.clone());
+    let world = World::with_store(ONE, calling("1"), store.clone());
     let thread = world.run(json!({})).await.run.thread;
     let pending = enqueue_undue(store.as_ref(), &thread, "a").await;
     let run = RunRef { thread, run: pending.id.clone() };

@@ -21,8 +21,9 @@ use wattle_run::ports::store::{Batch, LeaseEpoch, LeaseHolder, StoreError};
 use wattle_run::ports::{Memory, Store};
 use wattle_store::{InMemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::get;
 use wattle_suite::world::{START_MS, World};
+
+use super::calling;
 
 const ONE: &str = r#"
 [graphs.one]
@@ -33,15 +34,8 @@ reducer = "append"
 plugin = "p"
 "#;
 
-fn plugin() -> NativePlugin {
-    NativePlugin::new("p", "1").node("work", |_, gate| async move {
-        gate.call(get("https://example.com/slow")).await?;
-        Ok(json!({ "out": "done" }))
-    })
-}
-
 fn world() -> World {
-    World::new(ONE, plugin())
+    World::new(ONE, calling("1"))
 }
 
 /// A store that several hosts share, with a short lease. Its gates have two calls: `lease done`,
@@ -147,7 +141,7 @@ async fn a_request_waits_for_a_lease_that_is_released_soon() {
 #[tokio::test]
 async fn the_last_batch_of_a_run_releases_its_lease() {
     let store = Arc::new(Layered::<Shaky>::over(Arc::new(InMemoryStore::new())));
-    let world = World::with_store(ONE, plugin(), store.clone());
+    let world = World::with_store(ONE, calling("1"), store.clone());
     store.gates.fail("release_lease");
     let ended = world.run(json!({})).await;
     assert!(!store.gates.are_passed(), "the lease was released after the last batch");
@@ -157,7 +151,7 @@ async fn the_last_batch_of_a_run_releases_its_lease() {
 #[tokio::test]
 async fn a_failed_release_of_a_lease_is_retried() {
     let store = Arc::new(Layered::<Shaky>::over(Arc::new(InMemoryStore::new())));
-    let world = World::with_store(ONE, plugin(), store.clone());
+    let world = World::with_store(ONE, calling("1"), store.clone());
     let other = beside(&world, "other");
     let thread = ThreadId::new("kept").unwrap();
     store.gates.fail("release_lease");
@@ -169,7 +163,7 @@ async fn a_failed_release_of_a_lease_is_retried() {
 #[tokio::test]
 async fn a_lease_whose_grant_was_lost_is_released() {
     let store = Arc::new(Layered::<Shaky>::over(Arc::new(InMemoryStore::new())));
-    let world = World::with_store(ONE, plugin(), store.clone());
+    let world = World::with_store(ONE, calling("1"), store.clone());
     let other = beside(&world, "other");
     let thread = ThreadId::new("lost").unwrap();
     store.gates.fail("lease done");

@@ -29,6 +29,8 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::{START_MS, World, app};
 
+use super::calling;
+
 const ONE: &str = r#"
 [graphs.one]
 entry = "work"
@@ -36,13 +38,6 @@ entry = "work"
 [graphs.one.nodes.work]
 plugin = "p"
 "#;
-
-fn plugin(version: &str) -> NativePlugin {
-    NativePlugin::new("p", version).node("work", |_, gate| async move {
-        gate.call(get("https://example.com/slow")).await?;
-        Ok(json!({ "out": "done" }))
-    })
-}
 
 /// A store with gates for the scan for orphaned runs and for reads, by the names of the methods.
 struct SlowLook {
@@ -78,7 +73,7 @@ impl Layer for SlowLook {
 /// Returns a world after a crash with some orphaned runs, the oldest first.
 async fn crashed(runs: usize) -> (World, Arc<Layered<SlowLook>>, Vec<RunRef>) {
     let store = Arc::new(Layered::<SlowLook>::over(Arc::new(InMemoryStore::new())));
-    let mut world = World::with_store(ONE, plugin("1"), store.clone());
+    let mut world = World::with_store(ONE, calling("1"), store.clone());
     let mut cut = Vec::new();
     for _ in 0..runs {
         world.net.hang_next(1);
@@ -184,7 +179,7 @@ async fn a_run_waits_until_its_app_is_loaded() {
         assert!(failure.retryable && is_still_loading(&failure), "{failure:?}");
     }
     assert_eq!(engine.state(thread, &Namespace::root(), None).await.unwrap().thread, *thread);
-    let plugin: Arc<dyn Plugin> = Arc::new(plugin("1"));
+    let plugin: Arc<dyn Plugin> = Arc::new(calling("1"));
     catalog.install(app(ONE, vec![(plugin, Grants::default())]));
     catalog.end_loading(path);
     for run in &cut {
@@ -198,7 +193,7 @@ async fn a_run_waits_until_its_app_is_loaded() {
 #[tokio::test]
 async fn a_run_that_cannot_be_recovered_is_set_aside_with_the_reason() {
     let store: Arc<dyn Store> = Arc::new(InMemoryStore::new());
-    let old = World::with_store(ONE, plugin("1"), store.clone());
+    let old = World::with_store(ONE, calling("1"), store.clone());
     let mut runs = Vec::new();
     for _ in 0..2 {
         old.net.hang_next(1);
@@ -206,7 +201,7 @@ async fn a_run_that_cannot_be_recovered_is_set_aside_with_the_reason() {
         old.net.hung().await;
     }
     drop(old);
-    let world = World::with_store(ONE, plugin("2"), store);
+    let world = World::with_store(ONE, calling("2"), store);
     let other = world.run(json!({})).await;
     assert_eq!(other.outcome, RunOutcome::Completed, "other runs complete");
     world.engine.start_recovery();
@@ -232,7 +227,7 @@ async fn a_run_that_cannot_be_recovered_is_set_aside_with_the_reason() {
     assert_eq!(failure.code, code::UNAVAILABLE);
     world.engine.delete_thread(&deleted.thread).await.unwrap();
     assert_eq!(world.engine.set_aside(&deleted.thread), None);
-    world.install(ONE, plugin("1"));
+    world.install(ONE, calling("1"));
     assert_eq!(world.engine.retry_recovery(&run.thread).await.unwrap(), *run);
     assert_eq!(ended(&world, run).await, (RunOutcome::Completed, json!("done")));
     assert_eq!(world.engine.set_aside(&run.thread), None);
@@ -267,7 +262,7 @@ impl Layer for Faulty {
 #[tokio::test]
 async fn a_panic_in_a_recovery_sets_the_thread_aside() {
     let store = Arc::new(Layered::<Faulty>::over(Arc::new(InMemoryStore::new())));
-    let mut world = World::with_store(ONE, plugin("1"), store.clone());
+    let mut world = World::with_store(ONE, calling("1"), store.clone());
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
@@ -326,7 +321,7 @@ const AT_ONCE: usize = 16;
 #[tokio::test]
 async fn the_oldest_runs_are_recovered_first() {
     let store = Arc::new(Layered::<Closed>::over(Arc::new(InMemoryStore::new())));
-    let mut world = World::with_store(ONE, plugin("1"), store.clone());
+    let mut world = World::with_store(ONE, calling("1"), store.clone());
     let mut cut = Vec::new();
     for number in (0..2 * AT_ONCE).rev() {
         let thread = ThreadId::new(format!("t{number:02}")).unwrap();
@@ -388,7 +383,7 @@ impl Layer for Large {
 /// Returns a world after a crash with some orphaned runs of large threads.
 async fn crashed_with_large(runs: usize) -> (World, Arc<Layered<Large>>) {
     let store = Arc::new(Layered::<Large>::over(Arc::new(InMemoryStore::new())));
-    let mut world = World::with_store(ONE, plugin("1"), store.clone());
+    let mut world = World::with_store(ONE, calling("1"), store.clone());
     for number in 0..runs {
         let thread = ThreadId::new(format!("t{number}")).unwrap();
         world.net.hang_next(1);
@@ -565,7 +560,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 #[tokio::test]
 async fn a_pending_run_whose_confirmation_was_lost_starts() {
     let store = Arc::new(Layered::<Refusing>::over(Arc::new(InMemoryStore::new())));
-    let world = World::with_store(ONE, plugin("1"), store.clone());
+    let world = World::with_store(ONE, calling("1"), store.clone());
     world.engine.start_recovery();
     world.engine.wait_recovered().await;
     world.net.hang_next(1);

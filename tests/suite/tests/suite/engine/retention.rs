@@ -9,8 +9,10 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{CheckpointQuery, Durability, PruneStrategy, RunOptions, ThreadTtl};
 use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{get, prompt, said};
+use wattle_suite::scripted::{prompt, said};
 use wattle_suite::world::World;
+
+use super::calling;
 
 const LINE: &str = r#"
 [graphs.line]
@@ -47,14 +49,6 @@ fn world() -> World {
             Ok(json!({ "out": answer }))
         });
     World::new(LINE, plugin)
-}
-
-/// Returns a version of the plugin of `ONE`.
-fn calling(version: &'static str) -> NativePlugin {
-    NativePlugin::new("p", version).node("work", |_, gate| async move {
-        gate.call(get("https://example.com/slow")).await?;
-        Ok(json!({ "out": "done" }))
-    })
 }
 
 /// Returns a world with a thread that is set aside because the version of its code is missing, with
