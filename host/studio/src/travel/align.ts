@@ -208,7 +208,11 @@ class Aligner {
     if (this.#isMark(row, name)) return true;
     if (own.replaced !== undefined && row.seq < own.replaced.seq) return true;
     if (!this.#isRelated || !this.#isByNumber || row.parent !== ROOT) return false;
-    if (own.firstStep >= other.firstStep) return false;
+    // A fork from the input has the steps of the other run, which alone has the checkpoint of the
+    // input before them.
+    const isForked = other.fork !== undefined && own.fork === undefined;
+    const isFirst = own.firstStep === other.firstStep;
+    if (own.firstStep > other.firstStep || (isFirst && !isForked)) return false;
     const begun = stepsOf(own).find(({ number }) => (number ?? 0) >= other.firstStep);
     return row.kind === "step"
       ? (row.number ?? 0) < other.firstStep

@@ -212,6 +212,40 @@ test("a fork from a checkpoint parts where it does something else", () => {
   expect(parting(result)).toBe("http.send | http.send: changed");
 });
 
+test("a fork from the checkpoint of the input has taken over the input", () => {
+  const fork = later(
+    12,
+    runStarted("fork"),
+    { type: "forked", from: 1 },
+    forkMade(0),
+    { ...taskStarted("f1"), node: "node-t1" },
+    { ...get("f1", 0), node: "node-t1" },
+    { ...taskFinished("f1"), node: "node-t1" },
+    checkpointed(1, { next: ["node-t2"] }),
+    { ...taskStarted("f2", 1), node: "node-t2" },
+    { ...get("f2", 0), node: "node-t2" },
+    { ...get("f2", 1, 200, failed), node: "node-t2" },
+    { ...taskFailed("f2"), node: "node-t2" },
+    runEnded("failed"),
+  );
+  const result = align(broken(), fork);
+  expect(lines(result).slice(0, 4)).toEqual([
+    "Checkpoint | -: carried",
+    "- | Fork: carried",
+    "- | Checkpoint: carried",
+    "Superstep 0 | Superstep 0: same",
+  ]);
+  expect(result.common).toBe(result.pairs.length);
+  expect(isApart(result)).toBe(false);
+  const mirror = align(fork, broken());
+  expect(lines(mirror).slice(0, 3)).toEqual([
+    "- | Checkpoint: carried",
+    "Fork | -: carried",
+    "Checkpoint | -: carried",
+  ]);
+  expect(mirror.common).toBe(mirror.pairs.length);
+});
+
 test("attempts before the one that a fork continues are taken over", () => {
   const origin = run(
     runStarted(),
