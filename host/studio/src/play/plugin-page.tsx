@@ -5,6 +5,7 @@ import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { type Plugin, usePlugin } from "../plugins/read.ts";
 import {
+  playRoute,
   pluginPlayRoute,
   pluginRoute,
   RouteLink,
@@ -48,12 +49,31 @@ function Entry({ plugin }: { plugin: string }) {
   const { data } = read;
   if (data === undefined) return <Reading of={read} notFound={PLUGIN.notFound} />;
   const standalone = data.find(({ app }) => app == null);
-  if (standalone === undefined) return <p>{PLUGIN.inApps}</p>;
+  if (standalone === undefined) return <InApps entries={data} />;
   const { tool_schemas } = standalone;
   return tool_schemas.length === 0 ? (
     <p>{PLUGIN.nothing}</p>
   ) : (
     <Chosen plugin={plugin} tools={tool_schemas} />
+  );
+}
+
+/** Links to the playgrounds of the apps that use the plugin. */
+function InApps({ entries }: { entries: readonly Plugin[] }) {
+  const apps = entries.flatMap(({ app }) => (app == null ? [] : [app]));
+  return (
+    <>
+      <p>{PLUGIN.inApps}</p>
+      <ul className={styles.apps} aria-label={PLUGIN.apps}>
+        {apps.map((app) => (
+          <li key={app}>
+            <RouteLink to={playRoute(app)}>
+              <Text>{TEXTS.title(app)}</Text>
+            </RouteLink>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

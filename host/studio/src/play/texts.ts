@@ -29,6 +29,7 @@ export const PLUGIN = {
   forbidden: "Only the operator of the host calls a plugin outside of apps.",
   notFound: "The host has no such plugin.",
   inApps: "Apps use this plugin. Try it in their playgrounds.",
+  apps: "Playgrounds of the apps",
   nothing: "The plugin has no tools.",
   noTool: "The plugin has no such tool.",
 };

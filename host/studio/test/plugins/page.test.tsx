@@ -204,9 +204,17 @@ test("the tool of a plugin that no app uses is called alone", async () => {
   expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
     ["/api/v1/plugins/shared/tools/hail/call", { input: { whom: "Anna" } }],
   ]);
-  cleanup();
+});
+
+test("a plugin that apps use leads to their playgrounds", async () => {
   show("/plugins/greeter/play", OPERATOR);
   await screen.findByText("Apps use this plugin. Try it in their playgrounds.");
+  const apps = within(screen.getByRole("list", { name: "Playgrounds of the apps" }));
+  const links = apps.getAllByRole("link").map((it) => [it.textContent, it.getAttribute("href")]);
+  expect(links).toEqual([
+    ["Playground of notes", "/apps/notes/play"],
+    ["Playground of other", "/apps/other/play"],
+  ]);
 });
 
 test("a tool that a plugin does not have is named, and no other one is shown", async () => {
