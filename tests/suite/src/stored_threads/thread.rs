@@ -6,7 +6,7 @@ use serde_json::Value;
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::ThreadStatus;
 
-/// A thread with one run, which has ended.
+/// A thread with one run.
 #[derive(Clone, Debug)]
 pub struct StoredThread {
     /// Id of the thread.
