@@ -122,7 +122,8 @@ async function reads(visit: Visit): Promise<void> {
   await page.getByText("completed", { exact: true }).waitFor();
   const tool = calls(page).getByRole("link", { name: "tools.call", exact: true });
   await tool.waitFor();
-  assert.ok((await rows(page, "step").count()) >= 3, "the agent, its tools and the agent again");
+  // The agent, its tools and the agent again. The rows come with the pages of the log.
+  await eventually(async () => assert.ok((await rows(page, "step").count()) >= 3));
   await visit.look("studio-run");
   await tool.click();
   await page.waitForURL(/[?&]at=\d+$/);
