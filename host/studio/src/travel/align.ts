@@ -2,13 +2,13 @@
 // knows only outlines, so two values of the same size count as equal.
 import { hasState, type Row, type RowStatus } from "../run/row.ts";
 import type { ForkedCall, Timeline } from "../run/timeline.ts";
-import { merged, pathlessName, ROOT, type Side, sideOf, stepsOf } from "./sides.ts";
+import { merged, pathlessName, ROOT, type Side, type SideName, sideOf, stepsOf } from "./sides.ts";
 
 /**
  * How the rows of a pair relate. `left` and `right`: only this run has the row. `carried`: likewise,
  * but the other run has taken over what the row stands for.
  */
-export type Relation = "same" | "changed" | "left" | "right" | "carried";
+export type Relation = "same" | "changed" | SideName | "carried";
 
 /** A row of either run, or two that belong together. */
 export interface Pair {
@@ -35,8 +35,6 @@ interface Node {
   readonly relation: Relation;
   readonly children: readonly Node[];
 }
-
-type SideName = "left" | "right";
 
 const OTHER = { left: "right", right: "left" } as const;
 

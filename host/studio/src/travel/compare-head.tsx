@@ -10,10 +10,9 @@ import type { RunState, RunStore } from "../run/store.ts";
 import { TEXTS } from "../run/texts.ts";
 import type { Timeline } from "../run/timeline.ts";
 import { Failure } from "../shell/failure.tsx";
+import type { SideName } from "./sides.ts";
 import { COMPARE } from "./texts.ts";
 import styles from "./travel.module.css";
-
-export type SideName = "left" | "right";
 
 export type Places = Readonly<Record<SideName, RunPlace>>;
 

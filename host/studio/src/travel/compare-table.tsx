@@ -8,15 +8,14 @@ import { nameOf } from "../run/names.ts";
 import { RowPanel } from "../run/panel.tsx";
 import { hasState, type Row } from "../run/row.ts";
 import type { Pair } from "./align.ts";
-import type { Places, SideName } from "./compare-head.tsx";
+import type { Places } from "./compare-head.tsx";
+import { SIDES, type SideName } from "./sides.ts";
 import { COMPARE } from "./texts.ts";
 import styles from "./travel.module.css";
 
 /** Indent of a level, in pixels, and the deepest level that is indented further. */
 const INDENT_PX = 12;
 const DEEPEST = 8;
-
-const SIDES = ["left", "right"] as const;
 
 /** Returns the row of a pair that names it: the left one, if there is one. */
 export function rowOf({ left, right }: Pair): Row {

@@ -18,6 +18,7 @@ import { type Alignment, align, fromParting, isApart } from "./align.ts";
 import { ChooseRun } from "./choose.tsx";
 import { type Places, RunHead } from "./compare-head.tsx";
 import { PairPanel, PairTable, rowOf } from "./compare-table.tsx";
+import { SIDES } from "./sides.ts";
 import { COMPARE } from "./texts.ts";
 import styles from "./travel.module.css";
 
@@ -26,7 +27,7 @@ const SEARCH = {
   left: runName,
   right: runName,
   tenant: name,
-  side: oneOf(["left", "right"]),
+  side: oneOf(SIDES),
   at: name,
 };
 

@@ -5,6 +5,11 @@ import type { Fork, ForkedCall, Timeline } from "../run/timeline.ts";
 /** The parent of the outermost rows. */
 export const ROOT = null;
 
+/** The names of the two runs of a comparison. */
+export const SIDES = ["left", "right"] as const;
+
+export type SideName = (typeof SIDES)[number];
+
 /** One run of a comparison. */
 export interface Side {
   /** Returns the rows directly below a row. */
@@ -75,7 +80,7 @@ export function pathlessName(namespace: string): string {
 }
 
 /** Returns the key of a row of one side, or `undefined` for a row that is left for the next pass. */
-type Keys = (side: "left" | "right") => (row: Row) => string | undefined;
+type Keys = (side: SideName) => (row: Row) => string | undefined;
 
 type Couple = readonly [left: Row | undefined, right: Row | undefined];
 
