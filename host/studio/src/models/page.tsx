@@ -1,6 +1,7 @@
 // The model routes of the host, and the prices of models.
 import { useQuery } from "@tanstack/react-query";
 import { Panel } from "@wattle/page";
+import type { ReactNode } from "react";
 import { Guarded } from "../access/access.tsx";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { Panels } from "../part/panels.tsx";
@@ -51,7 +52,7 @@ function Tables({ models: { routes, prices } }: { models: Models }) {
           <p>{TEXTS.noRoutes}</p>
         ) : (
           <>
-            <table className={styles.table} aria-label={TEXTS.routes}>
+            <Table label={TEXTS.routes}>
               <Head first={TEXTS.route} />
               <tbody>
                 {rows.map(({ route, model, price }) => (
@@ -66,7 +67,7 @@ function Tables({ models: { routes, prices } }: { models: Models }) {
                   </tr>
                 ))}
               </tbody>
-            </table>
+            </Table>
             <p className="w-note">{TEXTS.routesNote}</p>
           </>
         )}
@@ -76,7 +77,7 @@ function Tables({ models: { routes, prices } }: { models: Models }) {
       </Panel>
       {others.length > 0 && (
         <Panel title={TEXTS.others}>
-          <table className={styles.table} aria-label={TEXTS.others}>
+          <Table label={TEXTS.others}>
             <Head />
             <tbody>
               {others.map(([model, price]) => (
@@ -88,10 +89,22 @@ function Tables({ models: { routes, prices } }: { models: Models }) {
                 </tr>
               ))}
             </tbody>
-          </table>
+          </Table>
         </Panel>
       )}
     </>
+  );
+}
+
+/** A table in a frame that scrolls. */
+function Table({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields.
+    <div className={styles.frame} role="group" aria-label={label} tabIndex={0}>
+      <table className={styles.table} aria-label={label}>
+        {children}
+      </table>
+    </div>
   );
 }
 

@@ -316,6 +316,12 @@ test("models have their prices, and a model without one says so", async () => {
   expect((await rowOf("Routes", "small"))?.textContent).toBe("chatsmall0.150.6");
   expect((await rowOf("Routes", "onerror"))?.textContent).toMatch(/no priceno price$/);
   expect((await rowOf("Prices of other models", "unused"))?.textContent).toBe("unused12");
+  // A narrow window scrolls a table, by keys, too.
+  for (const name of ["Routes", "Prices of other models"]) {
+    const frame = screen.getByRole("group", { name });
+    expect(frame).toHaveProperty("tabIndex", 0);
+    within(frame).getByRole("table", { name });
+  }
 });
 
 test("a key that is not the operator's sees neither plugins nor models", async () => {
