@@ -60,6 +60,9 @@ async function operates(visit: Visit): Promise<void> {
   // The heading, and the only interval with runs.
   await comesTo(runs.getByRole("row"), 2);
   await runs.getByRole("columnheader", { name: "Failed (1)" }).waitFor();
+  const frame = page.getByRole("group", { name: "Runs by time", exact: true });
+  const hidden = await frame.evaluate((box) => box.scrollWidth - box.clientWidth);
+  assert.equal(hidden, 0, "each column can be seen");
   await visit.look("operations-statistics");
   await page.getByLabel("Each").selectOption("app");
   await runs.getByRole("columnheader", { name: "misdeeds (3)" }).waitFor();
