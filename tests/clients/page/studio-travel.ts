@@ -90,6 +90,15 @@ async function compare(visit: Visit): Promise<void> {
   await right?.getByText("completed", { exact: true }).waitFor();
   await page.getByText(/^The runs part at llm\./).waitFor();
   await visit.look("travel-compare");
+  // On a telephone, nothing cuts the failure.
+  await page.setViewportSize({ width: 375, height: 720 });
+  await eventually(async () => {
+    const cut = await left?.evaluate(({ parentElement: heads }) =>
+      heads === null ? undefined : heads.scrollHeight - heads.clientHeight,
+    );
+    assert.ok(cut !== undefined && cut <= 1, `${cut} pixels are cut`);
+  });
+  await page.setViewportSize(visit.viewport);
   // What the fork has taken over is not shown at first.
   await comesTo(related(page, "carried"), 0);
   await page.getByRole("button", { name: /^Show the \d+ rows before$/ }).click();
