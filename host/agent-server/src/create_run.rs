@@ -106,6 +106,7 @@ impl RunCreator {
                 .collect(),
             ttl,
             created_ms: None,
+            requested_graph: Some((graph.app.name.clone(), graph.name().clone())),
         };
         let (record, is_new) = match self.engine().create_thread(new).await {
             Ok(record) => (record, true),

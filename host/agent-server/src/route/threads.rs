@@ -79,6 +79,7 @@ async fn create_with_history(
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(parse_ttl).transpose()?,
         created_ms: None,
+        requested_graph: None,
     };
     let record = match (engine.create_thread(new).await, id) {
         (Ok(record), _) => record,

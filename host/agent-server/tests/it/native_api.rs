@@ -5,9 +5,13 @@ use wattle_api::ApiConfig;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId};
 use wattle_run::engine::threads::NewThread;
-use wattle_run::hostcall::runs::{RunService as _, StartRun};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, StartRun};
+use wattle_run::ports::store::RunOptions;
 
 use crate::host::{Host, request};
+
+/// A time that the clock of no test reaches, in milliseconds since 1970.
+const NEVER_MS: i64 = 4_102_444_800_000;
 
 fn start(run: &str) -> StartRun {
     StartRun {
@@ -62,6 +66,50 @@ async fn first_run_of_any_api_binds_an_unbound_thread() {
     assert_eq!(shown["values"]["items"], json!(["a"]));
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs[0]["status"], "success", "also runs of the other API are listed");
+}
+
+/// Requests a pending run on a new thread.
+async fn request_later(host: &Host, thread: &str) {
+    let spec = json!({
+        "kind": { "kind": "start", "input": { "word": "a" } }, "app": "test", "graph": "slow",
+        "due_ms": NEVER_MS,
+    });
+    let later = CreateRun {
+        thread: Some(thread.parse().unwrap()),
+        creates_thread: true,
+        run: None,
+        tenant: None,
+        strategy: Multitask::Enqueue,
+        options: RunOptions::default(),
+        may_stay_pending: false,
+        spec: serde_json::from_value(spec).unwrap(),
+    };
+    host.engine.create_run(later).await.unwrap();
+}
+
+#[tokio::test]
+async fn lists_have_the_graph_that_a_pending_run_requests() {
+    let host = Host::new();
+    let later = json!({ "assistant_id": "slow", "input": { "word": "a" }, "after_seconds": 3_600 });
+    request_later(&host, "new").await;
+    host.post("/runs", later.clone()).await.ok();
+    let id = host.thread().await;
+    let runs = format!("/threads/{id}/runs");
+    let run = host.post(&runs, later).await.ok();
+    for list in ["threads", "runs"] {
+        let path = format!("/api/v1/{list}");
+        let found = host.get(&format!("{path}?app=test&graph=slow")).await.ok();
+        let items = found["items"].as_array().unwrap();
+        assert_eq!(items.len(), 3, "{list}: {found}");
+        let is_slow = |item: &Value| item["app"] == "test" && item["graph"] == "slow";
+        assert!(items.iter().all(is_slow), "{list}: {found}");
+        assert_eq!(host.get(&format!("{path}?app=blank")).await.ok()["items"], json!([]));
+    }
+    // The pending run does not bind the thread.
+    let run = run["run_id"].as_str().unwrap();
+    assert_eq!(host.post(&format!("{runs}/{run}/cancel"), json!({})).await.status, 202);
+    host.post(&runs, json!({ "assistant_id": "broken", "input": {} })).await.ok();
+    assert_eq!(host.get(&format!("/api/v1/threads/{id}")).await.ok()["graph"], "broken");
 }
 
 #[tokio::test]

@@ -115,8 +115,13 @@ impl Engine {
         let is_left = is_due && ahead.allows_start() && place.is_none();
         drop(place);
         let host = if is_left { self.assign_run(head.as_ref(), &record).await? } else { None };
-        if head.is_none() {
-            self.create_thread_for(&record, tenant).await?;
+        match (&head, record.spec.as_deref()) {
+            (None, _) => self.create_thread_for(&record, tenant).await?,
+            // The first pending run binds the thread, so a later one does not replace its graph.
+            (Some(head), Some(spec)) if goes_before || !ahead.is_pending => {
+                self.store_requested_graph(head, spec).await;
+            }
+            (Some(_), _) => {}
         }
         self.enqueue(&record, host).await?;
         Ok(record)
@@ -197,6 +202,7 @@ impl Engine {
             thread: Some(thread.clone()),
             tenant: tenant.clone(),
             ttl: spec.and_then(|spec| spec.ttl),
+            requested_graph: spec.and_then(|spec| self.requested_graph(spec)),
             ..NewThread::default()
         };
         let created = self.create_thread(new).await;

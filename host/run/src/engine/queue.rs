@@ -320,7 +320,11 @@ impl Engine {
         let unbegun = self.never_started_runs(thread, run).await?;
         self.delete_runs(thread, std::slice::from_ref(run)).await?;
         if store.thread(thread).await?.is_none() {
-            self.create_thread(recreated_thread(head.record)).await?;
+            // The runs that never started request the graph of the thread.
+            let ThreadRecord { app, graph, .. } = &head.record;
+            let requested_graph = (!unbegun.is_empty()).then(|| (app.clone(), graph.clone()));
+            let new = NewThread { requested_graph, ..recreated_thread(head.record) };
+            self.create_thread(new).await?;
             for record in unbegun {
                 self.restore_never_started(record).await?;
             }
@@ -394,5 +398,6 @@ fn recreated_thread(record: ThreadRecord) -> NewThread {
         metadata: record.metadata,
         ttl: record.ttl,
         created_ms: Some(record.created_ms),
+        requested_graph: None,
     }
 }

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::ThreadId;
+use wattle_graph::id::{AppName, GraphName, ThreadId};
 
+use super::app_code::select_graph;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::hostcall::runs::UpdateThread;
 use crate::json::check_depth;
 use crate::log::{MetadataUpdate, UpdateOutcome};
 use crate::metadata;
-use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
+use crate::ports::store::{Batch, RunSpec, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
 
 /// Maximum number of attempts to update a thread while another operation uses it: a run that is
 /// starting or has just ended, or an edit.
@@ -36,6 +37,9 @@ pub struct NewThread {
     pub ttl: Option<ThreadTtl>,
     /// Creation time, milliseconds since 1970. Default: now.
     pub created_ms: Option<i64>,
+    /// App and graph that the first run requests, for lists. They do not bind the thread. Default:
+    /// no run was requested.
+    pub requested_graph: Option<(AppName, GraphName)>,
 }
 
 impl Engine {
@@ -62,7 +66,11 @@ impl Engine {
         }
         self.admit_new_thread(&thread, new.tenant.as_deref()).await?;
         let unbound = self.new_thread(thread.clone(), new.tenant);
+        let (app, graph) =
+            new.requested_graph.unwrap_or_else(|| (unbound.app.clone(), unbound.graph.clone()));
         let record = ThreadRecord {
+            app,
+            graph,
             created_ms: new.created_ms.unwrap_or(unbound.created_ms),
             metadata: new.metadata,
             ttl: new.ttl.or(unbound.ttl),
@@ -83,6 +91,47 @@ impl Engine {
             incarnation: Some(new_run_id()),
             ..ThreadRecord::unbound(thread, self.now_ms())
         }
+    }
+
+    /// Returns the app and the graph that a run requests. Returns `None` if the run names no graph,
+    /// and its app is not loaded or has several graphs.
+    pub(super) fn requested_graph(&self, spec: &RunSpec) -> Option<(AppName, GraphName)> {
+        let graph = spec.graph.clone().or_else(|| {
+            let app = self.0.catalog.app(&spec.app)?;
+            Some(select_graph(&app, None).ok()?.graph.name.clone())
+        })?;
+        Some((spec.app.clone(), graph))
+    }
+
+    /// Stores the app and the graph that the first run of an unbound thread requests, so that lists
+    /// have them while the run is pending. Stores nothing if another operation uses the thread.
+    pub(super) async fn store_requested_graph(&self, head: &ThreadHead, spec: &RunSpec) {
+        let Some(requested) = self.requested_graph(spec) else { return };
+        let ThreadRecord { id, app, graph, .. } = &head.record;
+        if !head.record.is_unbound() || (app, graph) == (&requested.0, &requested.1) {
+            return;
+        }
+        // The run does not depend on what lists have, so a failure does not reject the run.
+        if let Err(failure) = self.write_requested_graph(id, requested).await {
+            tracing::debug!(thread = %id, %failure, "the graph of a pending run was not stored");
+        }
+    }
+
+    async fn write_requested_graph(
+        &self,
+        thread: &ThreadId,
+        (app, graph): (AppName, GraphName),
+    ) -> Result<(), Failure> {
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        // Another host may have bound the thread since the first check.
+        if head.record.is_unbound() {
+            let record = Some(ThreadRecord { app, graph, ..head.record });
+            let batch = Batch { epoch: Some(slot.epoch), record, ..Batch::default() };
+            self.0.ports.store.append(thread, batch).await.await?;
+        }
+        slot.release().await;
+        Ok(())
     }
 
     /// See [`RunService::update_thread`](crate::hostcall::runs::RunService::update_thread).

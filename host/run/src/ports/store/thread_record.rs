@@ -129,8 +129,8 @@ pub enum PruneStrategy {
     Delete,
 }
 
-/// Name of the app and the graph of an [unbound thread](ThreadRecord::is_unbound). No app may have
-/// this name.
+/// Name of the app and the graph of an [unbound thread](ThreadRecord::is_unbound) without a pending
+/// run. No app may have this name.
 pub const UNBOUND: &str = "blank";
 
 impl ThreadRecord {
@@ -158,10 +158,11 @@ impl ThreadRecord {
         }
     }
 
-    /// Returns true if the graph is not known yet. The first run or edit of the thread binds the
-    /// thread to a graph.
+    /// Returns true if the thread has no version of a graph yet. The first run or edit of the thread
+    /// binds the thread to a graph. While this run is pending, `app` and `graph` are those that it
+    /// requests; they bind no other run or edit.
     pub fn is_unbound(&self) -> bool {
-        self.app.as_str() == UNBOUND && self.version == Digest::from_bytes([0; 32])
+        self.version == Digest::from_bytes([0; 32])
     }
 
     /// Returns the thread that ids of tasks derive from.
