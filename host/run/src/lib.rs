@@ -13,7 +13,8 @@
 //!   app.
 //! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
 //!   limited resource between callers. [`caller_id`]: the identity of a caller.
-//! * [`memory_pool`]: a limited amount of memory for values of one kind.
+//! * [`memory_pool`]: a limited amount of memory for values of one kind. [`shared_pool`]: a limited
+//!   resource of which each owner has a share, with queues.
 //! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
 //!   [`reads`]: does the same for the reads of large states.
 //! * [`credentials`]: redacts secrets in what services send back.
@@ -66,6 +67,7 @@ pub mod replay;
 mod result_reuse;
 pub mod run_walk;
 pub mod schemas;
+pub mod shared_pool;
 pub mod state_cache;
 pub mod stop_flag;
 pub mod tail;

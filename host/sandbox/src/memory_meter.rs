@@ -144,7 +144,7 @@ impl MemoryMeter {
     /// Returns the number of bytes that values or texts can take if no other guest exists.
     pub(crate) fn most_values_bytes(&self) -> u64 {
         let held = self.of_all(self.memory.used, self.table.used) - self.values;
-        self.shared.most_of_one_guest().saturating_sub(held)
+        self.shared.pool().most_of_one().saturating_sub(held)
     }
 
     /// Returns the denial that most likely made the guest trap; `None` if nothing was denied.
@@ -167,7 +167,7 @@ impl MemoryMeter {
         match refused {
             LimitedResource::Memory => self.memory.allowed,
             LimitedResource::Table => self.table.allowed,
-            LimitedResource::GuestsMemory => self.shared.total_of_all(),
+            LimitedResource::GuestsMemory => self.shared.pool().total(),
         }
     }
 

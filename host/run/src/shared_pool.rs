@@ -1,0 +1,325 @@
+//! A limited resource of which each owner has a share: the memory and the places of guests, divided
+//! between apps, and the memory of runs, divided between callers.
+//!
+//! The leases of one owner hold at most half of the amount that leases of other owners do not hold
+//! ([`share_of`]), so an owner can always get a part. Part of each share is a reserve; see
+//! [`Room`].
+//!
+//! A lease begins with an initial amount. It waits until this amount fits, behind the leases of the
+//! same owner that wait already; see [`SharedPool::enter`]. The growth of a lease is granted or
+//! denied at once: holders of leases that wait for more could wait for one another forever.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::fair_share::share_of;
+use crate::limit;
+
+/// The owner of a share.
+pub trait ShareOwner: Clone + Eq + Hash {}
+
+impl<O: Clone + Eq + Hash> ShareOwner for O {}
+
+/// The part of an owner's share that may be in use after a lease has begun or grown. The rest is
+/// reserved: for leases that hold little, and for leases that the holder of another lease awaits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The whole share: for the growth of leases that hold little.
+    Whole,
+    /// The share without a small reserve: for new leases that the holder of another lease awaits.
+    Awaited,
+    /// The share without the whole reserve: for other new leases, and for the growth of leases that
+    /// hold much.
+    Usual,
+}
+
+impl Room {
+    fn of(self, share: u64) -> u64 {
+        match self {
+            Self::Whole => share,
+            Self::Awaited => share - share / limit::AWAITED_RESERVE_DIVISOR,
+            Self::Usual => share - share / limit::SHARE_RESERVE_DIVISOR,
+        }
+    }
+}
+
+/// The limits of a [`SharedPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// The amount of all leases together.
+    pub total: u64,
+    /// The amount up to which a lease holds little.
+    pub small: u64,
+    /// Maximum number of leases of an owner that wait in each of its two queues.
+    pub waiting: usize,
+}
+
+/// A resource that owners share, such as bytes of memory. Clones share the same state.
+#[derive(Clone)]
+pub struct SharedPool<O: ShareOwner>(Arc<Pool<O>>);
+
+struct Pool<O: ShareOwner> {
+    limits: PoolLimits,
+    state: Mutex<State<O>>,
+}
+
+struct State<O: ShareOwner> {
+    used: u64,
+    /// The owners that hold an amount or whose leases wait.
+    accounts: HashMap<O, Account<O>>,
+    /// The owners whose leases wait.
+    waiting: HashSet<O>,
+}
+
+struct Account<O: ShareOwner> {
+    held: u64,
+    /// Leases that wait to begin within [`Room::Awaited`].
+    awaited: VecDeque<Waiter<O>>,
+    /// Leases that wait to begin within [`Room::Usual`].
+    usual: VecDeque<Waiter<O>>,
+}
+
+/// A lease that waits to begin.
+struct Waiter<O: ShareOwner> {
+    amount: u64,
+    entry: oneshot::Sender<PoolLease<O>>,
+}
+
+/// The result of [`SharedPool::begin`].
+enum Entry<O: ShareOwner> {
+    Begun(PoolLease<O>),
+    Waits(Waiting<O>),
+    Refused,
+}
+
+/// The position of a lease in a queue. On drop, the next leases in the queue begin if they fit.
+struct Waiting<O: ShareOwner> {
+    pool: SharedPool<O>,
+    entry: oneshot::Receiver<PoolLease<O>>,
+}
+
+impl<O: ShareOwner> Waiting<O> {
+    /// Waits until the pool grants the amount of the lease.
+    async fn granted(mut self) -> Option<PoolLease<O>> {
+        (&mut self.entry).await.ok()
+    }
+}
+
+impl<O: ShareOwner> Drop for Waiting<O> {
+    fn drop(&mut self) {
+        // If the pool has granted the amount already, the amount returns to the pool when the
+        // channel is dropped.
+        self.entry.close();
+        self.pool.admit(self.pool.lock());
+    }
+}
+
+impl<O: ShareOwner> SharedPool<O> {
+    /// Creates a pool.
+    #[must_use]
+    pub fn new(limits: PoolLimits) -> Self {
+        let state = State { used: 0, accounts: HashMap::new(), waiting: HashSet::new() };
+        Self(Arc::new(Pool { limits, state: Mutex::new(state) }))
+    }
+
+    /// Returns the amount of all leases together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.limits.total
+    }
+
+    /// Returns the amount that one lease can hold if no other one exists.
+    #[must_use]
+    pub fn most_of_one(&self) -> u64 {
+        Room::Usual.of(share_of(self.total(), 0))
+    }
+
+    /// Begins a lease with an initial amount, which is at most [`SharedPool::most_of_one`]. Waits
+    /// until the amount fits, behind the leases of the same owner that wait already. Returns `None`
+    /// if too many leases of the owner wait.
+    pub async fn enter(&self, owner: O, amount: u64, room: Room) -> Option<PoolLease<O>> {
+        match self.begin(owner, amount, room) {
+            Entry::Begun(lease) => Some(lease),
+            Entry::Waits(waiting) => waiting.granted().await,
+            Entry::Refused => None,
+        }
+    }
+
+    fn begin(&self, owner: O, amount: u64, room: Room) -> Entry<O> {
+        let mut state = self.lock();
+        let State { used, accounts, waiting } = &mut *state;
+        let account = accounts.entry(owner.clone()).or_default();
+        let queue = account.queue(room);
+        queue.retain(|waiter| !waiter.entry.is_closed());
+        let queued = queue.len();
+        if queued == 0 && account.take(used, self.total(), amount, room) {
+            return Entry::Begun(self.lease(owner, amount));
+        }
+        if queued >= self.0.limits.waiting {
+            return Entry::Refused;
+        }
+        let (entry, waits) = oneshot::channel();
+        account.queue(room).push_back(Waiter { amount, entry });
+        waiting.insert(owner);
+        Entry::Waits(Waiting { pool: self.clone(), entry: waits })
+    }
+
+    /// Takes a further `amount` for a lease that has begun. Returns false if `room` does not
+    /// suffice.
+    fn grow(&self, owner: &O, amount: u64, room: Room) -> bool {
+        let mut state = self.lock();
+        let State { used, accounts, .. } = &mut *state;
+        let account = accounts.entry(owner.clone()).or_default();
+        account.take(used, self.total(), amount, room)
+    }
+
+    fn give(&self, owner: &O, amount: u64) {
+        let mut state = self.lock();
+        let State { used, accounts, .. } = &mut *state;
+        *used -= amount;
+        if let Some(account) = accounts.get_mut(owner) {
+            account.held -= amount;
+            if account.is_idle() {
+                accounts.remove(owner);
+            }
+        }
+        self.admit(state);
+    }
+
+    /// Begins the waiting leases that fit, in the order of each queue. Reads only the accounts of
+    /// owners whose leases wait.
+    fn admit(&self, mut state: MutexGuard<'_, State<O>>) {
+        let State { used, accounts, waiting } = &mut *state;
+        // The leases that have stopped waiting since `first_waiter`.
+        let mut unclaimed = Vec::new();
+        waiting.retain(|owner| {
+            let Some(account) = accounts.get_mut(owner) else { return false };
+            for room in [Room::Awaited, Room::Usual] {
+                while let Some(amount) = account.first_waiter(room)
+                    && account.take(used, self.total(), amount, room)
+                {
+                    let lease = self.lease(owner.clone(), amount);
+                    match account.queue(room).pop_front() {
+                        Some(waiter) => unclaimed.extend(waiter.entry.send(lease).err()),
+                        None => unclaimed.push(lease),
+                    }
+                }
+            }
+            let has_waiters = account.has_waiters();
+            if account.is_idle() {
+                accounts.remove(owner);
+            }
+            has_waiters
+        });
+        drop(state);
+        // Dropping a lease locks the state again.
+        drop(unclaimed);
+    }
+
+    fn lease(&self, owner: O, amount: u64) -> PoolLease<O> {
+        PoolLease { pool: self.clone(), owner, held: AtomicU64::new(amount) }
+    }
+
+    /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, State<O>> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<O: ShareOwner> Default for Account<O> {
+    fn default() -> Self {
+        Self { held: 0, awaited: VecDeque::new(), usual: VecDeque::new() }
+    }
+}
+
+impl<O: ShareOwner> Account<O> {
+    /// Takes an amount from the pool if the account then holds no more than `room` permits. `used`
+    /// is the amount that all accounts hold together.
+    fn take(&mut self, used: &mut u64, total: u64, amount: u64, room: Room) -> bool {
+        let after = self.held.saturating_add(amount);
+        if after > room.of(share_of(total, *used - self.held)) {
+            return false;
+        }
+        *used += amount;
+        self.held = after;
+        true
+    }
+
+    fn queue(&mut self, room: Room) -> &mut VecDeque<Waiter<O>> {
+        match room {
+            Room::Awaited => &mut self.awaited,
+            Room::Whole | Room::Usual => &mut self.usual,
+        }
+    }
+
+    /// Returns the amount of the first lease in the queue that still waits.
+    fn first_waiter(&mut self, room: Room) -> Option<u64> {
+        let queue = self.queue(room);
+        while queue.front().is_some_and(|waiter| waiter.entry.is_closed()) {
+            queue.pop_front();
+        }
+        queue.front().map(|waiter| waiter.amount)
+    }
+
+    fn has_waiters(&self) -> bool {
+        !(self.awaited.is_empty() && self.usual.is_empty())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.held == 0 && !self.has_waiters()
+    }
+}
+
+/// The amount that one guest or run holds. On drop, this amount returns to the pool.
+pub struct PoolLease<O: ShareOwner> {
+    pool: SharedPool<O>,
+    owner: O,
+    held: AtomicU64,
+}
+
+impl<O: ShareOwner> PoolLease<O> {
+    /// Returns the pool.
+    #[must_use]
+    pub fn pool(&self) -> &SharedPool<O> {
+        &self.pool
+    }
+
+    /// Raises the amount to `amount`. Returns false, and changes nothing, if the pool does not have
+    /// enough. Only one task at a time may change the amount.
+    #[must_use]
+    pub fn grow_to(&self, amount: u64) -> bool {
+        let held = self.held.load(Ordering::Relaxed);
+        if amount <= held {
+            return true;
+        }
+        let room = if amount <= self.pool.0.limits.small { Room::Whole } else { Room::Usual };
+        if !self.pool.grow(&self.owner, amount - held, room) {
+            return false;
+        }
+        self.held.store(amount, Ordering::Relaxed);
+        true
+    }
+
+    /// Lowers the amount to `amount`, and returns the difference to the pool. Only one task at a
+    /// time may change the amount.
+    pub fn shrink_to(&self, amount: u64) {
+        let held = self.held.load(Ordering::Relaxed);
+        if amount < held {
+            self.held.store(amount, Ordering::Relaxed);
+            self.pool.give(&self.owner, held - amount);
+        }
+    }
+}
+
+impl<O: ShareOwner> Drop for PoolLease<O> {
+    fn drop(&mut self) {
+        self.pool.give(&self.owner, *self.held.get_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests;
