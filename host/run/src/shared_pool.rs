@@ -149,6 +149,42 @@ impl<O: ShareOwner> SharedPool<O> {
         }
     }
 
+    /// Begins a lease like [`SharedPool::enter`], but does not wait. Returns `None` if the amount
+    /// does not fit, or if leases of the owner wait for the same room.
+    #[must_use]
+    pub fn try_enter(&self, owner: O, amount: u64, room: Room) -> Option<PoolLease<O>> {
+        let mut state = self.lock();
+        let State { used, accounts, .. } = &mut *state;
+        let account = accounts.entry(owner.clone()).or_default();
+        let is_taken =
+            account.queue(room).is_empty() && account.take(used, self.total(), amount, room);
+        if account.is_idle() {
+            accounts.remove(&owner);
+        }
+        is_taken.then(|| self.lease(owner, amount))
+    }
+
+    /// Returns true if a lease of the owner can begin with this amount, and no lease of the owner
+    /// waits.
+    #[must_use]
+    pub fn fits(&self, owner: &O, amount: u64, room: Room) -> bool {
+        let state = self.lock();
+        let account = state.accounts.get(owner);
+        let held = account.map_or(0, |account| account.held);
+        let share = share_of(self.total(), state.used - held);
+        account.is_none_or(|account| !account.has_waiters())
+            && held.saturating_add(amount) <= room.of(share)
+    }
+
+    /// Returns the share of an owner: what its leases may hold as long as those of other owners
+    /// hold what they hold now.
+    #[must_use]
+    pub fn share(&self, owner: &O) -> u64 {
+        let state = self.lock();
+        let held = state.accounts.get(owner).map_or(0, |account| account.held);
+        share_of(self.total(), state.used - held)
+    }
+
     fn begin(&self, owner: O, amount: u64, room: Room) -> Entry<O> {
         let mut state = self.lock();
         let State { used, accounts, waiting } = &mut *state;
@@ -175,6 +211,13 @@ impl<O: ShareOwner> SharedPool<O> {
         let State { used, accounts, .. } = &mut *state;
         let account = accounts.entry(owner.clone()).or_default();
         account.take(used, self.total(), amount, room)
+    }
+
+    /// Takes a further `amount` for a lease that has begun, also beyond the share of its owner.
+    fn count(&self, owner: &O, amount: u64) {
+        let mut state = self.lock();
+        state.used += amount;
+        state.accounts.entry(owner.clone()).or_default().held += amount;
     }
 
     fn give(&self, owner: &O, amount: u64) {
@@ -288,29 +331,57 @@ impl<O: ShareOwner> PoolLease<O> {
         &self.pool
     }
 
-    /// Raises the amount to `amount`. Returns false, and changes nothing, if the pool does not have
-    /// enough. Only one task at a time may change the amount.
+    /// Returns the owner.
     #[must_use]
-    pub fn grow_to(&self, amount: u64) -> bool {
-        let held = self.held.load(Ordering::Relaxed);
-        if amount <= held {
-            return true;
-        }
-        let room = if amount <= self.pool.0.limits.small { Room::Whole } else { Room::Usual };
-        if !self.pool.grow(&self.owner, amount - held, room) {
-            return false;
-        }
-        self.held.store(amount, Ordering::Relaxed);
-        true
+    pub fn owner(&self) -> &O {
+        &self.owner
     }
 
-    /// Lowers the amount to `amount`, and returns the difference to the pool. Only one task at a
-    /// time may change the amount.
+    /// Returns the amount.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Takes a further `more`. Returns false, and changes nothing, if the pool does not have
+    /// enough.
+    #[must_use]
+    pub fn grow_by(&self, more: u64) -> bool {
+        let is_small = self.held().saturating_add(more) <= self.pool.0.limits.small;
+        let room = if is_small { Room::Whole } else { Room::Usual };
+        let is_granted = self.pool.grow(&self.owner, more, room);
+        if is_granted {
+            self.held.fetch_add(more, Ordering::Relaxed);
+        }
+        is_granted
+    }
+
+    /// Takes a further `more` for what exists already, also beyond the share of the owner. Later
+    /// leases and growth of the owner find less room.
+    pub fn count(&self, more: u64) {
+        self.pool.count(&self.owner, more);
+        self.held.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Returns `less` of the amount to the pool.
+    pub fn shrink_by(&self, less: u64) {
+        self.held.fetch_sub(less, Ordering::Relaxed);
+        self.pool.give(&self.owner, less);
+    }
+
+    /// Raises the amount to `amount`. Returns false, and changes nothing, if the pool does not have
+    /// enough. Only one task at a time may call this function and [`PoolLease::shrink_to`].
+    #[must_use]
+    pub fn grow_to(&self, amount: u64) -> bool {
+        let more = amount.saturating_sub(self.held());
+        more == 0 || self.grow_by(more)
+    }
+
+    /// Lowers the amount to `amount`, and returns the difference to the pool.
     pub fn shrink_to(&self, amount: u64) {
-        let held = self.held.load(Ordering::Relaxed);
-        if amount < held {
-            self.held.store(amount, Ordering::Relaxed);
-            self.pool.give(&self.owner, held - amount);
+        let less = self.held().saturating_sub(amount);
+        if less > 0 {
+            self.shrink_by(less);
         }
     }
 }

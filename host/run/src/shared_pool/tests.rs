@@ -68,6 +68,42 @@ fn lease_that_holds_little_may_grow_into_the_reserve_of_its_owner() {
     assert!(!small.grow_to(SMALL + 1));
 }
 
+#[test]
+fn amount_that_exists_already_counts_beyond_the_share() {
+    let pool = pool();
+    let (a, b) = (start(&pool, "a").unwrap(), start(&pool, "b").unwrap());
+    a.count(40 * MIB);
+    assert_eq!((a.held(), used(&pool)), (41 * MIB, 42 * MIB));
+    assert!(!a.grow_by(1));
+    // `a` leaves 23 MiB.
+    assert_eq!(pool.share(&"b"), 23 * MIB / 2);
+    assert!(b.grow_by(9 * MIB) && !b.grow_by(MIB));
+    a.shrink_by(40 * MIB);
+    assert!(b.grow_by(MIB) && a.grow_by(MIB));
+    drop((a, b));
+    assert_eq!(used(&pool), 0);
+}
+
+#[tokio::test]
+async fn lease_that_does_not_wait_comes_after_those_that_wait() {
+    let pool = pool();
+    let try_enter = || pool.try_enter("a", MIB, Room::Usual);
+    let fits = || pool.fits(&"a", MIB, Room::Usual);
+    assert!(fits());
+    let large = try_enter().unwrap();
+    assert!(large.grow_to(27 * MIB));
+    assert!(fits());
+    let mut waiting = Box::pin(pool.enter("a", 2 * MIB, Room::Usual));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    assert!(!fits() && try_enter().is_none());
+    drop(waiting);
+    assert!(fits() && try_enter().is_some());
+    assert!(large.grow_to(28 * MIB));
+    assert!(!fits() && try_enter().is_none());
+    drop(large);
+    assert!(pool.lock().accounts.is_empty());
+}
+
 #[tokio::test]
 async fn waiting_leases_begin_in_order_when_the_resource_is_freed() {
     let pool = pool();
