@@ -24,6 +24,7 @@ use crate::hostcall::runs::{InterruptView, RunOutcome, RunRef};
 use crate::log::{Commit, ThreadLog};
 use crate::ports::observer::RunSummary;
 use crate::ports::store::{Durability, RunRecord, ThreadFailure, ThreadRecord, ThreadStatus};
+use crate::run_memory::MemoryCharge;
 use crate::task::context::GraphContext;
 use crate::unpersisted_events::UnpersistedEvents;
 use crate::view::{self, pending_interrupts};
@@ -62,18 +63,21 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Creates a run that continues from the state in `lineage`. `unpersisted` holds the events of
-    /// supersteps whose checkpoints were not persisted.
+    /// supersteps whose checkpoints were not persisted. `memory` is that of all of these events and
+    /// of the state.
     pub(crate) fn new(
         context: GraphContext,
         record: ThreadRecord,
         run: RunRecord,
         lineage: Lineage,
         unpersisted: UnpersistedEvents,
+        memory: MemoryCharge,
     ) -> Self {
+        let context = Arc::new(context);
         let step = lineage.checkpoint.meta.step;
         let steps = step.saturating_sub(run.first_step.unwrap_or(step));
         Self {
-            superstep_loop: SuperstepLoop::new(Arc::new(context), lineage, steps, unpersisted),
+            superstep_loop: SuperstepLoop::new(context, lineage, steps, unpersisted, memory),
             record,
             run,
         }

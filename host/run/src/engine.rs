@@ -37,6 +37,7 @@ mod run_places;
 mod run_task;
 pub mod settle;
 mod start;
+mod start_memory;
 mod thread_lock;
 pub mod threads;
 mod unanswered;
@@ -72,6 +73,7 @@ use crate::ports::store::{
     LeaseEpoch, LeaseHolder, RunRecord, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadTtl,
 };
 use crate::quota::Quotas;
+use crate::run_memory::{MemoryCharge, RunMemory, RunMemoryPool};
 use crate::schemas::SchemaCache;
 use crate::state_cache::StateCache;
 use crate::stop_flag::StopFlag;
@@ -109,6 +111,10 @@ pub struct EngineConfig {
     /// that these call hold. One caller can hold at most half of the instances that other callers
     /// do not hold. The engine rejects calls above these limits. Default: no limit.
     pub max_handlers: Option<usize>,
+    /// Maximum memory that the states of all runs take, in bytes. The runs of one caller hold at
+    /// most half of what runs of other callers leave. A run waits for memory before it starts.
+    /// Default: no limit.
+    pub runs_memory_bytes: Option<u64>,
 }
 
 /// A handle to the engine that is cheap to clone.
@@ -132,6 +138,8 @@ struct EngineInner {
     quotas: Arc<Quotas>,
     /// Guest instances of web handlers and of tools that clients call, divided between callers.
     handlers: Pool<CallerId>,
+    /// Memory of all runs, divided between callers.
+    run_memory: RunMemoryPool,
     /// Compiled schemas of interrupts and tools.
     schemas: Arc<SchemaCache>,
     /// Pages of event logs, shared by the tails that read them.
@@ -178,6 +186,10 @@ struct ThreadClaim {
     lease_status: host_leases::LeaseStatus,
     /// The request for which the thread is claimed.
     request: RunRequest,
+    /// Memory of the run, once it has any.
+    memory: RunMemory,
+    /// Memory of the state and of the events with which the run starts, until the run takes it.
+    state_memory: MemoryCharge,
     cancel: StopFlag,
     drain: StopFlag,
     /// Set when the run must stop before its next superstep and be handed over.
@@ -217,6 +229,7 @@ impl Engine {
             thread_ttl,
             quotas,
             handlers: Pool::new(config.max_handlers.unwrap_or(usize::MAX)),
+            run_memory: RunMemoryPool::new(config.runs_memory_bytes.unwrap_or(u64::MAX)),
             schemas: Arc::default(),
             pages: Pages::default(),
             states,

@@ -14,7 +14,8 @@
 //! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
 //!   limited resource between callers. [`caller_id`]: the identity of a caller.
 //! * [`memory_pool`]: a limited amount of memory for values of one kind. [`shared_pool`]: a limited
-//!   resource of which each owner has a share, with queues.
+//!   resource of which each owner has a share, with queues. `run_memory`: the memory of runs,
+//!   divided between callers.
 //! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
 //!   [`reads`]: does the same for the reads of large states.
 //! * [`credentials`]: redacts secrets in what services send back.
@@ -65,6 +66,7 @@ pub mod quota;
 pub mod reads;
 pub mod replay;
 mod result_reuse;
+mod run_memory;
 pub mod run_walk;
 pub mod schemas;
 pub mod shared_pool;

@@ -28,13 +28,46 @@ pub const MACHINE_MEMORY_DIVISOR: u64 = 2;
 /// Divisor of an app's share of what all guests hold together. New nodes, new web handlers and
 /// guests that hold more than [`SMALL_GUEST_BYTES`] cannot use the quotient, which is 64 MiB by
 /// default. A guest that has started finds its next few MiB there, whatever other guests of the app
-/// take. So 438 of the 1,000 guests of a host can be nodes of one app.
+/// take. So 438 of the 1,000 guests of a host can be nodes of one app. The same part of a caller's
+/// share of the memory of runs is for runs of at most [`SMALL_RUN_BYTES`].
 pub const SHARE_RESERVE_DIVISOR: u64 = 8;
 
 /// Divisor of an app's share of what all guests hold together. Tools and other guests for which a
 /// guest waits cannot use the quotient, which is 16 MiB by default. They can use the rest of the
-/// reserve, since the guest that waits holds a part of the share and ends only after them.
+/// reserve, since the guest that waits holds a part of the share and ends only after them. The same
+/// part of a caller's share of the memory of runs is kept from recovered runs, which may use the
+/// rest of the other reserve before new runs.
 pub const AWAITED_RESERVE_DIVISOR: u64 = 32;
+
+/// Maximum memory that all runs of a host hold together, unless the machine has less than eight
+/// times as much: states, journals, outcomes and events. A run has some hundred KiB, but its limits
+/// allow a state of 64 MiB and a journal of 256 MiB for each task. With this limit the runs of one
+/// caller hold at most 2 GiB, which is some states and journals of the largest size.
+pub const RUNS_MEMORY_BYTES: u64 = 4 << 30;
+
+/// Minimum of [`RUNS_MEMORY_BYTES`] that an operator can set. The runs of one caller then hold at
+/// most 32 MiB, and some hundred small runs of one caller start at once.
+pub const LEAST_RUNS_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Divisor of the memory of the machine. The quotient bounds the default of [`RUNS_MEMORY_BYTES`].
+/// Guests have half of a small machine and their code a quarter, so runs have half of the rest.
+pub const RUNS_MEMORY_DIVISOR: u64 = 8;
+
+/// Maximum memory of a run that can use the whole share of its caller. Most runs hold less. Runs
+/// that hold more, and new runs, leave an eighth of the share to them.
+pub const SMALL_RUN_BYTES: u64 = 1 << 20;
+
+/// Memory with which a run starts, and by which its memory grows. Most runs need no more, so they
+/// use the pool of all runs only at their start and at their end.
+pub const RUN_MEMORY_CHUNK_BYTES: u64 = 256 << 10;
+
+/// Maximum number of runs of a caller that wait for memory before they start. Pending runs wait in
+/// the store and do not count. The number equals the default number of running runs.
+pub const WAITING_RUNS: usize = 1_000;
+
+/// Maximum time for which a run waits for memory before it starts. The request for the run waits as
+/// well, and the run has claimed its thread.
+pub const RUN_WAIT_MS: u64 = 30_000;
 
 /// Maximum memory of a guest that can use the whole share of its app. Handling a few hundred KiB of
 /// JSON takes less.

@@ -32,9 +32,10 @@
 //!   expressions, `ProjectionBudget` for all expressions of a projection,
 //!   [`JsonBudget`](crate::json::bounded::JsonBudget) for parsing, and the call budget of a guest.
 //!   These counts depend on the data alone, so a replay comes to the same results.
-//! * **What an owner holds**: bytes, open requests, guest instances, places for runs. An owner
-//!   holds at most half of what other owners leave; see [`fair_share`](crate::fair_share). The
-//!   documentation of each resource says when more is allowed.
+//! * **What an owner holds**: bytes, open requests, guest instances, places and memory of runs. An
+//!   owner holds at most half of what other owners leave; see [`fair_share`](crate::fair_share) and
+//!   [`shared_pool`](crate::shared_pool). The documentation of each resource says when more is
+//!   allowed.
 //! * **The time of long work**. Pieces of long work take turns; see below. Time decides only the
 //!   order of the pieces, never a result.
 //!

@@ -25,12 +25,14 @@ pub trait ShareOwner: Clone + Eq + Hash {}
 impl<O: Clone + Eq + Hash> ShareOwner for O {}
 
 /// The part of an owner's share that may be in use after a lease has begun or grown. The rest is
-/// reserved: for leases that hold little, and for leases that the holder of another lease awaits.
+/// reserved: for leases that hold little, for leases that the holder of another lease awaits, and
+/// for work that was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The whole share: for the growth of leases that hold little.
     Whole,
-    /// The share without a small reserve: for new leases that the holder of another lease awaits.
+    /// The share without a small reserve: for new leases that the holder of another lease awaits,
+    /// and for those of work that was cut.
     Awaited,
     /// The share without the whole reserve: for other new leases, and for the growth of leases that
     /// hold much.

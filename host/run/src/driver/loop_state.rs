@@ -10,6 +10,7 @@ use wattle_graph::id::TaskId;
 use wattle_graph::lineage::Lineage;
 
 use crate::gate::Journal;
+use crate::run_memory::MemoryCharge;
 use crate::unpersisted_events::UnpersistedEvents;
 
 /// Lock of a subgraph. Its superstep loop and its tasks hold it.
@@ -33,6 +34,9 @@ pub(crate) struct LoopState {
     /// Sequence number at which the loop reached its checkpoint; [`THIS_PROCESS_SEQ`] if this
     /// process reached the checkpoint.
     pub(super) checkpoint_seq: u64,
+    /// Memory of the state, and of the events with which the run continues until the root graph
+    /// has reached its next checkpoint.
+    pub(super) memory: MemoryCharge,
 }
 
 /// Sequence number of events that this process has written. This value is greater than every
@@ -51,6 +55,7 @@ impl LoopState {
             unpersisted: UnpersistedEvents::default(),
             has_executed_tasks: false,
             checkpoint_seq,
+            memory: MemoryCharge::default(),
         }
     }
 

@@ -27,6 +27,7 @@ use crate::blocking::{
 };
 use crate::gate::Journal;
 use crate::ports::store::Durability;
+use crate::run_memory::{MemoryCharge, state_bytes};
 use crate::task::outcome_bytes::OutcomeBytes;
 use crate::task::{GraphContext, StepContext, TaskEnd, TaskHistory, run_task};
 use crate::unpersisted_events::UnpersistedEvents;
@@ -48,27 +49,33 @@ pub(crate) struct SuperstepLoop {
 }
 
 impl SuperstepLoop {
-    /// Creates the loop of the root graph of a run.
+    /// Creates the loop of the root graph of a run. `memory` is that of the state and of the events
+    /// with which the run continues.
     pub(crate) fn new(
         context: Arc<GraphContext>,
         lineage: Lineage,
         steps: u32,
         unpersisted: UnpersistedEvents,
+        memory: MemoryCharge,
     ) -> Self {
         let limit = context.recursion_limit();
         // Sequence number 0: everything in the log happened after the graph reached its checkpoint.
-        let state = LoopState { steps, unpersisted, ..LoopState::new(lineage, 0) };
+        let state = LoopState { steps, unpersisted, memory, ..LoopState::new(lineage, 0) };
         Self { context, state, limit, persists_checkpoints: true, lock: None }
     }
 
     /// Creates the loop of a subgraph.
     pub(super) fn for_subgraph(
         context: Arc<GraphContext>,
-        state: LoopState,
+        mut state: LoopState,
         persists_checkpoints: bool,
         lock: SubgraphLock,
     ) -> Self {
         let limit = context.recursion_limit();
+        // A subgraph whose state this process has kept between two attempts keeps its memory.
+        if !state.memory.is_of_run() {
+            state.memory = MemoryCharge::new(context.memory.clone());
+        }
         Self { context, state, limit, persists_checkpoints, lock: Some(lock) }
     }
 
@@ -83,6 +90,10 @@ impl SuperstepLoop {
 
     /// Runs until the graph ends, is interrupted, fails or is cancelled.
     pub(crate) async fn run(&mut self) -> LoopExit {
+        // The start of the run has counted the state of the root graph.
+        if let Err(full) = self.state.memory.raise_to(state_bytes(&self.lineage().checkpoint)) {
+            return LoopExit::Failed(full);
+        }
         loop {
             self.apply_unpersisted();
             if self.at_breakpoint_after() {
@@ -399,7 +410,12 @@ impl SuperstepLoop {
             None => self.state.unpersisted.newest_seq(),
         };
         self.state.advance_to(checkpoint, checkpoint_seq);
-        Ok(())
+        let checkpoint = &self.state.lineage.checkpoint;
+        match self.state.memory.set(state_bytes(checkpoint)) {
+            // A graph that has reached its end does not keep its state.
+            Err(full) if !checkpoint.meta.next.is_empty() => Err(LoopExit::Failed(full)),
+            _ => Ok(()),
+        }
     }
 }
 

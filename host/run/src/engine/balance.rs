@@ -121,7 +121,7 @@ impl Engine {
 
     /// Reserves a place for a requested run of a caller. Returns `None` if this host must not start
     /// the run immediately: the host is busier than another host, the caller has used its share of
-    /// the places, or the due pending runs need all free places.
+    /// the places or of the memory of runs, or the due pending runs need all free places.
     pub(super) fn try_reserve_start(&self, caller: CallerId) -> Option<StartReservation> {
         let least = self.0.load_balance.least_load();
         let most = least.map_or(usize::MAX, |least| least.saturating_add(START_SLACK));
@@ -129,6 +129,7 @@ impl Engine {
         let places = &locked.places;
         let may_start = places.used() <= most
             && places.may_start(caller)
+            && self.0.run_memory.may_start(caller)
             && !self.0.dispatch.has_due(self.now_ms(), places.free());
         may_start.then(|| locked.reserve(caller))
     }

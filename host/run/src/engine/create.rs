@@ -23,6 +23,7 @@ use crate::ports::store::{
     LeaseHolder, QueueCondition, RecoveryCount, RunKind, RunOptions, RunRecord, RunSpec,
     ThreadHead, ThreadRecord, ThreadStatus,
 };
+use crate::run_memory::lacks_memory;
 use crate::task::options;
 
 /// Runs of the thread that precede a requested run.
@@ -108,7 +109,8 @@ impl Engine {
                 }
                 // Another caller or another host started a run first.
                 Err(failure) if failure.code == code::BUSY && strategy != Multitask::Reject => {}
-                Err(failure) if may_stay_pending && is_transient(&failure) => {}
+                Err(failure)
+                    if may_stay_pending && (is_transient(&failure) || lacks_memory(&failure)) => {}
                 Err(failure) => return Err(failure),
             }
         }

@@ -6,7 +6,8 @@
 //! so hosts that share a store also list all pending runs periodically.
 //!
 //! A check that is due reserves a place for the run that it may start. Callers share the places of
-//! a host, so [`schedule`] decides which caller's thread is checked next.
+//! a host, so [`schedule`] decides which caller's thread is checked next. The threads of a caller
+//! without memory for a further run are not checked until memory returns to the pool.
 
 mod schedule;
 
@@ -29,6 +30,7 @@ use crate::catalog::is_still_loading;
 use crate::ports::store::{
     PendingQuery, PendingRun, QueueCondition, RunRecord, StoreError, ThreadStatus,
 };
+use crate::run_memory::lacks_memory;
 
 /// Maximum number of concurrent checks. Each check waits for the store several times.
 const CHECK_CONCURRENCY: usize = 16;
@@ -37,7 +39,8 @@ const CHECK_CONCURRENCY: usize = 16;
 pub(super) const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval at which a host lists all pending runs if hosts share the store. Also the delay before
-/// the next check of a thread whose run another host executes, or whose app is being loaded.
+/// the next check of a thread whose run another host executes, whose app is being loaded, or whose
+/// state does not fit into the memory of its caller.
 const LIST_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval at which an idle dispatcher checks that the engine still exists.
@@ -105,7 +108,9 @@ impl Engine {
             return (Vec::new(), None);
         }
         let mut locked = self.lock_places();
-        let (due, next_ms) = self.0.dispatch.take_due(self.now_ms(), most, &mut locked.places);
+        let may_start = |caller| self.0.run_memory.may_start(caller);
+        let (dispatch, now_ms) = (&self.0.dispatch, self.now_ms());
+        let (due, next_ms) = dispatch.take_due(now_ms, most, &mut locked.places, may_start);
         let with_place = |(thread, caller)| {
             let place = locked.reserve(caller);
             DueCheck { thread, caller, place }
@@ -196,6 +201,13 @@ impl Engine {
         if is_still_loading(&failure) {
             return Ok(NextCheck::At(now_ms + LIST_INTERVAL.as_millis() as i64));
         }
+        if lacks_memory(&failure) {
+            // If the caller has no memory for any run, the check waits until memory returns.
+            // Otherwise the state of the thread is large, and may fit later.
+            let is_large = self.0.run_memory.may_start(record.caller());
+            let delay = if is_large { LIST_INTERVAL } else { RECHECK_DELAY };
+            return Ok(NextCheck::At(now_ms + delay.as_millis() as i64));
+        }
         if is_transient(&failure) {
             let tries = self.0.dispatch.count_start_failure(&record.id);
             if tries < MAX_START_FAILURES {
@@ -281,11 +293,12 @@ async fn dispatch_loop(engine: Weak<EngineInner>) {
             }
         };
         let halting = engine.0.shutdown.clone();
-        let known = engine.0.dispatch.clone();
+        let (known, memory) = (engine.0.dispatch.clone(), engine.0.run_memory.clone());
         // An idle dispatcher does not keep the engine alive.
         drop(engine);
         tokio::select! {
             () = known.changed.notified() => {}
+            () = memory.freed() => {}
             () = tokio::time::sleep(wait) => {}
             () = halting.wait() => return,
         }

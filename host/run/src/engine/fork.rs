@@ -137,6 +137,8 @@ impl Engine {
         let mut slot = self.claim_for_run(thread, run_request).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         self.admit(&head).await?;
+        let caller = slot.request.caller(&head.record.app);
+        self.take_memory(&mut slot, caller).await?;
         let fork = match from {
             ForkFrom::Checkpoint { checkpoint, input } => {
                 let tuple = self.root_checkpoint(thread, *checkpoint).await?;
@@ -321,6 +323,7 @@ impl Engine {
         };
         let (_, graph_version) = self.pinned_code(&record).await?;
         options::check(&run.options, &graph_version.graph)?;
+        slot.count_state(&checkpoint, carried_over.events.iter().map(|(_, kind)| kind))?;
         self.write_copied_checkpoints(slot, &head, carried_over.checkpoints).await?;
         // The events of the fork belong to its own checkpoint, not to the former current one.
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };

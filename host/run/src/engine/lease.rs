@@ -23,6 +23,7 @@ use crate::ports::Ports;
 use crate::ports::store::{
     LeaseEpoch, Notification, QueueCondition, StoreError, ThreadHead, ThreadStatus,
 };
+use crate::run_memory::{MemoryCharge, RunMemory};
 use crate::stop_flag::StopFlag;
 
 /// Number of heartbeats per lease period. A single late or lost heartbeat does not let the lease
@@ -181,6 +182,8 @@ impl Engine {
             lease: None,
             lease_status: LeaseStatus::NotHeld,
             request: RunRequest::default(),
+            memory: RunMemory::default(),
+            state_memory: MemoryCharge::default(),
             cancel,
             drain,
             handover,

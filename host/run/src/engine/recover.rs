@@ -31,6 +31,7 @@ use crate::ports::store::{
     LEASE_MS, OrphanedThread, RunRecord, StoreError, ThreadHead, ThreadRecord, ThreadStatus,
 };
 use crate::reads::{self, TurnSpan};
+use crate::run_memory::lacks_memory;
 
 /// Maximum number of concurrent recoveries. Each waits for the store several times before its run
 /// continues.
@@ -47,7 +48,8 @@ const LIST_RETRY_DELAY: Duration = Duration::from_secs(5);
 const PROGRESS_LOG_RUNS: usize = 500;
 
 /// Delay before the first retry of the recovery of a thread that is set aside. The delay doubles
-/// with each retry, so that a recovery that always fails costs little.
+/// with each retry, so that a recovery that always fails costs little. It stays the same if the
+/// caller of the run has no memory, which returns when other runs end.
 const MIN_RETRY_MS: i64 = 30_000;
 
 /// Upper bound of the delay between two retries of the recovery of a thread that is set aside.
@@ -364,7 +366,8 @@ impl Engine {
         let mut set_aside = self.0.recovery.set_aside();
         let before = set_aside.get(&thread);
         let attempts = before.map_or(0, |aside| aside.attempts);
-        let pause_ms = MIN_RETRY_MS.saturating_mul(1_i64 << attempts.min(16));
+        let doublings = if lacks_memory(&failure) { 0 } else { attempts.min(16) };
+        let pause_ms = MIN_RETRY_MS.saturating_mul(1_i64 << doublings);
         let aside = SetAside {
             run,
             failure,

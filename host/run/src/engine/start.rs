@@ -135,6 +135,8 @@ impl Engine {
             check_owner(head, app, request.tenant.as_ref())?;
             self.admit(head).await?;
         }
+        let caller = slot.request.caller(&request.app);
+        self.take_memory(&mut slot, caller).await?;
         let (app, graph_version) =
             self.code_for(head.as_ref(), &request.app, request.graph.as_ref()).await?;
         let head = match head {
@@ -150,10 +152,10 @@ impl Engine {
             self.check_no_pending_interrupt(&head).await?;
         }
         options::check(&request.options, &graph_version.graph)?;
-        let caller = slot.request.caller(&app.name);
         check_context(caller, &graph_version.graph, &request.context).await?;
         let checkpoint =
             self.input_checkpoint(caller, &app, &graph_version, &head, &request, &run_id).await?;
+        slot.count_state(&checkpoint, [])?;
         let first_step = Some(checkpoint.meta.step);
         let options = request.options;
         let run = RunRecord { options, first_step, ..self.new_run(&mut slot, &head, None) };
@@ -185,7 +187,9 @@ impl Engine {
         let context = self.graph_context(app, graph_version, &record, &run, log, &slot);
         let context = GraphContext { reusable_results, ..context };
         let lineage = Lineage::new(checkpoint);
-        let driver = Driver::new(context, record, run, lineage, UnpersistedEvents::default());
+        let (unpersisted, memory) =
+            (UnpersistedEvents::default(), std::mem::take(&mut slot.state_memory));
+        let driver = Driver::new(context, record, run, lineage, unpersisted, memory);
         self.execute_run(slot, driver, RunReason::Input, first).await
     }
 
@@ -255,6 +259,8 @@ impl Engine {
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         self.admit(&head).await?;
+        let caller = slot.request.caller(&head.record.app);
+        self.take_memory(&mut slot, caller).await?;
         let tuple = view::current_checkpoint(&self.0.states, &head).await?;
         let tuple = tuple.ok_or_else(|| thread_not_found(thread))?;
         let past = self.is_shared().then(|| view::logged_tasks(&tuple.events));
@@ -316,14 +322,17 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `limit` if the run was recovered too often without progress. Nothing is then written.
+    /// `limit` if the run was recovered too often without progress, or if its caller does not have
+    /// enough memory. Nothing is then written.
     pub(super) async fn continue_orphaned(
         &self,
-        slot: ThreadClaim,
+        mut slot: ThreadClaim,
         head: ThreadHead,
         mut run: RunRecord,
         cause: RecoveryCause,
     ) -> Result<RunRef, Failure> {
+        let caller = caller_of(&run, &head.record.app, &slot);
+        self.take_memory_to_recover(&mut slot, caller)?;
         let tuple = self.current_checkpoint(&head).await?;
         run.recovery_count = self.count_recovery(&run, &tuple.events, cause)?;
         self.continue_at(slot, head, tuple, run, RunReason::Recovery, Vec::new()).await
@@ -350,6 +359,11 @@ impl Engine {
     ) -> Result<RunRef, Failure> {
         let (app, graph_version) = self.pinned_code(&head.record).await?;
         options::check(&run.options, &graph_version.graph)?;
+        // The start of a fork is written already, and has counted the state and the events.
+        if reason != RunReason::Fork {
+            let events = tuple.events.iter().map(|event| &event.kind);
+            slot.count_state(&tuple.checkpoint, events)?;
+        }
         run.first_step.get_or_insert(tuple.checkpoint.meta.step);
         let logged_tasks = view::logged_tasks(&tuple.events);
         let reusable_results = self.find_reusable_results(&head, &run.id, &logged_tasks).await;
@@ -392,7 +406,8 @@ impl Engine {
             Arc::new(RootSuperstep::new(logged_tasks, subgraphs, breakpoints_passed_seq));
         let context =
             GraphContext { reusable_results, root_superstep, tasks: Arc::new(tasks), ..context };
-        let driver = Driver::new(context, record, run, lineage, unpersisted);
+        let memory = std::mem::take(&mut slot.state_memory);
+        let driver = Driver::new(context, record, run, lineage, unpersisted, memory);
         self.execute_run(slot, driver, reason, first).await
     }
 
@@ -504,6 +519,7 @@ impl Engine {
             drain: slot.drain.clone(),
             handover: slot.handover.clone(),
             tasks: Arc::new(TaskCount::new(run_tasks, 0)),
+            memory: slot.memory.clone(),
             parents: Arc::default(),
             reusable_results: Arc::default(),
             root_superstep: Arc::default(),

@@ -11,6 +11,7 @@ use crate::driver::SubgraphDriver;
 use crate::log::ThreadLog;
 use crate::ports::Ports;
 use crate::ports::store::ThreadRecord;
+use crate::run_memory::RunMemory;
 use crate::stop_flag::StopFlag;
 use crate::task::GraphContext;
 
@@ -43,6 +44,7 @@ pub(super) fn graph_context(
         drain: StopFlag::default(),
         handover: StopFlag::default(),
         tasks: Arc::default(),
+        memory: RunMemory::default(),
         parents: Arc::new(meta.parent_graphs.clone()),
         reusable_results: Arc::default(),
         root_superstep: Arc::default(),

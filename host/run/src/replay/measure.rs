@@ -28,6 +28,7 @@ use crate::hostcall::runs::RunOutcome;
 use crate::log::ThreadLog;
 use crate::ports::store::{Batch, LeaseHolder, StoreError, StoredBatch, StoredValue, ThreadHead};
 use crate::ports::{Plugin, Ports, Store};
+use crate::run_memory::MemoryCharge;
 use crate::state_cache::StateCache;
 use crate::task::GraphContext;
 use crate::unpersisted_events::UnpersistedEvents;
@@ -136,7 +137,8 @@ impl RecordedRun {
         };
         let lineage = Lineage::new(self.start.clone());
         let (record, run) = (self.record.clone(), self.run.clone());
-        Driver::new(context, record, run, lineage, UnpersistedEvents::default())
+        let (unpersisted, memory) = (UnpersistedEvents::default(), MemoryCharge::default());
+        Driver::new(context, record, run, lineage, unpersisted, memory)
     }
 
     /// Returns the app with measured plugins, which get no environment variables and no folders.

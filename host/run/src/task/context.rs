@@ -26,6 +26,7 @@ use crate::ports::Ports;
 use crate::ports::store::{RunOptions, ThreadRecord};
 use crate::quota::Quotas;
 use crate::result_reuse::ReusableResults;
+use crate::run_memory::RunMemory;
 use crate::schemas::SchemaCache;
 use crate::stop_flag::StopFlag;
 use crate::task::node_result::NodeResult;
@@ -59,6 +60,8 @@ pub(crate) struct GraphContext {
     pub handover: StopFlag,
     /// Counter of the run's tasks, in all of its graphs.
     pub tasks: Arc<TaskCount>,
+    /// Memory of the run, for all of its graphs.
+    pub memory: RunMemory,
     /// Current checkpoints of the parent graphs.
     pub parents: Arc<BTreeMap<Namespace, CheckpointId>>,
     pub reusable_results: Arc<ReusableResults>,

@@ -138,12 +138,17 @@ impl ScheduleState {
     }
 
     /// Returns the caller whose thread is checked next; `None` if no thread is due whose run may
-    /// start.
-    fn next_caller(&self, now_ms: i64, places: &RunPlaces) -> Option<CallerId> {
+    /// start. Skips callers for which `has_memory` returns false.
+    fn next_caller(
+        &self,
+        now_ms: i64,
+        places: &RunPlaces,
+        has_memory: impl Fn(CallerId) -> bool,
+    ) -> Option<CallerId> {
         let due = self.queues.iter().filter_map(|(caller, queue)| {
             let (at_ms, order, _) = queue.checks.first()?;
             let rank = (places.held_by(*caller), queue.turn, *at_ms, *order);
-            (*at_ms <= now_ms).then_some((rank, *caller))
+            (*at_ms <= now_ms && has_memory(*caller)).then_some((rank, *caller))
         });
         let (_, caller) = due.min()?;
         // If this caller may not start a run, a caller with more places may not start one either.
@@ -221,17 +226,18 @@ impl DispatchSchedule {
     }
 
     /// Takes at most `most` threads, with their callers, whose check is due at `now_ms` and for
-    /// whose runs the callers have places. Adds the runs to `places`. Also returns the time of the
-    /// next check.
+    /// whose runs the callers have places and memory. Adds the runs to `places`. Also returns the
+    /// time of the next check.
     pub(super) fn take_due(
         &self,
         now_ms: i64,
         most: usize,
         places: &mut RunPlaces,
+        has_memory: impl Fn(CallerId) -> bool,
     ) -> (Vec<(ThreadId, CallerId)>, Option<i64>) {
         let mut state = self.lock();
         let mut due = Vec::new();
-        while let Some(caller) = state.next_caller(now_ms, places) {
+        while let Some(caller) = state.next_caller(now_ms, places, &has_memory) {
             if due.len() == most {
                 return (due, Some(now_ms));
             }
@@ -348,7 +354,8 @@ mod tests {
 
     /// Takes due threads without a limit of places.
     fn take(dispatch: &DispatchSchedule, now_ms: i64, most: usize) -> (Vec<ThreadId>, Option<i64>) {
-        let (due, next_ms) = dispatch.take_due(now_ms, most, &mut RunPlaces::new(usize::MAX));
+        let mut places = RunPlaces::new(usize::MAX);
+        let (due, next_ms) = dispatch.take_due(now_ms, most, &mut places, |_| true);
         (due.into_iter().map(|(thread, _)| thread).collect(), next_ms)
     }
 
@@ -429,10 +436,20 @@ mod tests {
         schedule(&dispatch, &["a1", "a2", "b1", "b2", "b3"]);
         let mut places = RunPlaces::new(6);
         places.add(caller("a"), 2);
-        let (due, _) = dispatch.take_due(0, MOST, &mut places);
+        let (due, _) = dispatch.take_due(0, MOST, &mut places, |_| true);
         let due: Vec<String> = due.into_iter().map(|(thread, _)| thread.to_string()).collect();
         assert_eq!(due, ["b1", "b2", "a1", "b3"]);
         assert!(dispatch.has_due(0, 1) && !dispatch.has_due(0, 2), "no place is left for `b3`");
+    }
+
+    #[test]
+    fn caller_without_memory_keeps_no_other_caller_from_its_turn() {
+        let dispatch = DispatchSchedule::default();
+        schedule(&dispatch, &["a1", "b1"]);
+        let (due, next_ms) =
+            dispatch.take_due(0, MOST, &mut RunPlaces::new(MOST), |other| other != caller("a"));
+        assert_eq!((due, next_ms), (vec![(thread("b1"), caller("b"))], None));
+        assert_eq!(in_turn(&dispatch), ["a1"]);
     }
 
     #[test]
@@ -443,11 +460,12 @@ mod tests {
         dispatch.schedule(&thread("a1"), 0, caller("b"));
         dispatch.schedule(&thread("b1"), -1, caller("c"));
         let mut places = RunPlaces::new(MOST);
-        let (due, _) = dispatch.take_due(0, MOST, &mut places);
+        let (due, _) = dispatch.take_due(0, MOST, &mut places, |_| true);
         let due: Vec<CallerId> = due.into_iter().map(|(_, caller)| caller).collect();
         assert_eq!(due, [caller("c"), caller("a")]);
         dispatch.set_caller(&thread("a1"), caller("b"));
         dispatch.schedule_at(&thread("a1"), 0);
-        assert_eq!(dispatch.take_due(0, 1, &mut places).0, [(thread("a1"), caller("b"))]);
+        let (due, _) = dispatch.take_due(0, 1, &mut places, |_| true);
+        assert_eq!(due, [(thread("a1"), caller("b"))]);
     }
 }

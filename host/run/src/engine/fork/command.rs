@@ -83,6 +83,8 @@ impl Engine {
         let head = known.unwrap_or_else(new);
         let app = (!head.record.is_unbound()).then_some(&spec.app);
         check_owner(&head, app, request.tenant.as_ref())?;
+        let caller = slot.request.caller(&spec.app);
+        self.take_memory(&mut slot, caller).await?;
         let (mut head, fork) = match request.checkpoint.or(head.current) {
             Some(id) => {
                 let fork = self.prepare_command(&head, id, &slot, &request).await?;
