@@ -10,7 +10,9 @@
 //! What a run keeps between the polls of its tasks counts, by its weight (see
 //! [`wattle_graph::weight`]):
 //!
-//! * the newest state of each graph of the run, and the events with which the run continues.
+//! * the newest state of each graph of the run, and the events with which the run continues;
+//! * the requests and results in the journals of tasks that have not ended;
+//! * the outcomes of a superstep until it is applied.
 //!
 //! A run that waits for a person has ended, so it holds nothing.
 //!
@@ -23,8 +25,8 @@
 //! not start: a pending run and a recovery are tried again later.
 //!
 //! The growth of a running run is granted or refused at once, because runs that hold memory and
-//! wait for more could wait for one another forever. A run whose state does not fit fails with the
-//! code `limit`.
+//! wait for more could wait for one another forever. A task whose journal does not fit fails, and a
+//! run whose state or outcomes do not fit fails, with the code `limit`.
 //!
 //! # Cost
 //!

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use wattle_graph::event::{EventKind, TaskFailed, TaskFault, TaskFinished, TaskStarted};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
-use wattle_graph::limit::Exceeded;
 use wattle_graph::plan::Task;
 
 use crate::gate::Journal;
@@ -36,9 +35,9 @@ pub(crate) enum TaskEnd {
     /// The task failed permanently; the event is logged. The event names the error handler that
     /// runs in place of the task, if there is one.
     Failed(TaskFailed),
-    /// The outcome of the task and the other outcomes of its superstep exceed their limit. Nothing
-    /// is logged, and the run fails.
-    OutcomesFull(Exceeded),
+    /// The outcome of the task and the other outcomes of its superstep exceed their limit, or the
+    /// memory of the run. Nothing is logged, and the run fails.
+    OutcomesFull(Failure),
     /// The run was cancelled.
     Cancelled,
     /// The task is a subgraph, which stopped because a drain was requested.
@@ -123,10 +122,10 @@ fn log_started(context: &StepContext, task: &Task, attempt: u32) {
 
 /// Counts an outcome among the outcomes of the superstep and logs `task_finished`. For a task of a
 /// subgraph, also records the outcome in the task's journal, because the parent task can be aborted
-/// and retried at any time. Logs nothing if the outcomes of the superstep exceed their limit.
+/// and retried at any time. Logs nothing if the outcomes of the superstep do not fit.
 fn log_finished(context: &StepContext, journal: &Journal, finished: TaskFinished) -> TaskEnd {
-    if let Err(exceeded) = context.outcomes.add(&context.graph_version.graph, &finished) {
-        return TaskEnd::OutcomesFull(exceeded);
+    if let Err(full) = context.outcomes.add(&context.graph_version.graph, &finished) {
+        return TaskEnd::OutcomesFull(full);
     }
     context.log.push(EventKind::TaskFinished(finished.clone()));
     if !context.log.namespace().is_root() {

@@ -11,6 +11,7 @@ use wattle_graph::lineage::Lineage;
 
 use crate::gate::Journal;
 use crate::run_memory::MemoryCharge;
+use crate::task::outcome_bytes::OutcomeBytes;
 use crate::unpersisted_events::UnpersistedEvents;
 
 /// Lock of a subgraph. Its superstep loop and its tasks hold it.
@@ -34,6 +35,9 @@ pub(crate) struct LoopState {
     /// Sequence number at which the loop reached its checkpoint; [`THIS_PROCESS_SEQ`] if this
     /// process reached the checkpoint.
     pub(super) checkpoint_seq: u64,
+    /// Counter of the outcomes of the current superstep, whose memory the run holds until the
+    /// superstep is applied.
+    pub(super) outcomes: Arc<OutcomeBytes>,
     /// Memory of the state, and of the events with which the run continues until the root graph
     /// has reached its next checkpoint.
     pub(super) memory: MemoryCharge,
@@ -55,6 +59,7 @@ impl LoopState {
             unpersisted: UnpersistedEvents::default(),
             has_executed_tasks: false,
             checkpoint_seq,
+            outcomes: Arc::default(),
             memory: MemoryCharge::default(),
         }
     }
@@ -107,6 +112,7 @@ impl LoopState {
         self.lineage.advance_to(checkpoint);
         self.suspended.clear();
         self.journals.clear();
+        self.outcomes = Arc::default();
         self.has_executed_tasks = false;
         self.checkpoint_seq = checkpoint_seq;
         self.steps += 1;

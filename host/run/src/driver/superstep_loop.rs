@@ -14,7 +14,6 @@ use wattle_graph::event::TaskFailed;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, InterruptId, TaskId};
 use wattle_graph::interrupt::Interrupt;
-use wattle_graph::limit::Exceeded;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Plan, Task, plan};
 use wattle_graph::step::{CheckpointStamp, advance, parent_outcome, plugin_reductions};
@@ -234,23 +233,20 @@ impl SuperstepLoop {
     async fn run_tasks(&mut self, tasks: Vec<Task>) -> Result<bool, LoopExit> {
         let graph = &self.context.graph_version.graph.name;
         let reserved = self.context.tasks.reserve(tasks.len(), graph);
-        let budgets = reserved.and_then(|running| Ok((running, self.outcome_bytes()?)));
-        let (mut running, outcomes) = match budgets {
-            Ok(budgets) => budgets,
-            Err(exceeded) => return Err(LoopExit::Failed(exceeded.to_failure())),
-        };
+        let mut running = reserved.map_err(|exceeded| LoopExit::Failed(exceeded.to_failure()))?;
+        self.count_outcomes()?;
         let Checkpoint { meta, values, .. } = &self.state.lineage.checkpoint;
         let context = StepContext {
             graph: self.context.clone(),
             remaining_steps: self.limit.saturating_sub(self.state.steps + 1),
-            outcomes,
+            outcomes: self.state.outcomes.clone(),
             base: meta.id,
             values: Arc::new(values.clone()),
             children: meta.subgraph_checkpoints.clone(),
         };
         self.state.has_executed_tasks = true;
         let mut failed: Option<TaskFailed> = None;
-        let mut full: Option<Exceeded> = None;
+        let mut full: Option<Failure> = None;
         let (mut suspended, mut cancelled, mut drained) = (false, false, false);
         let mut is_handled = false;
         let mut left = tasks.len();
@@ -262,7 +258,7 @@ impl SuperstepLoop {
                     self.state.lineage.failed.remove(&task);
                     self.state.lineage.finished.insert(task, *finished);
                 }
-                TaskEnd::OutcomesFull(exceeded) => full = Some(exceeded),
+                TaskEnd::OutcomesFull(failure) => full = Some(failure),
                 TaskEnd::Suspended => suspended |= self.state.suspended.insert(task),
                 TaskEnd::Cancelled => cancelled = true,
                 TaskEnd::Drained => drained = true,
@@ -285,8 +281,8 @@ impl SuperstepLoop {
         if cancelled || (is_cut && self.is_cancelled()) {
             return Err(LoopExit::Cancelled);
         }
-        if let Some(exceeded) = full {
-            return Err(LoopExit::Failed(exceeded.to_failure()));
+        if let Some(failure) = full {
+            return Err(LoopExit::Failed(failure));
         }
         match failed {
             Some(failed) => Err(LoopExit::Failed(failed.failure)),
@@ -297,15 +293,24 @@ impl SuperstepLoop {
         }
     }
 
-    /// Returns the counter of the superstep's outcomes, which includes the outcomes of the tasks
+    /// Creates the counter of the superstep's outcomes, which includes the outcomes of the tasks
     /// that have finished.
-    fn outcome_bytes(&self) -> Result<OutcomeBytes, Exceeded> {
+    ///
+    /// # Errors
+    ///
+    /// [`LoopExit::Failed`] if their outcomes do not fit.
+    fn count_outcomes(&mut self) -> Result<(), LoopExit> {
+        // The former counter has counted the same outcomes.
+        self.state.outcomes = Arc::default();
         let finished = &self.state.lineage.finished;
         let written = finished.values().flat_map(|task| &task.writes).map(|write| &write.value);
         let is_much = are_many_tasks(finished.len()) || are_large_values(written);
-        block_in_place_if(is_much, || {
-            OutcomeBytes::new(&self.context.graph_version.graph, finished.values())
-        })
+        let outcomes = block_in_place_if(is_much, || {
+            let memory = MemoryCharge::new(self.context.memory.clone());
+            OutcomeBytes::new(&self.context.graph_version.graph, finished.values(), memory)
+        });
+        self.state.outcomes = Arc::new(outcomes.map_err(LoopExit::Failed)?);
+        Ok(())
     }
 
     /// Runs tasks, at most [`GraphContext::max_concurrency`] at once. A single task runs in place;
@@ -355,6 +360,7 @@ impl SuperstepLoop {
         } else {
             Arc::new(
                 Journal::new(past.calls_by_scope, past.started_seq.is_some())
+                    .with_memory(MemoryCharge::new(self.context.memory.clone()))
                     .with_reopened_seq(past.reopened_seq),
             )
         };
@@ -372,7 +378,7 @@ impl SuperstepLoop {
     async fn apply_superstep(&mut self) -> Result<(), LoopExit> {
         // Tasks that were executed here counted their outcomes when they finished.
         if !self.state.has_executed_tasks {
-            self.outcome_bytes().map_err(|exceeded| LoopExit::Failed(exceeded.to_failure()))?;
+            self.count_outcomes()?;
         }
         let known = self.state.unpersisted.next_checkpoint(self.state.lineage.checkpoint.meta.id);
         let context = &self.context;

@@ -15,6 +15,10 @@ use crate::caller_id::CallerId;
 use crate::fair_share::Lease;
 use crate::gate::unwind::Unwind;
 use crate::limit;
+use crate::run_memory::MemoryCharge;
+
+/// The kind of guest whose calls a task makes, for messages.
+const NODE: &str = "node";
 
 /// What a guest call has used of its budget.
 pub(crate) struct CallBudget {
@@ -36,6 +40,12 @@ struct TotalUsage {
     bytes: AtomicU64,
     /// Weight of what the journal keeps.
     journal: AtomicU64,
+    /// Memory of the journal in the run. A further attempt gets the results of the journal, so the
+    /// memory stays until the task has ended.
+    memory: MemoryCharge,
+    /// Weight of what the journal kept at first, which counts as events with which the run
+    /// continues.
+    logged_bytes: u64,
     blobs: AtomicU64,
     emitted: AtomicU64,
     logs: Mutex<LogUsage>,
@@ -49,6 +59,8 @@ impl TotalUsage {
             calls: zero(),
             bytes: zero(),
             journal: zero(),
+            memory: MemoryCharge::default(),
+            logged_bytes: 0,
             blobs: zero(),
             emitted: zero(),
             logs: Mutex::default(),
@@ -83,14 +95,24 @@ pub(crate) enum LogAdmission {
 impl Default for CallBudget {
     /// Creates the budget of a node.
     fn default() -> Self {
-        Self::of("node")
+        Self::of(NODE)
     }
 }
 
 impl CallBudget {
     fn of(guest: &'static str) -> Self {
+        Self::with_total(TotalUsage::of(guest))
+    }
+
+    fn with_total(total: TotalUsage) -> Self {
         let (calls, bytes) = (AtomicU64::default(), AtomicU64::default());
-        Self { guest, calls, bytes, total: Arc::new(TotalUsage::of(guest)), instance: None }
+        Self { guest: total.guest, calls, bytes, total: Arc::new(total), instance: None }
+    }
+
+    /// Creates the budget of a task whose journal counts as `memory` of the run, except for the
+    /// `logged_bytes` that it keeps at first.
+    pub(crate) fn for_task(memory: MemoryCharge, logged_bytes: u64) -> Self {
+        Self::with_total(TotalUsage { memory, logged_bytes, ..TotalUsage::of(NODE) })
     }
 
     /// Creates the budget of a web handler.
@@ -188,12 +210,14 @@ impl CallBudget {
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if the journal keeps more than `allowed` bytes of the guest and its tools.
+    /// [`Unwind::Limit`] if the journal keeps more than `allowed` bytes of the guest and its tools,
+    /// or if the run does not get the memory.
     pub(crate) fn charge_journal(&self, weight: u64, allowed: u64) -> Result<(), Unwind> {
-        if charge(&self.total.journal, weight, allowed) {
-            return Ok(());
+        let TotalUsage { guest, journal, memory, logged_bytes, .. } = &*self.total;
+        let kept = journal.fetch_add(weight, Ordering::Relaxed).saturating_add(weight);
+        if kept <= allowed {
+            return memory.raise_to(kept.saturating_sub(*logged_bytes)).map_err(Unwind::Limit);
         }
-        let guest = self.total.guest;
         let text = format!(
             "the requests and results of the {guest} and its tools take more than {allowed} bytes \
              of memory in the journal; put large data into blobs"
@@ -277,6 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::run_memory::RunMemoryPool;
 
     fn limit_of(charged: Result<(), Unwind>) -> String {
         match charged {
@@ -308,6 +333,25 @@ mod tests {
         assert_eq!(limit_of(budget.charge_journal(1, 9)), "\"task_journal_bytes\"");
         budget.charge_blob(limit::TASK_BLOB_BYTES).unwrap();
         assert_eq!(limit_of(budget.charge_blob(1)), "\"task_blob_bytes\"");
+    }
+
+    #[test]
+    fn journal_counts_as_memory_of_the_run_until_the_task_has_ended() {
+        const MIB: u64 = 1 << 20;
+        let (pool, caller) = (RunMemoryPool::new(64 * MIB), CallerId::default());
+        let memory = MemoryCharge::new(pool.try_start(caller).unwrap());
+        // The run has counted 10 MiB of the journal when it read them from the log, and one run can
+        // have 28 MiB.
+        let budget = CallBudget::for_task(memory, 10 * MIB);
+        for _attempt in 0..2 {
+            budget.charge_journal(38 * MIB, u64::MAX).unwrap();
+            let refused = budget.for_tool().charge_journal(1, u64::MAX);
+            assert_eq!(limit_of(refused), "\"runs_memory\"");
+            budget.reset();
+            assert!(!pool.may_start(caller), "the journal keeps the results");
+        }
+        drop(budget);
+        assert!(pool.may_start(caller));
     }
 
     #[test]

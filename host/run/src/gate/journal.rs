@@ -16,7 +16,7 @@ use wattle_graph::event::{Called, Decision, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
-use wattle_graph::weight::weight;
+use wattle_graph::weight::{failure_weight, weight};
 
 use crate::gate::budget::CallBudget;
 use crate::gate::unwind::Unwind;
@@ -24,6 +24,7 @@ use crate::hostcall::request::CallRequest;
 use crate::hostcall::stream::STREAM_READ;
 use crate::json::JsonSize;
 use crate::limit::Limits;
+use crate::run_memory::MemoryCharge;
 
 pub(crate) use self::forget::is_in_doubt;
 use self::forget::{drop_trailing_rollbacks, forget_failed, is_rolled_back};
@@ -76,6 +77,17 @@ impl JournalState {
     /// a rollback.
     fn observe_seq(&mut self, seq: u64) {
         self.newest_seq = self.newest_seq.max(seq);
+    }
+
+    /// Returns the weight of the calls with a result, and of the logged calls of tools with a
+    /// result, in bytes.
+    fn bytes(&self) -> u64 {
+        let of_tools = self.logged_tool_calls.values().flat_map(|calls| calls.results.values());
+        let calls = self.entries.values().chain(of_tools).map(|(_, called)| {
+            let result = called.result.as_ref().map_or_else(failure_weight, weight);
+            request_bytes(called) + result
+        });
+        calls.sum()
     }
 }
 
@@ -142,6 +154,12 @@ impl Journal {
             ..JournalState::default()
         };
         Self { budget: Arc::default(), state: Mutex::new(state) }
+    }
+
+    /// Counts what the journal keeps as memory of a run, except for the calls that it has already.
+    pub(crate) fn with_memory(self, memory: MemoryCharge) -> Self {
+        let logged_bytes = self.lock().bytes();
+        Self { budget: Arc::new(CallBudget::for_task(memory, logged_bytes)), ..self }
     }
 
     /// Sets the sequence number of the last `reopened` event for the task. Calls after it are
@@ -308,8 +326,7 @@ impl Journal {
                 .map_or(JournalLookup::Absent, |seq| JournalLookup::Started(*seq)));
         };
         if entry.function == request.function && entry.digest == request.digest {
-            let bytes = weight(&entry.request) + entry.summary.len() as u64;
-            self.budget.charge_journal(bytes, limits.task_journal_bytes)?;
+            self.budget.charge_journal(request_bytes(entry), limits.task_journal_bytes)?;
             return Ok(JournalLookup::Recorded(entry.result.clone()));
         }
         let before = json!({ "function": entry.function, "request": entry.request });
@@ -388,6 +405,11 @@ impl Journal {
         }
         inner.entries.insert(called.call, (seq, called));
     }
+}
+
+/// Returns the weight of the request of a recorded call, in bytes.
+fn request_bytes(called: &Called) -> u64 {
+    weight(&called.request) + called.summary.len() as u64
 }
 
 /// Returns the divergence of a re-executed task, with both requests in its details.

@@ -24,7 +24,6 @@ use crate::log::ThreadLog;
 use crate::ports::sandbox::GuestError;
 use crate::ports::store::{LeaseEpoch, RunRecord, ThreadHead};
 use crate::state_cache::StateCache;
-use crate::task::outcome_bytes::OutcomeBytes;
 use crate::task::{GraphContext, StepContext, TaskHistory, execute_once};
 use crate::view;
 
@@ -297,7 +296,7 @@ impl Superstep<'_> {
         StepContext {
             graph: Arc::new(graph),
             remaining_steps: limit.saturating_sub(steps + 1),
-            outcomes: OutcomeBytes::default(),
+            outcomes: Arc::default(),
             base: meta.id,
             values: Arc::new(self.lineage.checkpoint.values.clone()),
             children: meta.subgraph_checkpoints.clone(),

@@ -84,7 +84,7 @@ pub(crate) struct StepContext {
     /// Supersteps that the recursion limit still allows.
     pub remaining_steps: u32,
     /// Counter of the outcomes of the superstep.
-    pub outcomes: OutcomeBytes,
+    pub outcomes: Arc<OutcomeBytes>,
     pub base: CheckpointId,
     /// Channel values of checkpoint `base`, which the tasks read.
     pub values: Arc<Values>,

@@ -9,9 +9,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use wattle_graph::event::TaskFinished;
+use wattle_graph::failure::Failure;
 use wattle_graph::graph::Graph;
-use wattle_graph::limit::{self, Exceeded};
+use wattle_graph::limit;
 use wattle_graph::weight::outcome_weight;
+
+use crate::run_memory::MemoryCharge;
 
 /// Counter of the outcomes of a superstep. The default has no limit.
 #[derive(Default)]
@@ -19,20 +22,23 @@ pub(crate) struct OutcomeBytes {
     allowed: Option<u64>,
     used: AtomicU64,
     is_full: AtomicBool,
+    memory: MemoryCharge,
 }
 
 impl OutcomeBytes {
-    /// Creates the counter of a superstep in which tasks have finished already.
+    /// Creates the counter of a superstep in which tasks have finished already. All outcomes also
+    /// count as `memory`.
     ///
     /// # Errors
     ///
-    /// [`Exceeded`] if their outcomes exceed the limit.
+    /// `limit` if their outcomes exceed the limit or the memory of the run.
     pub(crate) fn new<'t>(
         graph: &Graph,
         finished: impl IntoIterator<Item = &'t TaskFinished>,
-    ) -> Result<Self, Exceeded> {
+        memory: MemoryCharge,
+    ) -> Result<Self, Failure> {
         let allowed = Some(graph.limits().step_outcome_bytes);
-        let count = Self { allowed, ..Self::default() };
+        let count = Self { allowed, memory, ..Self::default() };
         finished.into_iter().try_for_each(|finished| count.add(graph, finished))?;
         Ok(count)
     }
@@ -41,16 +47,20 @@ impl OutcomeBytes {
     ///
     /// # Errors
     ///
-    /// [`Exceeded`] if the outcomes would exceed the limit. The caller then starts no further task.
-    pub(crate) fn add(&self, graph: &Graph, finished: &TaskFinished) -> Result<(), Exceeded> {
+    /// `limit` if the outcomes would exceed the limit or the memory of the run. The caller then
+    /// starts no further task.
+    pub(crate) fn add(&self, graph: &Graph, finished: &TaskFinished) -> Result<(), Failure> {
         let Some(allowed) = self.allowed else { return Ok(()) };
         let more = outcome_weight(finished);
         let sum = |used: u64| used.checked_add(more).filter(|used| *used <= allowed);
-        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok() {
-            return Ok(());
+        let counted = match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum) {
+            Ok(before) => self.memory.raise_to(before + more),
+            Err(_) => Err(limit::step_outcome_bytes(&graph.name, allowed).to_failure()),
+        };
+        if counted.is_err() {
+            self.is_full.store(true, Ordering::Relaxed);
         }
-        self.is_full.store(true, Ordering::Relaxed);
-        Err(limit::step_outcome_bytes(&graph.name, allowed))
+        counted
     }
 
     /// Returns true if an outcome was rejected because of the limit.
