@@ -111,9 +111,9 @@ pub struct EngineConfig {
     /// that these call hold. One caller can hold at most half of the instances that other callers
     /// do not hold. The engine rejects calls above these limits. Default: no limit.
     pub max_handlers: Option<usize>,
-    /// Maximum memory that the states, journals and outcomes of all runs take, in bytes. The runs of
-    /// one caller hold at most half of what runs of other callers leave. A run waits for memory
-    /// before it starts. Default: no limit.
+    /// Maximum memory that the states, journals, outcomes and events of all runs take, in bytes.
+    /// The runs of one caller hold at most half of what runs of other callers leave. A run waits
+    /// for memory before it starts. Default: no limit.
     pub runs_memory_bytes: Option<u64>,
 }
 

@@ -45,6 +45,7 @@ use crate::ports::store::{
     ThreadRecord, Ticket,
 };
 use crate::quota::{ThreadBlobs, UsageMeter};
+use crate::run_memory::{MemoryCharge, RunMemory};
 use crate::state_cache::StateCache;
 use crate::unpersisted_events::LoggedCheckpoint;
 
@@ -199,6 +200,12 @@ impl ThreadLog {
     /// Sets the caller for which the work on the log counts.
     pub(crate) fn with_caller(mut self, caller: CallerId) -> Self {
         self.caller = caller;
+        self
+    }
+
+    /// Counts events as memory of a run until the store has accepted them.
+    pub(crate) fn with_memory(self, memory: RunMemory) -> Self {
+        self.writer.buffer.set_memory(MemoryCharge::new(memory));
         self
     }
 
@@ -518,7 +525,7 @@ impl ThreadLog {
         }
         let persisted = made.filter(|meta| meta.namespace.is_root()).map(|meta| meta.id);
         let taken = self.writer.buffer.take(persisted, current);
-        let TakenEvents { events, after_seq, base, bytes: event_bytes } = taken;
+        let TakenEvents { events, after_seq, base, bytes: event_bytes, memory } = taken;
         let batch = Batch {
             epoch: Some(self.writer.epoch),
             record,
@@ -545,6 +552,7 @@ impl ThreadLog {
                 incarnation: incarnation.clone(),
                 size: self.size.clone(),
                 batch,
+                memory,
             };
             queue.in_flight = Some(Box::pin(outgoing.send()));
         }

@@ -12,7 +12,8 @@
 //!
 //! * the newest state of each graph of the run, and the events with which the run continues;
 //! * the requests and results in the journals of tasks that have not ended;
-//! * the outcomes of a superstep until it is applied.
+//! * the outcomes of a superstep until it is applied;
+//! * events until the store has accepted them.
 //!
 //! A run that waits for a person has ended, so it holds nothing.
 //!
@@ -26,7 +27,8 @@
 //!
 //! The growth of a running run is granted or refused at once, because runs that hold memory and
 //! wait for more could wait for one another forever. A task whose journal does not fit fails, and a
-//! run whose state or outcomes do not fit fails, with the code `limit`.
+//! run whose state or outcomes do not fit fails, with the code `limit`. Events cannot be refused.
+//! They count beyond the share, so that later growth is refused until the store has accepted them.
 //!
 //! # Cost
 //!
@@ -158,7 +160,8 @@ impl RunMemoryPool {
 
     fn memory(&self, lease: PoolLease<CallerId>) -> RunMemory {
         let (free, freed) = (AtomicU64::new(lease.held()), SignalOnDrop(self.freed.clone()));
-        RunMemory(Some(Arc::new(RunLease { lease, free, freed })))
+        let excess = AtomicU64::default();
+        RunMemory(Some(Arc::new(RunLease { lease, free, excess, freed })))
     }
 }
 
@@ -171,6 +174,8 @@ struct RunLease {
     lease: PoolLease<CallerId>,
     /// The part of the lease that nothing uses.
     free: AtomicU64,
+    /// The part of the lease that was counted beyond the share of the caller.
+    excess: AtomicU64,
     /// Dropped after the lease.
     freed: SignalOnDrop,
 }
@@ -193,18 +198,45 @@ impl RunLease {
         }
     }
 
-    fn take(&self, bytes: u64) -> Result<(), Failure> {
+    /// Takes a part of the lease, which grows if it has less. Returns the bytes that the pool
+    /// refuses.
+    fn try_take(&self, bytes: u64) -> Result<(), u64> {
         while let Err(missing) = self.take_free(bytes) {
             let more = whole_chunks(missing);
             if !self.lease.grow_by(more) {
-                return Err(self.full(more));
+                return Err(more);
             }
             self.free.fetch_add(more, Ordering::Relaxed);
         }
         Ok(())
     }
 
+    fn take(&self, bytes: u64) -> Result<(), Failure> {
+        self.try_take(bytes).map_err(|more| self.full(more))
+    }
+
+    /// Takes memory for what exists already, also beyond the share of the caller.
+    fn count(&self, bytes: u64) {
+        if self.try_take(bytes).is_err() {
+            self.lease.count(bytes);
+            self.excess.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes back memory of the lease. The memory beyond the share of the caller returns to the
+    /// pool first: if it became free, the run would grow into it without a check of the share.
     fn give(&self, bytes: u64) {
+        let rest = |excess: u64| (excess > 0).then_some(excess.saturating_sub(bytes));
+        let before = self.excess.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        let returned = before.map_or(0, |excess| excess.min(bytes));
+        if returned > 0 {
+            self.lease.shrink_by(returned);
+            self.freed.0.signal();
+        }
+        self.free_up(bytes - returned);
+    }
+
+    fn free_up(&self, bytes: u64) {
         let free = self.free.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if free <= SURPLUS_BYTES {
             return;
@@ -221,7 +253,8 @@ impl RunLease {
     fn full(&self, more: u64) -> Failure {
         let (pool, owner) = (self.lease.pool(), self.lease.owner());
         let most = pool.most_of_one();
-        if self.lease.held().saturating_add(more) > most {
+        let held = self.lease.held().saturating_sub(self.excess.load(Ordering::Relaxed));
+        if held.saturating_add(more) > most {
             return too_large(most);
         }
         share_used(pool.share(owner), "so this run cannot hold more now")
@@ -325,6 +358,20 @@ impl MemoryCharge {
             lease.give(before - bytes);
         }
         Ok(())
+    }
+
+    /// Raises the charge by `bytes` for what exists already, also beyond the share of the caller.
+    pub(crate) fn count(&mut self, bytes: u64) {
+        if let Some(lease) = &self.memory.0 {
+            lease.count(bytes);
+            *self.bytes.get_mut() += bytes;
+        }
+    }
+
+    /// Moves the charge into the result, and leaves a charge of 0 bytes.
+    pub(crate) fn take(&mut self) -> Self {
+        let bytes = std::mem::take(self.bytes.get_mut());
+        Self { memory: self.memory.clone(), bytes: AtomicU64::new(bytes) }
     }
 }
 

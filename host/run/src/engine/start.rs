@@ -454,7 +454,8 @@ impl Engine {
     fn run_log(&self, run: &RunRecord, head: &ThreadHead, slot: &ThreadClaim) -> Arc<ThreadLog> {
         let caller = caller_of(run, &head.record.app, slot);
         let log = self.new_log(head, slot).with_durability(run.options.durability);
-        let log = Arc::new(log.with_caller(caller).with_usage(run.usage.clone()));
+        let log = log.with_caller(caller).with_memory(slot.memory.clone());
+        let log = Arc::new(log.with_usage(run.usage.clone()));
         if let Some(active) = self.active().get_mut(&slot.thread) {
             active.log = Arc::downgrade(&log);
             active.caller = caller;

@@ -14,6 +14,7 @@ use crate::blocking::block_in_place_if;
 use crate::log::batch_size::event_memory_bytes;
 use crate::log::unpersisted::UnpersistedCheckpoint;
 use crate::ports::store::{EncodedEvents, EventEncoder, UnnumberedEvent};
+use crate::run_memory::MemoryCharge;
 
 /// The buffered events, and the other state of the log that the same lock protects.
 pub(super) struct EventBuffer(Mutex<Buffer>);
@@ -25,6 +26,8 @@ pub(super) struct Buffer {
     events: EventEncoder,
     /// Approximate size in memory of the events with their JSON.
     bytes: u64,
+    /// Memory of the events in the run. Its size is `bytes` if the log is that of a run.
+    memory: MemoryCharge,
     /// Approximate size in memory of the log messages among the events. Log messages wait for the
     /// flush that follows another event.
     pub(super) message_bytes: u64,
@@ -40,6 +43,8 @@ pub(super) struct TakenEvents {
     pub(super) base: Option<CheckpointId>,
     /// Approximate size in memory of the events with their JSON.
     pub(super) bytes: u64,
+    /// Memory of the events in the run.
+    pub(super) memory: MemoryCharge,
 }
 
 impl EventBuffer {
@@ -50,9 +55,15 @@ impl EventBuffer {
             base,
             events: EventEncoder::default(),
             bytes: 0,
+            memory: MemoryCharge::default(),
             message_bytes: 0,
             unpersisted: UnpersistedCheckpoint::at(base),
         }))
+    }
+
+    /// Counts the events that are appended from now on as memory of a run.
+    pub(super) fn set_memory(&self, memory: MemoryCharge) {
+        self.lock().memory = memory;
     }
 
     /// Locks the buffer. No code that can panic runs under this lock.
@@ -68,20 +79,20 @@ impl EventBuffer {
         persisted: Option<CheckpointId>,
         current: Option<CheckpointId>,
     ) -> TakenEvents {
-        let (mut encoder, next_seq, base, bytes) = {
+        let (mut encoder, next_seq, base, bytes, memory) = {
             let mut buffer = self.lock();
             let (encoder, base) = (std::mem::take(&mut buffer.events), current.or(buffer.base));
-            let bytes = std::mem::take(&mut buffer.bytes);
+            let (bytes, memory) = (std::mem::take(&mut buffer.bytes), buffer.memory.take());
             buffer.message_bytes = 0;
             if let Some(persisted) = persisted {
                 buffer.unpersisted.mark_persisted(persisted);
             }
             buffer.base = persisted.or(base);
-            (encoder, buffer.next_seq, base, bytes)
+            (encoder, buffer.next_seq, base, bytes, memory)
         };
         let events = encoder.take();
         let after_seq = next_seq - 1 - events.len() as u64;
-        TakenEvents { events, after_seq, base, bytes }
+        TakenEvents { events, after_seq, base, bytes, memory }
     }
 
     /// Appends an event and returns its sequence number, which replaces that of the event.
@@ -108,6 +119,7 @@ impl EventBuffer {
             let bytes = memory + buffer.events.push(event, seq) as u64;
             buffer.next_seq += 1;
             buffer.bytes += bytes;
+            buffer.memory.count(bytes);
             buffer.message_bytes += if is_message { bytes } else { 0 };
             (seq, result)
         })
@@ -119,6 +131,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::caller_id::CallerId;
+    use crate::run_memory::RunMemoryPool;
 
     fn event(data: &str) -> Event {
         serde_json::from_value(json!({
@@ -146,13 +160,28 @@ mod tests {
     }
 
     #[test]
+    fn events_count_as_memory_of_their_run_until_their_batch_is_sent() {
+        let (pool, caller) = (RunMemoryPool::new(64 << 20), CallerId::default());
+        let buffer = EventBuffer::new(7, None);
+        buffer.set_memory(MemoryCharge::new(pool.try_start(caller).unwrap()));
+        // The event and its JSON take more than the 28 MiB that one run can have.
+        buffer.push(event(&"x".repeat(15 << 20)));
+        assert!(!pool.may_start(caller));
+        let taken = buffer.take(None, None);
+        buffer.push(event("small"));
+        assert!(!pool.may_start(caller));
+        drop(taken);
+        assert!(pool.may_start(caller));
+    }
+
+    #[test]
     fn a_batch_takes_all_events_with_the_checkpoint_on_which_they_are_based() {
         let buffer = EventBuffer::new(7, Some(CheckpointId(1)));
         buffer.push(event("one"));
         buffer.push(event("two"));
         let taken = |persisted: Option<u64>, current: Option<u64>| {
             let taken = buffer.take(persisted.map(CheckpointId), current.map(CheckpointId));
-            let TakenEvents { events, after_seq, base, bytes } = taken;
+            let TakenEvents { events, after_seq, base, bytes, .. } = taken;
             assert_eq!(bytes > 0, !events.is_empty());
             (events.len(), after_seq, base.map(|base| base.0))
         };

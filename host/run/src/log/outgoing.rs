@@ -15,6 +15,7 @@ use crate::caller_id::CallerId;
 use crate::log::batch_size::{BatchSize, sized_values};
 use crate::log::log_size::LogSize;
 use crate::ports::store::{Batch, Ticket};
+use crate::run_memory::MemoryCharge;
 use crate::state_cache::{StateCache, WeighedState};
 
 /// A batch for the store.
@@ -28,6 +29,8 @@ pub(super) struct OutgoingBatch {
     /// The size of the thread's log, if it has a limit.
     pub(super) size: Option<Arc<LogSize>>,
     pub(super) batch: Batch,
+    /// Memory of the events in the run. The run holds it until the store has accepted the batch.
+    pub(super) memory: MemoryCharge,
 }
 
 /// A batch that the store has accepted.
@@ -41,7 +44,7 @@ pub(super) struct AcceptedBatch {
 impl OutgoingBatch {
     /// Sends the batch to the store, with the state of its checkpoint.
     pub(super) async fn send(self) -> AcceptedBatch {
-        let Self { caller, states, thread, incarnation, size, batch } = self;
+        let Self { caller, states, thread, incarnation, size, batch, memory } = self;
         let is_long = is_long(&batch);
         let begin = || {
             let measured = BatchSize::of(&batch);
@@ -61,6 +64,7 @@ impl OutgoingBatch {
             Ok(ticket) => ticket,
             Err(appending) => appending.await,
         };
+        drop(memory);
         let ticket = ticket.shared();
         if let Some(state) = state {
             states.add(state, Some(ticket.clone()));

@@ -66,7 +66,45 @@ fn charge_that_falls_returns_memory_to_the_pool() {
     charge.set(MIB).unwrap();
     let rest = 27 * MIB - RUN_MEMORY_CHUNK_BYTES;
     assert!(fits(&pool, one, rest) && !fits(&pool, one, rest + 1));
+    let moved = charge.take();
     drop(charge);
+    assert!(!fits(&pool, one, rest + 1));
+    drop(moved);
+    assert!(fits(&pool, one, 28 * MIB));
+}
+
+#[test]
+fn events_count_beyond_the_share() {
+    let (pool, [one, other]) = (RunMemoryPool::new(64 * MIB), callers());
+    let memory = pool.try_start(one).unwrap();
+    let mut events = MemoryCharge::new(memory.clone());
+    events.count(40 * MIB);
+    let state = MemoryCharge::new(memory);
+    assert!(state.raise_to(MIB).is_err());
+    assert!(pool.try_start(one).is_err() && pool.try_start(other).is_ok());
+    drop(events);
+    state.raise_to(MIB).unwrap();
+}
+
+#[test]
+fn a_run_does_not_grow_into_what_its_events_took_beyond_the_share() {
+    let (pool, [one, _]) = (RunMemoryPool::new(64 * MIB), callers());
+    let large = MemoryCharge::new(pool.try_start(one).unwrap());
+    large.raise_to(20 * MIB).unwrap();
+    let memory = pool.try_start(one).unwrap();
+    let journal = MemoryCharge::new(memory.clone());
+    let mut events = MemoryCharge::new(memory);
+    // Each result is an event until the store has accepted it.
+    let step = RUN_MEMORY_CHUNK_BYTES / 2;
+    let results = (1..=1_000).take_while(|number: &u64| {
+        events.count(2 * step);
+        drop(events.take());
+        journal.raise_to(number * step).is_ok()
+    });
+    assert_eq!(results.count() as u64 * step, 8 * MIB);
+    drop(large);
+    journal.raise_to(28 * MIB).unwrap();
+    drop((journal, events));
     assert!(fits(&pool, one, 28 * MIB));
 }
 
@@ -75,6 +113,7 @@ fn work_that_is_no_run_counts_nothing() {
     let mut charge = MemoryCharge::default();
     charge.raise_to(u64::MAX).unwrap();
     charge.set(1).unwrap();
+    charge.count(u64::MAX);
 }
 
 #[tokio::test(start_paused = true)]
