@@ -140,7 +140,7 @@ impl Host {
             caps: config.caps(),
             max_runs: Some(config.max_runs()),
             max_handlers: Some(config.max_handlers()),
-            runs_memory_bytes: None,
+            runs_memory_bytes: Some(config.limits.runs_memory_bytes()),
         };
         let engine = Engine::new(adapters.ports, catalog, engine_config);
         Ok(Self {

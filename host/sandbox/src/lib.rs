@@ -12,7 +12,7 @@
 //! * `host_state`: the data of a store for one call; `cpu_meter` and `memory_meter`: CPU time and
 //!   memory of a guest.
 //! * `guest_pool`: the memory and the places of all guests, of which each app has a share;
-//!   `machine_memory`: the memory of the machine.
+//!   [`machine_memory`]: the memory of the machine.
 //! * `export`: one guest call in a fresh instance; `guest_error`: the errors of calls;
 //!   `guest_output`: what a guest wrote before it failed; `sanitize`: sanitizes failures of guests.
 //! * `typed`: components whose functions are tools by their WIT types.
@@ -56,7 +56,7 @@ mod import;
 mod import_error;
 mod json;
 mod load;
-mod machine_memory;
+pub mod machine_memory;
 mod memory_meter;
 pub mod parse;
 mod plugin;

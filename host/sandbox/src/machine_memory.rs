@@ -8,7 +8,8 @@ const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Returns the memory that this process may use in bytes, if the system reports it: the memory of
 /// the machine, or the limit of the control group of the process if that is smaller.
-pub(crate) fn usable_bytes() -> Option<u64> {
+#[must_use]
+pub fn usable_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| total_bytes(&text));
     let group = fs::read_to_string("/proc/self/cgroup").ok();

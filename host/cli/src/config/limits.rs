@@ -9,7 +9,7 @@ use wattle_graph::limit::{GraphLimits, MOST_STATE_BYTES, MOST_TASKS};
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_run::limit;
 use wattle_sandbox::config::LEAST_CODE_BYTES;
-use wattle_sandbox::{CompileLimits, SandboxConfig};
+use wattle_sandbox::{CompileLimits, SandboxConfig, machine_memory};
 
 use crate::config::{ByteSize, Config};
 
@@ -23,6 +23,9 @@ pub struct LimitsConfig {
     /// Maximum number of guest instances that web handlers and the tools that they call hold.
     /// Default: half of the maximum number of instances of the sandbox.
     pub handlers: Option<NonZeroU64>,
+    /// Maximum memory of all runs together: their states, journals, outcomes and events. Default:
+    /// [`limit::RUNS_MEMORY_BYTES`], or an eighth of the memory of the machine if that is less.
+    pub runs_memory: Option<ByteSize>,
     /// Maximum memory of all guests together. Default: the default of the sandbox, which depends on
     /// the memory of the machine.
     pub guests_memory: Option<ByteSize>,
@@ -137,6 +140,12 @@ impl LimitsConfig {
         }
     }
 
+    /// Returns the maximum memory of all runs together.
+    pub fn runs_memory_bytes(&self) -> u64 {
+        let usual = || runs_memory_bytes(machine_memory::usable_bytes());
+        self.runs_memory.map_or_else(usual, |size| size.0)
+    }
+
     /// Returns the maximum memory of all guests together.
     pub fn guests_memory_bytes(&self) -> u64 {
         let usual = SandboxConfig::default().guests_memory_bytes;
@@ -153,6 +162,7 @@ impl LimitsConfig {
     /// if there is such a limit.
     pub(crate) fn too_little_memory(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
         let all = [
+            ("runs_memory", self.runs_memory, limit::LEAST_RUNS_MEMORY_BYTES),
             ("guests_memory", self.guests_memory, limit::LEAST_GUESTS_MEMORY_BYTES),
             ("code_memory", self.code_memory, LEAST_CODE_BYTES),
         ];
@@ -237,5 +247,27 @@ impl Config {
             tenants: own.collect(),
             tenant,
         }
+    }
+}
+
+/// Returns the default memory limit for all runs together, in bytes. `machine_bytes` is the memory
+/// that this process may use; `None` if the system does not report it.
+fn runs_memory_bytes(machine_bytes: Option<u64>) -> u64 {
+    let part = machine_bytes.map(|machine| machine / limit::RUNS_MEMORY_DIVISOR);
+    part.map_or(limit::RUNS_MEMORY_BYTES, |part| {
+        part.clamp(limit::LEAST_RUNS_MEMORY_BYTES, limit::RUNS_MEMORY_BYTES)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_take_at_most_an_eighth_of_a_small_machine() {
+        assert_eq!(runs_memory_bytes(None), limit::RUNS_MEMORY_BYTES);
+        assert_eq!(runs_memory_bytes(Some(64 << 30)), limit::RUNS_MEMORY_BYTES);
+        assert_eq!(runs_memory_bytes(Some(8 << 30)), 1 << 30);
+        assert_eq!(runs_memory_bytes(Some(1)), limit::LEAST_RUNS_MEMORY_BYTES);
     }
 }

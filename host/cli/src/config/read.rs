@@ -404,6 +404,7 @@ mod tests {
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
         assert_eq!(caps.tenants["acme"].memory_bytes, Some(2 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
+        assert_eq!(config.limits.runs_memory_bytes(), 4 << 30);
         assert_eq!(config.limits.guests_memory_bytes(), 1 << 30);
         assert_eq!(config.limits.code_memory_bytes(), 1 << 30);
         let own = &caps.tenants["acme"];
@@ -444,6 +445,7 @@ mod tests {
             ("run_tasks = 10_000_001", "10000001 exceeds the maximum of 10,000,000 tasks"),
             ("state_bytes = \"1GiB\"", "1GiB exceeds the maximum of 512MiB"),
             ("run_context = \"17MiB\"", "17MiB exceeds the maximum of 16MiB"),
+            ("runs_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
             ("guests_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
             ("code_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
         ] {
