@@ -24,6 +24,7 @@ mod recovery;
 mod replay;
 mod result_reuse;
 mod retention;
+mod run_memory;
 mod semantics;
 mod state_cache;
 mod stop;
