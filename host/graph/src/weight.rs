@@ -21,10 +21,10 @@ pub const VALUE_BYTES: u64 = 72;
 pub const NAME_BYTES: u64 = 48;
 
 /// Bytes that an item of a channel's list takes in addition to its weight: a separate allocation
-/// with reference counts, and an entry in the list. Versions of the list share the item. The limits
-/// of a graph do not count these bytes, so a replay reaches the limits at the same point even if a
-/// later host stores lists in another form.
-pub const SHARED_ITEM_BYTES: u64 = 40;
+/// with reference counts, and entries in the list and in its index. Versions of the list share the
+/// item. The limits of a graph do not count these bytes, so a replay reaches the limits at the same
+/// point even if a later host stores lists in another form.
+pub const SHARED_ITEM_BYTES: u64 = 64;
 
 /// Returns the weight of a value, in bytes. The time is proportional to the number of nested
 /// values, because strings are not read.

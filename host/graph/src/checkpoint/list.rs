@@ -1,25 +1,36 @@
 //! Lists whose versions share their items.
 
+mod chunk;
+mod index;
+mod item;
+
 use std::collections::BTreeSet;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::Value;
 
+use self::chunk::Chunk;
+use self::item::Item;
+use crate::id::Digest;
 use crate::weight::{VALUE_BYTES, weight};
+
+pub(crate) use self::item::id_hash;
 
 /// Number of items of a full chunk. A new version of a list copies the pointers to all chunks, and
 /// the pointers to the items of one chunk. A list with 4,096 items has 64 chunks, so its new
-/// version copies 128 pointers.
+/// version copies 128 pointers. [`SharedList::digest`] depends on this number.
 const CHUNK_ITEMS: usize = 64;
+
+/// What the digest of a list begins with: the name of the form of the digest.
+const DIGEST_FORM: &[u8] = b"wattle list 1";
 
 /// A JSON array that shares its items with other versions of the same list.
 #[derive(Clone, Default)]
 pub struct SharedList {
     /// Every chunk but the last is full, and none is empty.
-    chunks: Vec<Arc<Vec<Item>>>,
+    chunks: Vec<Arc<Chunk>>,
     /// True if all items are known to be messages whose ids differ.
     has_unique_ids: bool,
     /// The [`weight`] of the list, once it was computed. A later version computes only the weight
@@ -27,32 +38,11 @@ pub struct SharedList {
     weight: OnceLock<u64>,
 }
 
-#[derive(Clone)]
-struct Item {
-    /// Hash of the `id` of a message. The hash is stored beside the pointer, so that a search among
-    /// many messages does not have to follow the pointers.
-    id_hash: u64,
-    value: Arc<Value>,
-}
-
-impl From<Arc<Value>> for Item {
-    fn from(value: Arc<Value>) -> Self {
-        let id = value.get("id").and_then(Value::as_str);
-        Self { id_hash: id.map_or(0, id_hash), value }
-    }
-}
-
-impl PartialEq for Item {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.value, &other.value) || self.value == other.value
-    }
-}
-
 impl SharedList {
     /// Returns the number of items.
     pub fn len(&self) -> usize {
         let Some((last, full)) = self.chunks.split_last() else { return 0 };
-        full.len() * CHUNK_ITEMS + last.len()
+        full.len() * CHUNK_ITEMS + last.items().len()
     }
 
     /// Returns true if the list has no items.
@@ -62,7 +52,8 @@ impl SharedList {
 
     /// Returns the item at a position.
     pub fn get(&self, place: usize) -> Option<&Value> {
-        self.chunks.get(place / CHUNK_ITEMS)?.get(place % CHUNK_ITEMS).map(|item| &*item.value)
+        let chunk = self.chunks.get(place / CHUNK_ITEMS)?;
+        chunk.items().get(place % CHUNK_ITEMS).map(|item| &*item.value)
     }
 
     /// Returns the items in order.
@@ -78,11 +69,17 @@ impl SharedList {
         Some(items)
     }
 
+    /// Returns the items at the positions from `from` up to but not including `to`. Positions after
+    /// the end of the list are left out.
+    pub fn range(&self, from: usize, to: usize) -> impl Iterator<Item = &Value> {
+        self.items_from(from).take(to.saturating_sub(from)).map(|item| &*item.value)
+    }
+
     /// Returns true if the list begins with the items of `other`.
     pub fn starts_with(&self, other: &Self) -> bool {
         let mut chunks = self.chunks.iter().zip(&other.chunks);
-        let same = |(mine, other): (&Arc<Vec<Item>>, &Arc<Vec<Item>>)| {
-            Arc::ptr_eq(mine, other) || mine.starts_with(other)
+        let same = |(mine, other): (&Arc<Chunk>, &Arc<Chunk>)| {
+            Arc::ptr_eq(mine, other) || mine.items().starts_with(other.items())
         };
         self.len() >= other.len() && chunks.all(same)
     }
@@ -95,6 +92,33 @@ impl SharedList {
     /// Returns true if the weight is known and need not be computed.
     pub fn is_weighed(&self) -> bool {
         self.weight.get().is_some()
+    }
+
+    /// Returns the digest of the items, each without its `id` if that is a string, as in messages.
+    /// The digest depends only on the items and their order. Its form is fixed, so that later hosts
+    /// compute the same digest. A new version of a list serializes only the items of the chunks
+    /// that it does not share.
+    pub fn digest(&self) -> Digest {
+        let mut parts = DIGEST_FORM.to_vec();
+        parts.extend_from_slice(&(self.len() as u64).to_le_bytes());
+        for chunk in &self.chunks {
+            parts.extend_from_slice(chunk.index().digest.as_bytes());
+        }
+        Digest::of(&parts)
+    }
+
+    /// Returns the length of the list as JSON text, in bytes. Like [`Self::digest`], it leaves out
+    /// the `id` of an item, and a new version computes only what it does not share.
+    pub fn json_bytes(&self) -> u64 {
+        let items: u64 = self.chunks.iter().map(|chunk| chunk.index().bytes).sum();
+        let commas = self.len().saturating_sub(1) as u64;
+        items + commas + 2
+    }
+
+    /// Returns true if all items are indexed. Otherwise, [`Self::digest`] and
+    /// [`Self::json_bytes`] serialize the items that are not.
+    pub fn is_indexed(&self) -> bool {
+        self.chunks.iter().all(|chunk| chunk.is_indexed())
     }
 
     /// Returns a copy of the list as a JSON array.
@@ -121,7 +145,7 @@ impl SharedList {
     pub(crate) fn set(&mut self, place: usize, value: Arc<Value>) {
         self.has_unique_ids = false;
         let chunk = Arc::make_mut(&mut self.chunks[place / CHUNK_ITEMS]);
-        let old = std::mem::replace(&mut chunk[place % CHUNK_ITEMS], Item::from(value.clone()));
+        let old = chunk.replace(place % CHUNK_ITEMS, Item::from(value.clone()));
         if let Some(sum) = self.weight.get_mut() {
             *sum = *sum - weight(&old.value) + weight(&value);
         }
@@ -157,7 +181,7 @@ impl SharedList {
 
     fn items_from(&self, from: usize) -> impl Iterator<Item = &Item> {
         let chunks = self.chunks.get(from / CHUNK_ITEMS..).unwrap_or_default();
-        chunks.iter().flat_map(|chunk| chunk.iter()).skip(from % CHUNK_ITEMS)
+        chunks.iter().flat_map(|chunk| chunk.items()).skip(from % CHUNK_ITEMS)
     }
 
     fn push_item(&mut self, item: Item) {
@@ -166,17 +190,10 @@ impl SharedList {
             *sum += weight(&item.value);
         }
         match self.chunks.last_mut() {
-            Some(last) if last.len() < CHUNK_ITEMS => Arc::make_mut(last).push(item),
-            _ => self.chunks.push(Arc::new(vec![item])),
+            Some(last) if last.items().len() < CHUNK_ITEMS => Arc::make_mut(last).push(item),
+            _ => self.chunks.push(Arc::new(Chunk::from(item))),
         }
     }
-}
-
-/// Returns the hash by which a list finds the message with an id.
-pub(crate) fn id_hash(id: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl PartialEq for SharedList {
@@ -241,6 +258,7 @@ mod tests {
     use proptest::sample::Index;
     use serde_json::json;
 
+    use super::index::ChunkIndex;
     use super::*;
     use crate::weight::SHARED_ITEM_BYTES;
 
@@ -255,7 +273,10 @@ mod tests {
     fn an_item_takes_no_more_memory_than_the_limits_count_for_it() {
         let counts = 2 * size_of::<usize>();
         let shared = (counts + size_of::<Value>()).next_multiple_of(ALIGNMENT);
-        assert!((size_of::<Item>() + shared) as u64 <= VALUE_BYTES + SHARED_ITEM_BYTES);
+        let chunk = (counts + size_of::<Chunk>()).next_multiple_of(ALIGNMENT)
+            + size_of::<ChunkIndex>().next_multiple_of(ALIGNMENT);
+        let all = size_of::<Item>() + shared + chunk.div_ceil(CHUNK_ITEMS);
+        assert!(all as u64 <= VALUE_BYTES + SHARED_ITEM_BYTES);
     }
 
     #[test]
@@ -284,13 +305,46 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_index_is_that_of_the_present_items() {
+        let mut changed = list(&[1, 2]);
+        assert!(!changed.is_indexed() && list(&[]).is_indexed());
+        let first = changed.digest();
+        assert!(changed.is_indexed());
+        // No other version shares the chunk, so it is changed in place.
+        changed.push(Arc::new(json!(3)));
+        assert!(!changed.is_indexed());
+        assert_eq!(changed.digest(), list(&[1, 2, 3]).digest());
+        changed.set(0, Arc::new(json!(4)));
+        assert!(!changed.is_indexed());
+        assert_eq!(changed.digest(), list(&[4, 2, 3]).digest());
+        let old = changed.clone();
+        let shorter = changed.without(&BTreeSet::from([0, 2]));
+        assert!(old.is_indexed() && !shorter.is_indexed());
+        assert_eq!(shorter.digest(), list(&[2]).digest());
+        assert_ne!(shorter.digest(), first);
+    }
+
+    #[test]
+    fn a_longer_version_shares_the_index_of_full_chunks() {
+        let old: SharedList = (0..130).map(|n| json!(n)).collect();
+        old.digest();
+        let mut new = old.clone();
+        new.extend([json!("new")]);
+        let indexed: Vec<bool> = new.chunks.iter().map(|chunk| chunk.is_indexed()).collect();
+        assert_eq!(indexed, [true, true, false]);
+        assert!(old.is_indexed());
+    }
+
     proptest! {
         #[test]
         fn shared_list_reads_and_serializes_as_an_array(
-            start in vec(any::<u8>(), 0..150), more in vec(any::<u8>(), 0..150), from in 0_usize..320,
+            start in vec(any::<u8>(), 0..150), more in vec(any::<u8>(), 0..150),
+            from in 0_usize..320, to in 0_usize..320,
         ) {
             let mut grown = list(&start);
             grown.weight();
+            grown.digest();
             grown.extend(list(&more).iter().cloned());
             let array: Vec<u8> = start.iter().chain(&more).copied().collect();
             prop_assert_eq!(grown.len(), array.len());
@@ -302,6 +356,13 @@ mod tests {
             prop_assert_eq!(serde_json::to_string(&grown).unwrap(), json!(array).to_string());
             let tail = grown.tail(from).map(|items| json!(items));
             prop_assert_eq!(tail, array.get(from..).map(|items| json!(items)));
+            let part = array.iter().enumerate().filter(|(place, _)| (from..to).contains(place));
+            let part: Vec<u8> = part.map(|(_, item)| *item).collect();
+            prop_assert_eq!(json!(grown.range(from, to).collect::<Vec<_>>()), json!(part));
+            prop_assert_eq!(grown.digest(), list(&array).digest());
+            prop_assert_eq!(grown.digest() == list(&start).digest(), array == start);
+            prop_assert_eq!(grown.json_bytes(), json!(array).to_string().len() as u64);
+            prop_assert!(grown.is_indexed());
             prop_assert_eq!(grown == list(&start), array == start);
             prop_assert_eq!(&grown, &list(&array));
             prop_assert_eq!(grown.starts_with(&list(&more)), array.starts_with(&more));
@@ -315,7 +376,7 @@ mod tests {
             removed in vec(any::<Index>(), 0..8),
         ) {
             let old = list(&array);
-            let weighed = old.weight();
+            let (weighed, digest) = (old.weight(), old.digest());
             let (mut new, mut expected) = (old.clone(), json!(array));
             for place in changed.iter().map(|index| index.index(array.len())) {
                 new.set(place, Arc::new(json!("changed")));
@@ -331,6 +392,8 @@ mod tests {
             prop_assert_eq!(&new, &kept);
             prop_assert!(new.is_weighed());
             prop_assert_eq!((new.weight(), old.weight()), (kept.weight(), weighed));
+            prop_assert_eq!((new.digest(), old.digest()), (kept.digest(), digest));
+            prop_assert_eq!(new.json_bytes(), kept.json_bytes());
         }
     }
 }

@@ -1,0 +1,105 @@
+//! The index of a chunk: what comparisons of lists need of its items.
+
+use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::item::Item;
+use crate::id::Digest;
+
+/// Derived from the items of a chunk.
+pub(super) struct ChunkIndex {
+    /// Digest of the items without the ids of messages.
+    pub(super) digest: Digest,
+    /// Length of the items as JSON text without the ids of messages, in bytes.
+    pub(super) bytes: u64,
+}
+
+impl ChunkIndex {
+    /// Computes the index. The time is that of serializing the items.
+    pub(super) fn of(items: &[Item]) -> Self {
+        let (digest, bytes) = digest(items);
+        Self { digest, bytes }
+    }
+}
+
+/// Returns the digest of items and the length of their JSON texts, without the ids of messages.
+/// Each text is hashed with its length, so that different items have different encodings.
+fn digest(items: &[Item]) -> (Digest, u64) {
+    let (mut hasher, mut text, mut bytes) = (blake3::Hasher::new(), Vec::<u8>::new(), 0);
+    for item in items {
+        text.clear();
+        let written = serde_json::to_writer(&mut text, &WithoutId(&item.value));
+        written.expect("a JSON value has a text");
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(&text);
+        bytes += text.len() as u64;
+    }
+    (Digest::from_bytes(*hasher.finalize().as_bytes()), bytes)
+}
+
+/// Serializes an item without the `id` of a message. Other values of `id` are part of the content.
+struct WithoutId<'v>(&'v Value);
+
+impl Serialize for WithoutId<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(fields) if fields.get("id").is_some_and(Value::is_string) => {
+                serializer.collect_map(fields.iter().filter(|(name, _)| *name != "id"))
+            }
+            value => value.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::checkpoint::SharedList;
+
+    fn talk(first_id: Value, content: &str) -> SharedList {
+        let call = json!({ "id": "c", "name": "add", "arguments": { "a": 1.5 } });
+        let messages = [
+            json!({ "id": first_id, "role": "user", "content": content }),
+            json!({ "role": "assistant", "content": null, "id": "m-2", "tool_calls": [call] }),
+            json!({ "id": "m-3" }),
+            json!("text"),
+        ];
+        messages.into_iter().collect()
+    }
+
+    #[test]
+    fn digests_have_a_fixed_form() {
+        let numbers = |count: u8| (0..count).map(Value::from).collect::<SharedList>();
+        for (list, digest) in [
+            (
+                talk(json!("m-1"), "grüß \"dich\"\n"),
+                "93712bf2bd769198c5c100fa37544fb54053f7af9e57c711b858aa71d4090433",
+            ),
+            (
+                talk(json!(7), "grüß \"dich\"\n"),
+                "f8b1290e1eb0800f90fcf57afd421cece6409f52b90e75140162f770aca35c94",
+            ),
+            (numbers(0), "5cb9af68283eb4c0e5220a566652aeaa86eee7c2cb2339fa4fdbfc41f0c40161"),
+            (numbers(64), "f96b26f80d78be3d221cd6223121fe8008b635eda9b2d9c21592bc8ade01894b"),
+            (numbers(65), "3a4d561be865b35f50fb60bee754626f0a714f053f8d2572736488609aca4ea9"),
+        ] {
+            assert_eq!(list.digest().to_hex(), digest, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn only_ids_of_messages_are_not_part_of_a_digest() {
+        let one = talk(json!("m-1"), "hi");
+        let other_id = talk(json!("a longer id"), "hi");
+        assert_ne!(one, other_id);
+        assert_eq!((one.digest(), one.json_bytes()), (other_id.digest(), other_id.json_bytes()));
+        for other in [talk(json!(7), "hi"), talk(json!("m-1"), "ho")] {
+            assert_ne!(one.digest(), other.digest());
+        }
+        let reversed: SharedList = [json!("text"), json!({})].into_iter().collect();
+        let items: SharedList = [json!({ "id": "m" }), json!("text")].into_iter().collect();
+        assert_ne!(items.digest(), reversed.digest());
+    }
+}
