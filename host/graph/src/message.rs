@@ -103,6 +103,25 @@ impl<'v> MessageView<'v> {
     }
 }
 
+/// Returns the ids of the tool calls that a message requests, each with the position of the call.
+/// Calls without an id are left out.
+pub(crate) fn call_ids(message: &Value) -> impl Iterator<Item = (usize, &str)> {
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    let calls = calls.into_iter().flatten().enumerate();
+    calls.filter_map(|(place, call)| Some((place, call.get("id")?.as_str()?)))
+}
+
+/// Returns the id of the tool call whose result a message is.
+pub(crate) fn result_call_id(message: &Value) -> Option<&str> {
+    let view = MessageView::of(message).filter(|view| view.role() == "tool")?;
+    view.tool_call_id()
+}
+
+/// Returns true for a message of a user.
+pub(crate) fn is_from_user(message: &Value) -> bool {
+    MessageView::of(message).is_some_and(|view| view.role() == "user")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -115,8 +115,8 @@ impl SharedList {
         items + commas + 2
     }
 
-    /// Returns true if all items are indexed. Otherwise, [`Self::digest`] and
-    /// [`Self::json_bytes`] serialize the items that are not.
+    /// Returns true if all items are indexed. Otherwise, [`Self::digest`], [`Self::json_bytes`] and
+    /// the functions of [`conversation`](crate::conversation) serialize the items that are not.
     pub fn is_indexed(&self) -> bool {
         self.chunks.iter().all(|chunk| chunk.is_indexed())
     }
@@ -124,6 +124,11 @@ impl SharedList {
     /// Returns a copy of the list as a JSON array.
     pub fn to_value(&self) -> Value {
         Value::Array(self.iter().cloned().collect())
+    }
+
+    /// Returns the chunks in order, each with the position of its first item.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, &Chunk)> {
+        (0_usize..).step_by(CHUNK_ITEMS).zip(self.chunks.iter().map(|chunk| &**chunk))
     }
 
     /// Returns the items in order, as the shared pointers.
@@ -275,7 +280,8 @@ mod tests {
         let shared = (counts + size_of::<Value>()).next_multiple_of(ALIGNMENT);
         let chunk = (counts + size_of::<Chunk>()).next_multiple_of(ALIGNMENT)
             + size_of::<ChunkIndex>().next_multiple_of(ALIGNMENT);
-        let all = size_of::<Item>() + shared + chunk.div_ceil(CHUNK_ITEMS);
+        let result = size_of::<(u64, u8)>();
+        let all = size_of::<Item>() + shared + result + chunk.div_ceil(CHUNK_ITEMS);
         assert!(all as u64 <= VALUE_BYTES + SHARED_ITEM_BYTES);
     }
 

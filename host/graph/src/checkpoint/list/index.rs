@@ -1,24 +1,58 @@
-//! The index of a chunk: what comparisons of lists need of its items.
+//! The index of a chunk: what comparisons of lists and readers of conversations need of its items.
+
+use std::collections::{HashMap, HashSet};
 
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::item::Item;
+use super::item::{Item, id_hash};
 use crate::id::Digest;
+use crate::message::{call_ids, is_from_user, result_call_id};
 
-/// Derived from the items of a chunk.
+/// Derived from the items of a chunk. Positions are those in the chunk.
 pub(super) struct ChunkIndex {
     /// Digest of the items without the ids of messages.
     pub(super) digest: Digest,
     /// Length of the items as JSON text without the ids of messages, in bytes.
     pub(super) bytes: u64,
+    /// Number of tool calls with an id.
+    pub(super) calls: usize,
+    /// The different hashes of the ids of tool calls, sorted.
+    pub(super) call_ids: Box<[u64]>,
+    /// The tool results: the hash of the id of the call and the position of the message, sorted.
+    pub(super) results: Box<[(u64, u8)]>,
+    /// The tool calls without a later result in the chunk: the position of the message and that of
+    /// the call in its `tool_calls`, sorted. Of calls with the same id, only the first is listed.
+    pub(super) open_calls: Box<[(u8, u32)]>,
+    /// Position of the last user message.
+    pub(super) last_user: Option<u8>,
 }
 
 impl ChunkIndex {
     /// Computes the index. The time is that of serializing the items.
     pub(super) fn of(items: &[Item]) -> Self {
         let (digest, bytes) = digest(items);
-        Self { digest, bytes }
+        let ids = items.iter().flat_map(|item| call_ids(&item.value));
+        let mut ids: Vec<u64> = ids.map(|(_, id)| id_hash(id)).collect();
+        let calls = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        let results = items
+            .iter()
+            .enumerate()
+            .filter_map(|(place, item)| Some((id_hash(result_call_id(&item.value)?), place as u8)));
+        let mut results: Vec<(u64, u8)> = results.collect();
+        results.sort_unstable();
+        let last_user = items.iter().rposition(|item| is_from_user(&item.value));
+        Self {
+            digest,
+            bytes,
+            calls,
+            call_ids: ids.into(),
+            results: results.into(),
+            open_calls: open_calls(items).into(),
+            last_user: last_user.map(|place| place as u8),
+        }
     }
 }
 
@@ -35,6 +69,21 @@ fn digest(items: &[Item]) -> (Digest, u64) {
         bytes += text.len() as u64;
     }
     (Digest::from_bytes(*hasher.finalize().as_bytes()), bytes)
+}
+
+fn open_calls(items: &[Item]) -> Vec<(u8, u32)> {
+    let (mut with_result, mut open) = (HashSet::<&str>::new(), HashMap::<&str, (u8, u32)>::new());
+    for (place, item) in items.iter().enumerate().rev() {
+        for (call, id) in call_ids(&item.value) {
+            if !with_result.contains(id) {
+                open.insert(id, (place as u8, call as u32));
+            }
+        }
+        with_result.extend(result_call_id(&item.value));
+    }
+    let mut open: Vec<(u8, u32)> = open.into_values().collect();
+    open.sort_unstable();
+    open
 }
 
 /// Serializes an item without the `id` of a message. Other values of `id` are part of the content.
