@@ -1,12 +1,16 @@
-//! Conversations: the messages of a channel, as a node that calls a model needs them.
+//! Conversations: the messages of a channel, as models see them and as a node that calls a model
+//! needs them. The messages have the format of the state, which is the format of
+//! [`message`](crate::message).
 //!
 //! A cancellation, a crash or an edit can end a conversation at any point. A tool call can therefore
 //! have its result at any later position, or no result.
 //!
-//! A conversation can be long, and most of it does not change. The functions of this module read
-//! the indexes that the versions of a [`SharedList`] share, and only few of the messages.
+//! A conversation can be long, and most of it does not change. [`turn_start`] and
+//! [`unique_call_ids`] read the indexes that the versions of a [`SharedList`] share, and only few of the messages.
 
+mod block;
 mod call_ids;
+mod content;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +19,7 @@ use std::collections::HashMap;
 use crate::checkpoint::SharedList;
 
 pub use self::call_ids::unique_call_ids;
+pub use self::content::to_parts;
 
 /// Returns the position of the message with which the current turn of a conversation begins: the
 /// last user message, or an earlier message with a tool call that has no result. Without either, a

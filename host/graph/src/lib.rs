@@ -17,8 +17,8 @@
 //! * [`llm`] and [`tool`]: requests and results of models and tools, in the form of the log;
 //!   [`call`]: the kinds of host calls, and typed views of their journal entries.
 //! * [`principal`]: the party that requested what an event records.
-//! * [`message`]: the messages of a `messages` channel; [`conversation`]: what a node that calls a
-//!   model needs of all of them.
+//! * [`message`]: the messages of a `messages` channel; [`conversation`]: what models see of them,
+//!   and what a node that calls a model needs of all of them.
 //! * [`schema`]: JSON Schema with bounds on its cost; [`limit`]: the limits of this crate;
 //!   [`weight`]: the memory of values, which some limits count; [`json_text`]: values as text, its
 //!   length and its nesting; [`omit`]: when serialization omits a field.
