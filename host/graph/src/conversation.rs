@@ -6,11 +6,14 @@
 //! have its result at any later position, or no result.
 //!
 //! A conversation can be long, and most of it does not change. [`turn_start`] and
-//! [`unique_call_ids`] read the indexes that the versions of a [`SharedList`] share, and only few of the messages.
+//! [`unique_call_ids`] read the indexes that the versions of a [`SharedList`] share, and only few of
+//! the messages.
 
 mod block;
 mod call_ids;
 mod content;
+mod name;
+mod show;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +22,7 @@ use std::collections::HashMap;
 use crate::checkpoint::SharedList;
 
 pub use self::call_ids::unique_call_ids;
-pub use self::content::to_parts;
+pub use self::show::to_messages;
 
 /// Returns the position of the message with which the current turn of a conversation begins: the
 /// last user message, or an earlier message with a tool call that has no result. Without either, a

@@ -49,7 +49,7 @@ struct StoredToolResult {
 ///
 /// A block that is not a text or an image is replaced with a description, so that a conversation
 /// can always continue. Empty texts are omitted, because providers reject them.
-pub fn to_parts(content: &Value, role: &str, is_call: &dyn Fn(&str) -> bool) -> Vec<Part> {
+pub(super) fn to_parts(content: &Value, role: &str, is_call: &dyn Fn(&str) -> bool) -> Vec<Part> {
     let parts = read(content).into_iter().filter_map(|part| to_part(part, role, is_call));
     parts.filter(|part| !matches!(part, Part::Text(text) if text.is_empty())).collect()
 }

@@ -1,0 +1,225 @@
+//! Conversion of a conversation to messages for a model. The result of each call directly follows
+//! the call. Other tool messages are omitted.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde::de::{Error as _, Unexpected};
+use serde_json::Value;
+
+use crate::conversation::content::to_parts;
+use crate::conversation::name::model_name;
+use crate::failure::{Failure, code};
+use crate::llm::{Message, Part, Role, ToolCall, ToolResult};
+
+/// Content for a tool without output, because providers reject an empty result.
+const SILENT: &str = "done";
+
+/// Content for an error without a text.
+const SILENT_ERROR: &str = "the tool failed and gave no reason";
+
+/// A message in the format of the state. Fields with a default may be absent. A field that models
+/// do not get has a name with an underscore, and is only checked.
+#[derive(Deserialize)]
+struct Stored<'v> {
+    /// Author: `system`, `user`, `assistant`, `tool` or another.
+    #[serde(borrow)]
+    role: Cow<'v, str>,
+    /// Tool calls that the model requests.
+    #[serde(default)]
+    tool_calls: Vec<StoredCall>,
+    /// Id of the call to which a tool result belongs.
+    #[serde(borrow, default)]
+    tool_call_id: Option<Text<'v>>,
+    #[serde(rename = "name", borrow, default)]
+    _name: Option<Text<'v>>,
+    /// `success` or `error`; only in a tool result.
+    #[serde(borrow, default)]
+    status: Option<Text<'v>>,
+    /// Reasoning of the model.
+    #[serde(borrow, default)]
+    reasoning: Option<Text<'v>>,
+    /// Content of the message.
+    #[serde(skip)]
+    content: Option<&'v Value>,
+    /// Arguments of the call if a person changed them; only in a tool result.
+    #[serde(skip)]
+    arguments: Option<&'v Value>,
+    /// Opaque state of the provider. It is sent back with the message.
+    #[serde(skip)]
+    provider_state: Option<&'v Value>,
+}
+
+#[derive(Deserialize)]
+struct Text<'v>(#[serde(borrow)] Cow<'v, str>);
+
+/// A tool call in the format of the state. It has the tool's own name, not the one that the model
+/// sees.
+#[derive(Deserialize)]
+struct StoredCall {
+    id: String,
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+impl<'v> Stored<'v> {
+    fn read(message: &'v Value) -> Result<Self, serde_json::Error> {
+        // The derived implementation reads an array as the fields in order.
+        if message.is_array() {
+            return Err(serde_json::Error::invalid_type(Unexpected::Seq, &"struct Stored"));
+        }
+        let fields = Self::deserialize(message)?;
+        let value = |name: &str| message.get(name).filter(|value| !value.is_null());
+        Ok(Self {
+            content: value("content"),
+            arguments: value("arguments"),
+            provider_state: value("provider_state"),
+            ..fields
+        })
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let Some(content) = self.content else { return Vec::new() };
+        to_parts(content, &self.role, &|id: &str| self.tool_calls.iter().any(|call| call.id == id))
+    }
+
+    fn is_error(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.0 == "error")
+    }
+}
+
+/// The results of tool calls with their positions in the conversation, in order, by the ids of the
+/// calls.
+#[derive(Default)]
+struct Results<'v>(HashMap<Cow<'v, str>, Vec<(usize, Stored<'v>)>>);
+
+impl<'v> Results<'v> {
+    fn push(&mut self, position: usize, mut result: Stored<'v>) {
+        if let Some(Text(id)) = result.tool_call_id.take() {
+            self.0.entry(id).or_default().push((position, result));
+        }
+    }
+
+    /// Returns the first result of a call after the message that requests it.
+    fn after(&self, position: usize, id: &str) -> Option<&Stored<'v>> {
+        let results = self.0.get(id)?;
+        let later = results.partition_point(|(other, _)| *other < position);
+        results.get(later).map(|(_, result)| result)
+    }
+}
+
+/// Converts the messages of a conversation, in the format of the state, to messages for a model.
+///
+/// The result of each call directly follows the message with the call, wherever it is in the
+/// conversation. A result without a call is omitted. Messages without content are omitted, and
+/// content that models cannot get is replaced with a description.
+///
+/// `items` are consecutive items of the list in `channel`, and `first` is the position of the first
+/// one. `names` contains the names under which the model sees tools, by the tools' own names. A
+/// tool that is not in it has its own name, with all characters replaced that a provider rejects.
+///
+/// # Errors
+///
+/// `invalid` if an item is not a message. The failure names its position and the channel.
+pub fn to_messages<'v>(
+    items: impl IntoIterator<Item = &'v Value>,
+    first: usize,
+    names: &BTreeMap<String, String>,
+    channel: &str,
+) -> Result<Vec<Message>, Failure> {
+    let (mut others, mut results) = (Vec::new(), Results::default());
+    for (position, item) in (first..).zip(items) {
+        let message = Stored::read(item).map_err(|error| {
+            let what = format!("message {position} of channel `{channel}`");
+            Failure::new(code::INVALID, format!("{what} cannot be read: {error}"))
+        })?;
+        // A result is added together with its call. Providers reject a result without a call.
+        if message.role == "tool" {
+            results.push(position, message);
+        } else {
+            others.push((position, message));
+        }
+    }
+    let mut shown = Vec::with_capacity(others.len());
+    for (position, message) in others {
+        match &*message.role {
+            "system" | "developer" => push(&mut shown, Role::System, message.parts()),
+            "user" => push(&mut shown, Role::User, message.parts()),
+            "assistant" => {
+                let result_of = |id: &str| results.after(position, id);
+                push_assistant(&mut shown, message, result_of, names);
+            }
+            other => push(&mut shown, Role::Other(other.to_owned()), message.parts()),
+        }
+    }
+    Ok(shown)
+}
+
+/// Adds a message of the model, and the results of its calls.
+fn push_assistant<'r, 'v: 'r>(
+    shown: &mut Vec<Message>,
+    message: Stored<'v>,
+    result_of: impl Fn(&str) -> Option<&'r Stored<'v>>,
+    names: &BTreeMap<String, String>,
+) {
+    let parts = message.parts();
+    let state = message.provider_state.cloned().map(Part::Other);
+    let reasoning = message.reasoning.map(|text| Part::Reasoning(text.0.into_owned()));
+    let mut said: Vec<Part> = state.into_iter().chain(reasoning).chain(parts).collect();
+    let (mut results, mut pictures) = (Vec::new(), Vec::new());
+    for call in message.tool_calls {
+        let answer = result_of(&call.id);
+        // If a person changed the arguments, the tool was called with the changed arguments.
+        let changed = answer.and_then(|answer| answer.arguments);
+        if let Some(answer) = answer {
+            let (result, seen) = result(&call.id, answer);
+            results.push(result);
+            pictures.extend(seen);
+        }
+        said.push(Part::ToolCall(ToolCall {
+            name: model_name(&call.name, names),
+            arguments: changed.cloned().unwrap_or(call.arguments),
+            id: call.id,
+        }));
+    }
+    push(shown, Role::Assistant, said);
+    shown.extend(results);
+    if !pictures.is_empty() {
+        pictures.insert(0, Part::Text("The images that the tools returned:".to_owned()));
+    }
+    push(shown, Role::User, pictures);
+}
+
+/// Adds a message unless it is empty. Providers reject empty messages.
+fn push(shown: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
+    if !parts.is_empty() {
+        shown.push(Message { role, parts });
+    }
+}
+
+/// Returns a tool result with its texts, and separately its images, which a tool result cannot
+/// contain.
+fn result(call_id: &str, answer: &Stored<'_>) -> (Message, Vec<Part>) {
+    let (pictures, words): (Vec<Part>, Vec<Part>) =
+        answer.parts().into_iter().partition(|part| matches!(part, Part::Image(_)));
+    let texts: Vec<String> = words.into_iter().filter_map(text).collect();
+    let content = match texts.join("\n") {
+        text if !text.is_empty() => text,
+        _ if answer.is_error() => SILENT_ERROR.to_owned(),
+        _ => SILENT.to_owned(),
+    };
+    let result = ToolResult { call_id: call_id.to_owned(), content, is_error: answer.is_error() };
+    (Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] }, pictures)
+}
+
+fn text(part: Part) -> Option<String> {
+    match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
