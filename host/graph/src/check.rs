@@ -4,6 +4,7 @@ mod build;
 mod context;
 mod declaration;
 mod edges;
+mod node_reads;
 mod nodes;
 mod parse;
 mod plugin_catalog;
@@ -15,6 +16,7 @@ mod source;
 mod subgraphs;
 mod with_files;
 
+pub use self::node_reads::{ChannelRef, NodeReads};
 pub use self::plugin_catalog::{AnyPlugin, NodeSchema, PluginCatalog};
 pub use self::problem::Problem;
 pub use crate::limit::DOCUMENT_LIMIT_BYTES;

@@ -172,8 +172,11 @@ pub struct Node {
     /// Whether the node runs only once no other task is triggered.
     pub defer: bool,
     /// Channels that the node reads; `None` for the whole state. Nodes with the same function share
-    /// the set.
+    /// the set, unless their configurations name the channels.
     pub reads: Option<Arc<BTreeSet<ChannelName>>>,
+    /// Channel with the conversation that the node continues, one of those that it reads. `None`
+    /// for a node that gets all of its channels whole.
+    pub conversation: Option<ChannelName>,
     /// Configuration of the node; `null` if there is none. Every call of the node gets the text of
     /// the configuration.
     pub config: Arc<JsonWithText>,

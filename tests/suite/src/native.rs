@@ -91,6 +91,7 @@ impl NativePlugin {
             input_schema: json!({}),
             output_schema: json!({}),
             config_schema: None,
+            reads: None,
         });
         let node: Node = Arc::new(move |call, gate| {
             let work = run(call, gate);

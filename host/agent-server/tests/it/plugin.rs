@@ -66,6 +66,7 @@ impl Closures {
             input_schema: json!({}),
             output_schema: json!({}),
             config_schema: None,
+            reads: None,
         });
         let node: Node = Arc::new(move |call, gate| {
             let work = run(call, gate);

@@ -54,6 +54,7 @@ impl PluginCatalog for AppPluginCatalog<'_> {
             input_schema: node.input_schema.clone(),
             output_schema: node.output_schema.clone(),
             config_schema: node.config_schema.clone(),
+            node_reads: node.reads.clone(),
             may_pause: info.imports.iter().any(|import| PAUSING.contains(&import.as_str())),
         })
     }

@@ -77,6 +77,7 @@ impl Sandbox for NativeSandbox {
             input_schema: json!({ "title": format!("input of `{name}`") }),
             output_schema: json!({ "title": format!("output of `{name}`") }),
             config_schema: None,
+            reads: None,
         };
         let route = |method: &str, path: &str| WebRoute {
             method: method.into(),

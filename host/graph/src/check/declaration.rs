@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use crate::check::node_reads::ChannelRef;
 use crate::check::plugin_catalog::{NodeSchema, PluginCatalog};
 use crate::definition::is_any_schema;
 use crate::id::{ChannelName, PluginName};
@@ -16,13 +17,18 @@ use crate::schema::Schema;
 /// The declaration of a node: the schemas of its plugin or of its subgraph.
 pub(super) struct Declaration {
     schema: NodeSchema,
+    /// The channels that the node reads without a configuration; `None` for the whole state.
     reads: Option<Arc<BTreeSet<ChannelName>>>,
     config: OnceLock<Result<Schema, String>>,
 }
 
 impl Declaration {
     pub(super) fn new(schema: NodeSchema) -> Self {
-        let reads = reads(&schema.input_schema).map(Arc::new);
+        let reads = match declared_channels(&schema) {
+            Some(channels) => Some(channels_of(channels, None)),
+            None => channels_of_properties(&schema.input_schema),
+        };
+        let reads = reads.map(Arc::new);
         Self { schema, reads, config: OnceLock::new() }
     }
 
@@ -31,9 +37,13 @@ impl Declaration {
         &self.schema.doc
     }
 
-    /// Returns the schemas of the channels that the node reads, by name.
+    /// Returns the schemas of the channels that the node reads, by name. Empty if the node declares
+    /// its channels apart from the schema: the properties are then not names of channels.
     pub(super) fn inputs(&self) -> &Map<String, Value> {
-        properties(&self.schema.input_schema)
+        match declared_channels(&self.schema) {
+            Some(_) => properties(&Value::Null),
+            None => properties(&self.schema.input_schema),
+        }
     }
 
     /// Returns the schemas of the channels that the node writes, by name.
@@ -41,9 +51,25 @@ impl Declaration {
         properties(&self.schema.output_schema)
     }
 
-    /// Returns the channels that the node reads; `None` for the whole state.
-    pub(super) fn reads(&self) -> Option<Arc<BTreeSet<ChannelName>>> {
-        self.reads.clone()
+    /// Returns the channels that the node reads with this configuration; `None` for the whole state.
+    /// Nodes whose configurations name no channel share the set.
+    pub(super) fn reads(&self, config: Option<&Value>) -> Option<Arc<BTreeSet<ChannelName>>> {
+        let is_configured = |channel: &ChannelRef| channel.configured(config).is_some();
+        match declared_channels(&self.schema) {
+            Some(channels) if channels.iter().any(is_configured) => {
+                Some(Arc::new(channels_of(channels, config)))
+            }
+            _ => self.reads.clone(),
+        }
+    }
+
+    /// Returns the channel with the conversation of the node; `None` if the node declares no
+    /// conversation, or if its configuration does not name exactly one channel.
+    pub(super) fn conversation(&self, config: Option<&Value>) -> Option<ChannelName> {
+        let declared = self.schema.node_reads.as_ref()?.conversation.as_ref()?;
+        let mut channels = declared.channels(config).into_iter();
+        let first = channels.next()?;
+        channels.next().is_none().then_some(first)
     }
 
     /// Returns true if the node may pause the run.
@@ -65,7 +91,15 @@ impl Declaration {
     }
 }
 
-fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
+fn declared_channels(schema: &NodeSchema) -> Option<&[ChannelRef]> {
+    schema.node_reads.as_ref()?.channels.as_deref()
+}
+
+fn channels_of(references: &[ChannelRef], config: Option<&Value>) -> BTreeSet<ChannelName> {
+    references.iter().flat_map(|reference| reference.channels(config)).collect()
+}
+
+fn channels_of_properties(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
     let properties = input_schema.get("properties")?.as_object()?;
     Some(properties.keys().filter_map(|name| ChannelName::new(name).ok()).collect())
 }

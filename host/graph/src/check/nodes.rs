@@ -1,6 +1,6 @@
 //! Checks nodes, and builds them with the default policies of the graph.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::context::{Age, CheckContext, unknown_plugin};
@@ -11,7 +11,7 @@ use crate::check::subgraphs::{self, CheckedGraphs, SubgraphDeclarations};
 use crate::check::{policies, schemas};
 use crate::definition::NodeDef;
 use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
-use crate::id::{END, NodeName, PluginName};
+use crate::id::{ChannelName, END, NodeName, PluginName};
 use crate::suggest;
 
 /// Checks and builds the nodes of a graph. Adds the declarations of the nodes to
@@ -50,6 +50,7 @@ fn node(
     let retry = if def.retry.is_empty() { &defaults.retry } else { &def.retry };
     let timeout = def.timeout.as_ref().or(defaults.timeout.as_ref());
     let cache = def.cache.as_ref().or(defaults.cache.as_ref());
+    let reads = reads(ctx, def, declared);
     Node {
         name: name.clone(),
         body,
@@ -58,10 +59,39 @@ fn node(
         cache: cache.and_then(policies::cache),
         on_error: policies::on_error(ctx.def, name).cloned(),
         defer: def.defer,
-        reads: declared.reads(),
+        conversation: conversation(ctx, def, declared, reads.as_deref()),
+        reads,
         config: Arc::new(def.with.clone().unwrap_or_default().into()),
         doc: if def.doc.is_empty() { declared.doc().to_owned() } else { def.doc.clone() },
     }
+}
+
+/// Returns the channels of the graph that a node reads; `None` for the whole state. A plugin does
+/// not know the graphs that use it, so a node may declare names that are no channels of the graph.
+fn reads(
+    ctx: &CheckContext<'_>,
+    def: &NodeDef,
+    declared: &Declaration,
+) -> Option<Arc<BTreeSet<ChannelName>>> {
+    let named = declared.reads(def.with.as_ref())?;
+    let is_channel = |name: &&ChannelName| ctx.def.channels.contains_key(*name);
+    if named.iter().all(|name| is_channel(&name)) {
+        return Some(named);
+    }
+    Some(Arc::new(named.iter().filter(is_channel).cloned().collect()))
+}
+
+/// Returns the channel of the graph with the conversation of a node.
+fn conversation(
+    ctx: &CheckContext<'_>,
+    def: &NodeDef,
+    declared: &Declaration,
+    reads: Option<&BTreeSet<ChannelName>>,
+) -> Option<ChannelName> {
+    let is_read = |name: &ChannelName| {
+        ctx.def.channels.contains_key(name) && reads.is_none_or(|reads| reads.contains(name))
+    };
+    declared.conversation(def.with.as_ref()).filter(is_read)
 }
 
 fn check(

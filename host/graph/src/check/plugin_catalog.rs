@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::check::node_reads::NodeReads;
 use crate::id::PluginName;
 
 /// The schemas and the description that a plugin declares for a node.
@@ -10,12 +11,16 @@ use crate::id::PluginName;
 pub struct NodeSchema {
     /// Description of the node.
     pub doc: String,
-    /// JSON Schema of the input: its `properties` name the channels that the node reads.
+    /// JSON Schema of the input: its `properties` name the channels that the node reads, unless
+    /// `node_reads` does.
     pub input_schema: Value,
     /// JSON Schema of the updates: its `properties` name the channels that the node writes.
     pub output_schema: Value,
     /// JSON Schema of the configuration; `None` for a node that takes no configuration.
     pub config_schema: Option<Value>,
+    /// The channels that the node reads, in place of the `properties` of the input schema; `None`
+    /// if the plugin declares none.
+    pub node_reads: Option<NodeReads>,
     /// Whether the node may pause the run by an interrupt that the node or one of its calls raises.
     pub may_pause: bool,
 }

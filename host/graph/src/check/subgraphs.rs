@@ -142,6 +142,7 @@ pub(super) fn check_subgraph_node(
         input_schema: json!({ "properties": names(&mut shared.keys().copied()) }),
         output_schema: json!({ "properties": names(written) }),
         config_schema: None,
+        node_reads: None,
         // Nodes of the subgraph can pause the run, too.
         may_pause: true,
     }));

@@ -1,5 +1,6 @@
 //! Snapshots of the problems of documents.
 
+mod reads;
 mod subgraphs;
 mod sums;
 
@@ -7,7 +8,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{AnyPlugin, NodeSchema, PluginCatalog, check_archived_toml, check_json, check_toml};
+use super::{
+    AnyPlugin, NodeReads, NodeSchema, PluginCatalog, check_archived_toml, check_json, check_toml,
+};
 use crate::graph::NodeKind;
 use crate::id::PluginName;
 use crate::mermaid::mermaid;
@@ -16,11 +19,18 @@ use crate::mermaid::mermaid;
 #[derive(Default)]
 struct App {
     nodes: BTreeMap<&'static str, (Value, Value)>,
+    reads: BTreeMap<&'static str, NodeReads>,
 }
 
 impl App {
     fn with(mut self, node: &'static str, input: Value, output: Value) -> Self {
         self.nodes.insert(node, (input, output));
+        self
+    }
+
+    /// Sets the channels that a node declares it reads.
+    fn reading(mut self, node: &'static str, reads: Value) -> Self {
+        self.reads.insert(node, serde_json::from_value(reads).unwrap());
         self
     }
 }
@@ -37,8 +47,9 @@ impl PluginCatalog for App {
             "flexible" => Some(json!({})),
             _ => None,
         };
+        let node_reads = self.reads.get(node).cloned();
         let may_pause = node == "asks";
-        Some(NodeSchema { doc, input_schema, output_schema, config_schema, may_pause })
+        Some(NodeSchema { doc, input_schema, output_schema, config_schema, node_reads, may_pause })
     }
 
     fn has_plugin(&self, plugin: &PluginName) -> bool {

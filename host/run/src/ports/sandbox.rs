@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wattle_graph::check::NodeReads;
 use wattle_graph::event::{Send as SendTask, Write};
 use wattle_graph::id::{AppName, Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
 use wattle_graph::json_text::JsonWithText;
@@ -92,6 +93,9 @@ pub struct NodeInfo {
     /// JSON Schema of the node's configuration in a graph, if the plugin gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
+    /// The channels that the node reads, if the plugin gives them apart from the input schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<NodeReads>,
 }
 
 /// The description of a reducer, as its plugin gives it.

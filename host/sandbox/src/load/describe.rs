@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
+use wattle_graph::check::{ChannelRef, NodeReads};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, PluginName};
 use wattle_run::gate::AwaitedBy;
@@ -39,6 +40,10 @@ const LIFT_BYTES: u64 = 4 << 20;
 
 /// Maximum length of the hints of a tool, in bytes. Longer hints are ignored.
 const MAX_HINTS_BYTES: usize = 1 << 10;
+
+/// Maximum length of the channels that a node declares it reads, in bytes. The limit allows some
+/// forty channels.
+const MAX_READS_BYTES: usize = 1 << 10;
 
 /// The description of a component.
 #[derive(Debug, Default)]
@@ -200,15 +205,41 @@ fn into_node(info: node::NodeInfo, schemas: &mut Schemas) -> Result<NodeInfo, Re
         NodeName::new(&info.name).map_err(|error| invalid_description(&error.to_string()))?;
     check_ascii("node", name.as_str())?;
     let config_schema = extra_field(&info.extra, "config-schema");
+    let input_schema = schemas.parse(&info.input_schema, &info.name, "input-schema")?;
     Ok(NodeInfo {
         config_schema: config_schema
             .map(|text| schemas.parse(text, &info.name, "config-schema"))
             .transpose()?,
-        input_schema: schemas.parse(&info.input_schema, &info.name, "input-schema")?,
+        reads: extra_field(&info.extra, "reads")
+            .map(|text| into_reads(text, &info.name, &input_schema))
+            .transpose()?,
+        input_schema,
         output_schema: schemas.parse(&info.output_schema, &info.name, "output-schema")?,
         name: name.into(),
         doc: sanitize(&info.doc, MAX_DOC_CHARS),
     })
+}
+
+/// Parses the channels that a node declares it reads. The host relies on them to leave values out
+/// of the input, so what cannot be parsed is rejected rather than ignored.
+fn into_reads(text: &str, node: &str, input_schema: &Value) -> Result<NodeReads, Rejection> {
+    if text.len() > MAX_READS_BYTES {
+        let what = format!("bytes of `reads` of `{node}`");
+        return Err(too_large(&what, text.len() as u64, MAX_READS_BYTES as u64));
+    }
+    let invalid = |problem: &str| invalid_description(&format!("`reads` of `{node}` {problem}"));
+    let reads: NodeReads =
+        serde_json::from_str(text).map_err(|error| invalid(&format!("cannot be read: {error}")))?;
+    let is_read = |conversation: &ChannelRef| match &reads.channels {
+        Some(channels) => channels.contains(conversation),
+        None => input_schema.get("properties").is_none(),
+    };
+    if let Some(conversation) = &reads.conversation
+        && !is_read(conversation)
+    {
+        return Err(invalid("has a `conversation` that is not among its `channels`"));
+    }
+    Ok(reads)
 }
 
 /// Rejects a name with other characters than ASCII. A letter of another script can look like an

@@ -230,6 +230,55 @@ async fn plugin_describes_itself() {
     assert_eq!(plugin.info().manifest, None);
 }
 
+/// Returns a node plugin whose node has the extra field `reads`.
+fn node_reading(reads: &str) -> bytes::Bytes {
+    let words = |numbers: &[usize]| -> Vec<u8> {
+        numbers.iter().flat_map(|number| u32::try_from(*number).unwrap().to_le_bytes()).collect()
+    };
+    // The extra fields of the node are at address 160: a pointer to a list, and its length.
+    let describe = [
+        guest::store(1024, format!("reads{reads}").as_bytes()),
+        guest::store(960, &words(&[1024, 5, 1029, reads.len()])),
+        guest::store(160, &words(&[960, 1])),
+        "(i32.const 192)".to_owned(),
+    ];
+    guest::node_describing("", &describe.concat())
+}
+
+#[tokio::test]
+async fn channels_that_a_node_reads_are_part_of_its_description() {
+    let messages = json!({ "config": "messages", "default": "messages" });
+    for reads in [
+        json!({ "channels": [messages, { "channel": "notes" }], "conversation": messages }),
+        json!({ "conversation": { "channel": "messages" } }),
+    ] {
+        let plugin = load(node_reading(&reads.to_string())).await.unwrap();
+        assert_eq!(json!(plugin.info().nodes[0].reads), reads);
+    }
+    let plugin = load(guest::node("", OK)).await.unwrap();
+    assert_eq!(plugin.info().nodes[0].reads, None);
+}
+
+#[tokio::test]
+async fn invalid_declaration_of_channels_is_rejected() {
+    let apart = json!({ "channels": [], "conversation": { "channel": "messages" } });
+    let channel = json!({ "channel": "c".repeat(100) });
+    let long = json!({ "channels": vec![channel; 10] });
+    for (reads, code, part) in [
+        (json!("messages"), "describe", "cannot be read"),
+        (json!({ "channel": [] }), "describe", "unknown field `channel`"),
+        (json!({ "channels": ["messages"] }), "describe", "cannot be read"),
+        (json!({ "channels": [{ "default": "messages" }] }), "describe", "a channel is"),
+        (apart, "describe", "not among its `channels`"),
+        (long, "limit", "more than the limit of 1024"),
+    ] {
+        let error = load_error(node_reading(&reads.to_string())).await;
+        assert_eq!(error.code, code, "{error}");
+        assert!(error.message.contains("`reads` of `n`"), "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn manifest_of_a_component_is_read() {
     let mut bytes = guest::reducer(OK).to_vec();

@@ -1278,6 +1278,11 @@ typedef struct exports_wattle_plugin_node_node_info_t {
   // JSON Schema of the updates. Its `properties` name the channels that the node may
   // write; they are checked against the graph when it is loaded.
   exports_wattle_plugin_node_json_t   output_schema;
+  // `reads` names the channels that the node reads in place of the `properties` of
+  // `input-schema`, and the one with its conversation, which is among them:
+  // `{"channels": [CHANNEL], "conversation": CHANNEL}`. A CHANNEL is `{"channel": NAME}` or
+  // `{"config": KEY, "default": NAME}`: what the configuration has under the key, one name or
+  // a list of names. What is no channel of the graph is left out. At most 1 KiB.
   exports_wattle_plugin_node_extra_t   extra;
 } exports_wattle_plugin_node_node_info_t;
 
