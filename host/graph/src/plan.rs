@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
 use crate::lineage::Lineage;
 
-pub use self::input::TaskInput;
+pub use self::input::{CutInput, TaskInput};
 
 /// One execution of one node.
 #[derive(Clone, Debug, PartialEq)]

@@ -41,6 +41,18 @@ impl TaskInput {
         }
     }
 
+    /// Returns the value of a channel in the input; `None` if the input has none. The value of a
+    /// send is copied.
+    pub fn channel(&self, name: &ChannelName) -> Option<ChannelValue> {
+        match self {
+            Self::State { values, reads } => {
+                let is_read = reads.as_ref().is_none_or(|reads| reads.contains(name));
+                values.get(name).filter(|_| is_read).cloned()
+            }
+            Self::Sent(sent) => sent.get(name.as_str()).cloned().map(ChannelValue::from),
+        }
+    }
+
     /// Returns a field of the input, or `null` if there is no such field. The result of a list is a
     /// copy of all of its items.
     pub fn get(&self, name: &str) -> Cow<'_, Value> {
@@ -66,6 +78,67 @@ impl Serialize for TaskInput {
     }
 }
 
+/// An input without the first items of one list.
+///
+/// The serialized form is that of the [`TaskInput`], except for this list.
+#[derive(Clone, Copy, Debug)]
+pub struct CutInput<'i> {
+    input: &'i TaskInput,
+    /// Name of the field with the list, and the number of items that are left out.
+    cut: Option<(&'i str, usize)>,
+}
+
+impl<'i> CutInput<'i> {
+    /// Creates the input in which the list in a field begins at a position. A field that is not a
+    /// list stays whole.
+    pub fn new(input: &'i TaskInput, cut: Option<(&'i str, usize)>) -> Self {
+        Self { input, cut }
+    }
+
+    /// Returns the number of items that are left out of a field.
+    fn omitted(&self, name: &str) -> Option<usize> {
+        self.cut.filter(|(field, _)| *field == name).map(|(_, omitted)| omitted)
+    }
+
+    fn state_field<'v>(&self, name: &str, value: &'v ChannelValue) -> Field<'v, ChannelValue> {
+        match (self.omitted(name), value.list()) {
+            (Some(omitted), Some(list)) => Field::Tail(list.tail(omitted).unwrap_or_default()),
+            _ => Field::Whole(value),
+        }
+    }
+
+    fn sent_field<'v>(&self, name: &str, value: &'v Value) -> Field<'v, Value> {
+        match (self.omitted(name), value.as_array()) {
+            (Some(omitted), Some(items)) => Field::Tail(items.iter().skip(omitted).collect()),
+            _ => Field::Whole(value),
+        }
+    }
+}
+
+impl Serialize for CutInput<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.input {
+            TaskInput::State { values, reads } => {
+                let fields = fields(values, reads.as_deref());
+                serializer.collect_map(fields.map(|(name, it)| (name, self.state_field(name, it))))
+            }
+            TaskInput::Sent(sent) => match &**sent {
+                Value::Object(fields) => serializer
+                    .collect_map(fields.iter().map(|(name, it)| (name, self.sent_field(name, it)))),
+                other => other.serialize(serializer),
+            },
+        }
+    }
+}
+
+/// A field of an input, or the last items of the list in it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Field<'v, T> {
+    Whole(&'v T),
+    Tail(Vec<&'v Value>),
+}
+
 /// Returns the values of the channels that a node reads, in the order of their names.
 fn fields<'v>(
     values: &'v Values,
@@ -75,4 +148,62 @@ fn fields<'v>(
         .iter()
         .filter(move |(name, _)| reads.is_none_or(|reads| reads.contains(*name)))
         .map(|(name, value)| (name.as_str(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn name(text: &str) -> ChannelName {
+        ChannelName::new(text).unwrap()
+    }
+
+    /// Returns an input of the state and one of a send with the same fields. The state has another
+    /// list, which the node does not read.
+    fn inputs() -> [TaskInput; 2] {
+        let list: Vec<u32> = (0..130).collect();
+        let values = [("a", json!(list)), ("b", json!(list)), ("c", json!(1)), ("d", json!(list))];
+        let values = values.map(|(channel, value)| (name(channel), ChannelValue::from(value)));
+        let reads = ["a", "b", "c"].map(name).into();
+        let sent = json!({ "a": list, "b": list, "c": 1 });
+        [
+            TaskInput::State { values: Arc::new(values.into()), reads: Some(Arc::new(reads)) },
+            TaskInput::Sent(Arc::new(sent)),
+        ]
+    }
+
+    #[test]
+    fn a_cut_input_lacks_the_first_items_of_one_list() {
+        for input in inputs() {
+            for (field, omitted) in [("a", 0), ("a", 1), ("b", 64), ("b", 129), ("a", 130)] {
+                let mut expected = input.to_value();
+                expected[field].as_array_mut().unwrap().drain(..omitted);
+                let text = serde_json::to_string(&CutInput::new(&input, Some((field, omitted))));
+                assert_eq!(text.unwrap(), expected.to_string(), "{field} from {omitted}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_input_without_the_list_is_not_cut() {
+        let other = TaskInput::Sent(Arc::new(json!([[1, 2], "a"])));
+        for input in inputs().iter().chain([&other]) {
+            for cut in [None, Some(("c", 1)), Some(("d", 1)), Some(("missing", 1))] {
+                let text = serde_json::to_string(&CutInput::new(input, cut)).unwrap();
+                assert_eq!(text, input.to_value().to_string(), "{cut:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn channels_of_an_input_are_those_that_the_node_reads() {
+        for input in inputs() {
+            let value = input.channel(&name("a")).unwrap();
+            assert_eq!(value.list().unwrap().len(), 130);
+            assert_eq!(input.channel(&name("c")).unwrap(), json!(1));
+            assert!(input.channel(&name("d")).is_none());
+        }
+    }
 }

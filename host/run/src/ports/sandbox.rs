@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::check::NodeReads;
 use wattle_graph::event::{Send as SendTask, Write};
-use wattle_graph::id::{AppName, Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::id::{
+    AppName, ChannelName, Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId,
+};
 use wattle_graph::json_text::JsonWithText;
-use wattle_graph::plan::TaskInput;
+use wattle_graph::plan::{CutInput, TaskInput};
 
 pub use crate::hostcall::tools::{PluginToolCall, ToolHints, ToolInfo};
 
@@ -182,12 +184,36 @@ pub struct NodeCall {
     pub tenant: Option<String>,
     /// Run context.
     pub context: Arc<JsonWithText>,
-    /// Input.
+    /// Input, with the whole conversation.
     pub input: TaskInput,
+    /// The conversation in the input. `None` if the node declares none, or if the input has no list
+    /// in the field of its channel.
+    pub conversation: Option<InputConversation>,
     /// The node's configuration in the graph; `null` if there is none.
     pub config: Arc<JsonWithText>,
     /// The failure, if the node is an error handler: `{ node, task, code, message, details }`.
     pub error: Option<Value>,
+}
+
+impl NodeCall {
+    /// Returns the input as a guest gets it: with the current turn of the conversation.
+    pub fn guest_input(&self) -> CutInput<'_> {
+        let cut = self.conversation.as_ref().map(|it| (it.channel.as_str(), it.from));
+        CutInput::new(&self.input, cut)
+    }
+}
+
+/// The conversation in the input of a node: a list of messages, of which a guest gets the current
+/// turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputConversation {
+    /// The channel, which is also the name of the field of the input.
+    pub channel: ChannelName,
+    /// Position of the first message of the current turn in the list; see
+    /// [`turn_start`](wattle_graph::conversation::turn_start).
+    pub from: usize,
+    /// Number of messages in the list.
+    pub length: usize,
 }
 
 /// The outcome of a node.

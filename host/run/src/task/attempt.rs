@@ -16,6 +16,7 @@ use crate::gate::{Gate, GuestEnv, TaskGate, log_lost};
 use crate::ports::sandbox::{GuestError, NodeCall};
 use crate::ports::{Caller, Plugin};
 use crate::task::context::{GraphContext, StepContext, TaskHistory, handled_failure};
+use crate::task::conversation::input_conversation;
 use crate::task::node_result::NodeResult;
 use crate::task::started_subgraphs::StartedSubgraphs;
 use crate::task::task_heartbeat::TaskHeartbeat;
@@ -39,8 +40,10 @@ pub(super) async fn attempt(
             let code = plugin_of(&context.app, node, plugin)?;
             let gate = Arc::new(gate(context, task, plugin, history, heartbeat.clone()));
             let own_ms = gate.limits().node_timeout_ms;
-            let call = node_call(context, task, node, export, number);
-            let work = async { code.run_node(call, gate).await.map(NodeResult::from) };
+            let work = async {
+                let call = node_call(context, task, node, export, number).await;
+                code.run_node(call, gate).await.map(NodeResult::from)
+            };
             let work = with_timeouts(context, task, node, Some(own_ms), &heartbeat, work);
             context.app.count(plugin, work).await
         }
@@ -104,13 +107,18 @@ fn timed_out(which: &str, allowed_ms: Option<u64>) -> GuestError {
     GuestError::Failure(Failure::new(code::TIMEOUT, text).retryable().with_details(details))
 }
 
-fn node_call(
+async fn node_call(
     context: &StepContext,
     task: &Task,
     node: &Node,
     export: &str,
     attempt: u32,
 ) -> NodeCall {
+    let input = context.input_of(task);
+    let conversation = match &node.conversation {
+        Some(channel) => input_conversation(context.caller, channel, &input).await,
+        None => None,
+    };
     NodeCall {
         node: export.to_owned(),
         graph: context.graph_version.graph.name.clone(),
@@ -122,7 +130,8 @@ fn node_call(
         remaining_steps: context.remaining_steps,
         tenant: context.record.tenant.clone(),
         context: context.run_context.clone(),
-        input: context.input_of(task),
+        input,
+        conversation,
         config: node.config.clone(),
         error: handled_failure(context, task).as_deref().cloned(),
     }

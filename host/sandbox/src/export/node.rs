@@ -1,15 +1,15 @@
 //! Runs a node of a plugin and converts its outcome.
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wattle_graph::event::Send as SendTask;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::json_text::JsonWithText;
-use wattle_graph::plan::TaskInput;
+use wattle_graph::plan::CutInput;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
-use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
+use wattle_run::ports::sandbox::{GuestError, InputConversation, NodeCall, NodeOutcome};
 
 use crate::bindings::exports::wattle::plugin::node;
 use crate::bindings::wattle::plugin::types;
@@ -32,7 +32,7 @@ pub(crate) async fn run(
     };
     let mut live = call.instantiate().await?;
     // The host makes no texts for a guest that waits for its place or for memory.
-    let input = input_text(&request.input, callee)?;
+    let input = input_text(&request.guest_input(), callee)?;
     drop(request.input);
     let context = node::TaskContext {
         node: request.node,
@@ -45,7 +45,11 @@ pub(crate) async fn run(
         remaining_steps: request.remaining_steps,
         tenant: request.tenant,
         context: request.context.text().to_owned(),
-        extra: context_extra(&request.config, request.error.as_ref()),
+        extra: context_extra(
+            &request.config,
+            request.error.as_ref(),
+            request.conversation.as_ref(),
+        ),
     };
     let bytes = input.len() + context.context.len() + extra_bytes(&context.extra);
     if let Err(refused) = live.hold_texts(bytes) {
@@ -60,18 +64,26 @@ pub(crate) async fn run(
 }
 
 /// Returns the input as JSON text. The values are serialized in place, without a copy.
-fn input_text(input: &TaskInput, callee: Callee<'_>) -> Result<String, GuestError> {
+fn input_text(input: &CutInput<'_>, callee: Callee<'_>) -> Result<String, GuestError> {
     serde_json::to_string(input).map_err(|error| {
         GuestError::Host(Failure::internal(format!("cannot write the input of {callee}: {error}")))
     })
 }
 
-/// Returns the extension fields of the task context (`extra`): the configuration of the node, and
-/// for an error handler the failure that it handles.
-fn context_extra(config: &JsonWithText, error: Option<&Value>) -> Vec<(String, String)> {
+/// Returns the extension fields of the task context (`extra`): the configuration of the node, for an
+/// error handler the failure that it handles, and which part of its conversation the input has.
+fn context_extra(
+    config: &JsonWithText,
+    error: Option<&Value>,
+    conversation: Option<&InputConversation>,
+) -> Vec<(String, String)> {
     let config = (!config.is_null()).then(|| ("config".to_owned(), config.text().to_owned()));
     let error = error.map(|error| ("error".to_owned(), to_text(error)));
-    config.into_iter().chain(error).collect()
+    let conversation = conversation.map(|InputConversation { channel, from, length }| {
+        let text = to_text(&json!({ "channel": channel, "from": from, "length": length }));
+        ("conversation".to_owned(), text)
+    });
+    config.into_iter().chain(error).chain(conversation).collect()
 }
 
 fn into_outcome(outcome: node::Outcome, json: &OutputJson<'_>) -> Result<NodeOutcome, GuestError> {

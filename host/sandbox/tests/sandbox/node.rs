@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::ChannelValue;
+use wattle_graph::id::ChannelName;
+use wattle_graph::plan::TaskInput;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::grant::Grants;
 use wattle_run::limit::{self, Limits};
-use wattle_run::ports::sandbox::{GuestError, NodeCall, NodeOutcome};
+use wattle_run::ports::sandbox::{GuestError, InputConversation, NodeCall, NodeOutcome};
 use wattle_run::stop_flag::StopFlag;
 
 use crate::{app, guest, load, stub_ports};
@@ -184,6 +187,57 @@ async fn failure_is_in_extra_of_the_error_handler() {
     let call = NodeCall { error: Some(json!({ "code": "lost" })), ..stub_ports::call() };
     let gate = stub_ports::gate(Limits::default(), StopFlag::default());
     assert_eq!(plugin.run_node(call, gate).await, Ok(NodeOutcome::default()));
+}
+
+/// Calls a node that writes its input, and after it the extra field of its context, if there is one.
+/// Returns the written values.
+async fn received(input: TaskInput, conversation: Option<InputConversation>) -> Vec<Value> {
+    // Both updates are of the channel `n`.
+    let update = |at: usize, text: &str, length: &str| {
+        format!(
+            "(i32.store (i32.const {at}) (i32.const 64))
+            (i32.store offset=4 (i32.const {at}) (i32.const 1))
+            (i32.store offset=8 (i32.const {at}) {text})
+            (i32.store offset=12 (i32.const {at}) {length})"
+        )
+    };
+    let extra = "(i32.load offset=72 (local.get 0))";
+    let body = [
+        "(i32.store (i32.const 516) (i32.const 640))
+        (i32.store (i32.const 520)
+            (i32.add (i32.const 1) (i32.load offset=76 (local.get 0))))"
+            .to_owned(),
+        update(640, "(i32.load offset=80 (local.get 0))", "(i32.load offset=84 (local.get 0))"),
+        update(
+            660,
+            &format!("(i32.load offset=8 {extra})"),
+            &format!("(i32.load offset=12 {extra})"),
+        ),
+        NOTHING.to_owned(),
+    ];
+    let plugin = load(guest::node("", &body.concat())).await.unwrap();
+    let call = NodeCall { input, conversation, ..stub_ports::call() };
+    let gate = stub_ports::gate(Limits::default(), StopFlag::default());
+    let outcome = plugin.run_node(call, gate).await.unwrap();
+    outcome.writes.into_iter().map(|write| write.value).collect()
+}
+
+#[tokio::test]
+async fn input_has_the_current_turn_of_the_conversation() {
+    let channel = |name: &str| ChannelName::new(name).unwrap();
+    let part = |from| InputConversation { channel: channel("messages"), from, length: 3 };
+    let whole = json!({ "messages": ["a", "b", "c"], "notes": ["a", "b"] });
+    let turn = json!({ "messages": ["c"], "notes": ["a", "b"] });
+    let field = |name: &str| (channel(name), ChannelValue::from(whole[name].clone()));
+    let fields = ["messages", "notes"].map(field);
+    let state = TaskInput::State { values: Arc::new(fields.into()), reads: None };
+    for input in [state, TaskInput::Sent(Arc::new(whole.clone()))] {
+        let extra = json!({ "channel": "messages", "from": 2, "length": 3 });
+        assert_eq!(received(input.clone(), Some(part(2))).await, [turn.clone(), extra]);
+        let extra = json!({ "channel": "messages", "from": 0, "length": 3 });
+        assert_eq!(received(input.clone(), Some(part(0))).await, [whole.clone(), extra]);
+        assert_eq!(received(input, None).await, std::slice::from_ref(&whole));
+    }
 }
 
 #[tokio::test]

@@ -127,6 +127,7 @@ pub(crate) fn call() -> NodeCall {
         tenant: None,
         context: Arc::default(),
         input: TaskInput::Sent(Arc::new(json!({}))),
+        conversation: None,
         config: Arc::default(),
         error: None,
     }

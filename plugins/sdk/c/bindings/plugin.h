@@ -1304,6 +1304,8 @@ typedef struct exports_wattle_plugin_node_task_context_t {
   plugin_option_string_t   tenant;
   // The run's context as JSON; `null` if there is none.
   exports_wattle_plugin_node_json_t   context;
+  // `conversation` says that the input has the items from `from` on of the conversation that the
+  // node declares, a list of `length` items: `{"channel", "from", "length"}`.
   exports_wattle_plugin_node_extra_t   extra;
 } exports_wattle_plugin_node_task_context_t;
 

@@ -85,6 +85,7 @@ fn node_call(input: Value) -> NodeCall {
         tenant: None,
         context: Arc::default(),
         input: TaskInput::Sent(Arc::new(input)),
+        conversation: None,
         config: Arc::default(),
         error: None,
     }
