@@ -7,6 +7,7 @@
 
 mod completion;
 mod delta;
+mod history;
 mod image;
 mod message;
 mod picture;
@@ -17,6 +18,7 @@ mod tests;
 
 pub use self::completion::{Attempt, Completion, FinishReason, Usage};
 pub use self::delta::Delta;
+pub use self::history::{History, HistoryReference, HistoryStart, MessageId};
 pub use self::image::{GeneratedImage, ImageRequest};
 pub use self::message::{
     Image, ImageSource, Message, PROVIDER_STATE, Part, Role, ToolCall, ToolResult,

@@ -141,6 +141,15 @@ impl SharedList {
         self.items_from(0).map(|item| item.id_hash)
     }
 
+    /// Returns the position of the first message with an id.
+    pub(crate) fn position_of_id(&self, id: &str) -> Option<usize> {
+        let hash = id_hash(id);
+        let has_id = |item: &Item| {
+            item.id_hash == hash && item.value.get("id").and_then(Value::as_str) == Some(id)
+        };
+        self.items_from(0).position(has_id)
+    }
+
     /// Appends an item.
     pub(crate) fn push(&mut self, value: Arc<Value>) {
         self.push_item(value.into());

@@ -1,8 +1,14 @@
 //! Requests for completions.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checkpoint::SharedList;
+use crate::failure::Failure;
+use crate::llm::history::{History, HistoryReference};
 use crate::llm::message::Message;
 
 /// A tool that the model may call.
@@ -45,7 +51,11 @@ pub struct ResponseSchema {
 pub struct CompletionRequest {
     /// Name of the model route.
     pub route: String,
-    /// The conversation.
+    /// Messages that the host takes from a channel. The field is before the messages, so that it is
+    /// at the beginning of a request that the log has only in part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Arc<History>>,
+    /// The conversation, or the messages around the history.
     pub messages: Vec<Message>,
     /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,6 +88,7 @@ impl CompletionRequest {
     pub fn new(route: impl Into<String>, messages: Vec<Message>) -> Self {
         Self {
             route: route.into(),
+            history: None,
             messages,
             tools: Vec::new(),
             tool_choice: ToolChoice::default(),
@@ -88,6 +99,36 @@ impl CompletionRequest {
             stop: Vec::new(),
             tries: Tries::default(),
         }
+    }
+
+    /// Adds the history that a guest refers to. `list` is the conversation in the channel. An index
+    /// of the list is computed if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` for a position after the end of the conversation or of the messages of the
+    /// request; `not-found` for the id of a message that is not in the conversation.
+    pub fn with_history(
+        self,
+        reference: HistoryReference,
+        list: SharedList,
+    ) -> Result<Self, Failure> {
+        let history = History::resolve(reference, list, self.messages.len())?;
+        Ok(Self { history: Some(Arc::new(history)), ..self })
+    }
+
+    /// Returns the request with the messages of the history among its messages.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if an item of the conversation is not a message; `internal` for a request from the
+    /// log, which does not have the messages of the history.
+    pub fn expanded(&self) -> Result<Cow<'_, Self>, Failure> {
+        let Some(history) = &self.history else { return Ok(Cow::Borrowed(self)) };
+        let shown = history.messages()?;
+        let mut expanded = Self { history: None, ..self.clone() };
+        expanded.messages.splice(history.at..history.at, shown);
+        Ok(Cow::Owned(expanded))
     }
 }
 

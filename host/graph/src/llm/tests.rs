@@ -66,6 +66,7 @@ fn request() -> CompletionRequest {
     let message = |role| Message { role, parts: vec![Part::Text("t".to_owned())] };
     CompletionRequest {
         route: "chat".to_owned(),
+        history: None,
         messages: roles.into_iter().map(message).collect(),
         tools: vec![ToolDefinition {
             name: "find".to_owned(),

@@ -107,6 +107,7 @@ fn into_request(request: llm::Request, json: CallJson<'_>) -> Result<CompletionR
         .transpose()?;
     Ok(CompletionRequest {
         route: request.route,
+        history: None,
         messages,
         tools,
         tool_choice: into_choice(request.tool_choice, json.function())?,
