@@ -63,6 +63,12 @@ pub trait HostCall: Serialize + Send + Sync {
     /// Returns a one-line description for people, without secrets and long strings.
     fn summary(&self) -> String;
 
+    /// Returns the length of what the request refers to and its serialized form does not have, in
+    /// bytes.
+    fn referenced_bytes(&self) -> u64 {
+        0
+    }
+
     /// Returns the request as the journal stores it, or `None` if the journal stores the whole
     /// request. The digest covers the whole request in any case.
     fn journaled_request(&self) -> Option<Self>

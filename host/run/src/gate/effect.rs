@@ -14,6 +14,7 @@ use std::future::Future;
 
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
+use crate::blocking::{block_in_place_in_turn, is_long_parse};
 use crate::gate::GuestEnv;
 use crate::gate::budget::CallBudget;
 use crate::gate::call_list::CallList;
@@ -89,7 +90,8 @@ impl EffectContext<'_> {
         }
     }
 
-    /// Calls a model. Writes the deltas of the completion to the event log as they arrive, and
+    /// Calls a model. Adds the messages of the history to the request, which is long work for a
+    /// long conversation. Writes the deltas of the completion to the event log as they arrive, and
     /// passes them to `on_deltas`. Logs the tools that the model calls although the caller lacks
     /// the grant to call them.
     pub(crate) async fn complete_streaming(
@@ -97,12 +99,16 @@ impl EffectContext<'_> {
         request: &CompletionRequest,
         on_deltas: impl Fn(&[Delta]),
     ) -> Result<Completion, CallError> {
+        let referenced = usize::try_from(request.referenced_bytes()).unwrap_or(usize::MAX);
+        let is_long = is_long_parse(referenced);
+        let request =
+            block_in_place_in_turn(self.caller.owner, is_long, || request.expanded()).await?;
         let pieces = DeltaBuffer::default();
         let blobs = self.ports.blobs.as_ref();
-        let work = self.ports.model.complete(self.caller, request, blobs, &pieces);
+        let work = self.ports.model.complete(self.caller, &request, blobs, &pieces);
         let log = self.entry.as_ref().map(|entry| (&entry.task, entry.number));
         let completion = forward_deltas(work, &pieces, log, on_deltas).await?;
-        tools::log_not_granted(self, request, &completion);
+        tools::log_not_granted(self, &request, &completion);
         Ok(completion)
     }
 }

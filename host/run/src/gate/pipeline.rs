@@ -194,6 +194,7 @@ impl Gate {
         call: &C,
     ) -> Result<CallResult<C::Output>, Unwind> {
         self.count_text(C::FUNCTION, call)?;
+        self.count_bytes(call.referenced_bytes())?;
         self.budget.charge_blob(call.blob_bytes())?;
         let entry = self.list_call(C::FUNCTION, || call.summary());
         let answer = self.perform(call, None).await?;

@@ -49,7 +49,7 @@ enum CompletionState {
 struct StreamingCall {
     request: CompletionRequest,
     #[serde(skip)]
-    delta_sender: DeltaSender,
+    delta_sender: Arc<DeltaSender>,
 }
 
 impl HostCall for StreamingCall {
@@ -63,6 +63,15 @@ impl HostCall for StreamingCall {
 
     fn summary(&self) -> String {
         self.request.summary()
+    }
+
+    fn referenced_bytes(&self) -> u64 {
+        self.request.referenced_bytes()
+    }
+
+    fn journaled_request(&self) -> Option<Self> {
+        let request = self.request.journaled_request()?;
+        Some(Self { request, delta_sender: self.delta_sender.clone() })
     }
 
     fn check_allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
@@ -95,7 +104,7 @@ pub(crate) fn start_stream(
 ) -> Result<CompletionStream, CallError> {
     let number = gate.reserve_call_numbers(1)?;
     let (delta_sender, deltas) = unread_deltas();
-    let call = StreamingCall { request, delta_sender };
+    let call = StreamingCall { request, delta_sender: Arc::new(delta_sender) };
     let state = CompletionState::NotStarted(Box::new(call));
     let gate = gate.clone();
     let mut stream =

@@ -33,7 +33,7 @@ pub(crate) struct CallRequest {
     pub digest: Digest,
     /// One-line description for people, of at most [`SUMMARY_CHARS`].
     pub summary: String,
-    /// Size of the whole request in bytes.
+    /// Size of the whole request with what it refers to, in bytes.
     pub bytes: u64,
     journal_form: JournalForm,
 }
@@ -75,7 +75,7 @@ impl CallRequest {
         let text = serde_json::to_vec(call).map_err(|error| {
             Failure::internal(format!("cannot journal {}: {error}", C::FUNCTION))
         })?;
-        let (digest, bytes) = (Digest::of(&text), text.len() as u64);
+        let (digest, bytes) = (Digest::of(&text), text.len() as u64 + call.referenced_bytes());
         let part = call.journaled_request().and_then(|part| serde_json::to_vec(&part).ok());
         let journal_form = JournalForm::Text(part.unwrap_or(text), short_text);
         let summary = shortened(&call.summary());
