@@ -25,6 +25,8 @@ use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 #[derive(Default)]
 pub struct ScriptedModel {
     calls: AtomicUsize,
+    /// Request of the last completion call.
+    last_request: Mutex<Option<CompletionRequest>>,
     /// Deltas of the next call; empty for those of its text.
     deltas: Mutex<Vec<Delta>>,
     pictures: AtomicUsize,
@@ -40,6 +42,11 @@ impl ScriptedModel {
     /// Returns the number of completion calls.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Returns the request of the last completion call.
+    pub fn last_request(&self) -> Option<CompletionRequest> {
+        self.last_request.lock().expect("no panic under the lock").clone()
     }
 
     /// Returns the number of image calls.
@@ -177,6 +184,7 @@ impl Model for ScriptedModel {
         deltas: &dyn DeltaSink,
     ) -> Result<Completion, Failure> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        *self.last_request.lock().expect("no panic under the lock") = Some(request.clone());
         self.pass().await;
         for delta in self.take_deltas(call) {
             deltas.push(delta);

@@ -1,9 +1,11 @@
-//! Streamed completions and model routes.
+//! Streamed completions, conversations of histories and model routes.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wattle_graph::failure::Failure;
+use wattle_graph::checkpoint::SharedList;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::ChannelName;
 use wattle_graph::llm::CompletionRequest;
 
 use crate::gate::stream::{self, CompletionStream};
@@ -26,6 +28,27 @@ impl Gate {
         request: CompletionRequest,
     ) -> Result<CompletionStream, CallError> {
         stream::start_stream(self, request)
+    }
+
+    /// Returns the conversation that the history of a request refers to: the list in the input of
+    /// the task under the name of the channel. A node can give to a model only what it reads. The
+    /// list of a send is copied.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` outside of a node, also in a tool that a node calls; `not-found` if the input
+    /// has no such channel; `invalid` if its value is not a list.
+    pub fn conversation(&self, channel: &ChannelName) -> Result<SharedList, Failure> {
+        let input = self.task.as_ref().and_then(|task| task.input.as_ref());
+        let input = input.ok_or_else(|| self.unsupported("history outside of a node"))?;
+        let value = input.channel(channel).ok_or_else(|| {
+            let text = format!("the input of the node has no channel `{channel}`");
+            Failure::new(code::NOT_FOUND, text)
+        })?;
+        value.list().cloned().ok_or_else(|| {
+            let text = format!("channel `{channel}` is not a list, so it is not a history");
+            Failure::new(code::INVALID, text)
+        })
     }
 
     /// Returns the model behind a route for the caller's tenant.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use wattle_graph::event::{EventKind, Log};
 use wattle_graph::id::{InterruptId, NodeName, TaskId, call_path};
 use wattle_graph::interrupt::Interrupt;
+use wattle_graph::plan::TaskInput;
 
 use crate::gate::journal::Journal;
 use crate::gate::task_subgraphs::TaskSubgraphs;
@@ -28,6 +29,9 @@ pub struct TaskGate {
     /// Call numbers of the tool calls that led to the guest, outermost first. The scope of the node
     /// itself is empty.
     pub scope: Vec<u32>,
+    /// Input of the task; `None` for a tool, which sees of its caller's state only what a graph
+    /// passes to it.
+    pub input: Option<TaskInput>,
     /// Log of the thread.
     pub log: Arc<ThreadLog>,
     /// Journal of the task, shared by all attempts.
@@ -58,6 +62,7 @@ impl TaskGate {
             task: self.task.clone(),
             node: self.node.clone(),
             scope,
+            input: None,
             log: self.log.clone(),
             journal: self.journal.tool_journal(call),
             interrupts: self.interrupts.clone(),

@@ -171,6 +171,7 @@ fn gate(
         task: task.id.clone(),
         node: task.node.clone(),
         scope: Vec::new(),
+        input: Some(context.input_of(task)),
         log: context.log.clone(),
         journal: history.journal.clone(),
         interrupts: history.interrupts.clone(),

@@ -12,6 +12,7 @@ mod elicit;
 mod foreign;
 mod guest_memory;
 mod handlers;
+mod history;
 mod interrupt_list;
 mod interrupts;
 mod late;

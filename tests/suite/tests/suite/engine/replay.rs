@@ -25,6 +25,8 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::World;
 
+use super::history::{TALK, replying};
+
 const GRAPH: &str = r#"
 [graphs.main]
 entry = "think"
@@ -127,6 +129,21 @@ async fn a_finished_thread_replays_from_its_export_alone() {
     assert_eq!((replay.tasks, replay.checkpoints), (3, 4));
     assert_eq!(replay.calls, 4, "a model call, the time, a request, random bytes");
     assert_eq!((world.model.calls(), world.net.calls()), (1, 1));
+}
+
+/// The messages come from the checkpoints that the replay computes.
+#[tokio::test]
+async fn a_replay_has_the_same_histories() {
+    let world = World::new(TALK, replying(0, 0));
+    let message = json!({ "id": "m1", "role": "user", "content": "hi" });
+    let ended = world.run(json!({ "messages": [message] })).await;
+    let text = exported(&world.engine, &ended.run.thread).await;
+    for (from, divergences) in [(0, 0), (1, 1)] {
+        let other = World::new(TALK, replying(from, 0));
+        let app = other.engine.catalog().apps().remove(0);
+        let replay = replayed(&text, app).await;
+        assert_eq!(replay.divergences.len(), divergences, "{:?}", replay.divergences);
+    }
 }
 
 async fn only_divergence(twist: &'static str) -> wattle_run::replay::Divergence {
