@@ -321,7 +321,8 @@ pub const LOG_BUFFER_BYTES: u64 = 1 << 20;
 pub const CALL_JSON_BYTES: usize = 4 << 20;
 
 /// Maximum bytes of the JSON text of the input, the context or an answer of a run that a guest
-/// starts or resumes. As many bytes as a request to the API may have by default.
+/// starts or resumes, or of the extension fields of a model request, which can have messages. As
+/// many bytes as a request to the API may have by default.
 pub const RUN_JSON_BYTES: usize = 16 << 20;
 
 /// Maximum bytes of the JSON text of an interrupt's payload. A person reads it, and every view of

@@ -92,8 +92,22 @@ impl<'b> CallJson<'b> {
         self,
         extra: &[(String, String)],
     ) -> Result<T, Failure> {
+        self.parse_extra_within(extra, limit::CALL_JSON_BYTES)
+    }
+
+    /// Parses extension fields like [`parse_extra`](Self::parse_extra), of at most `allowed` bytes
+    /// together.
+    ///
+    /// # Errors
+    ///
+    /// See [`parse_extra`](Self::parse_extra).
+    pub(crate) fn parse_extra_within<T: DeserializeOwned>(
+        self,
+        extra: &[(String, String)],
+        allowed: usize,
+    ) -> Result<T, Failure> {
         let function = self.function;
-        check_size(extra_bytes(extra), function, "extra", limit::CALL_JSON_BYTES)?;
+        check_size(extra_bytes(extra), function, "extra", allowed)?;
         let parsed = |(key, text): &(String, String)| {
             Ok((key.clone(), self.parse_size_checked(text, &format!("extra.{key}"))?))
         };

@@ -1,6 +1,7 @@
 //! Ports with scripted results, which count calls.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{
     Completion, CompletionRequest, Delta, FinishReason, GeneratedImage, ImageRequest, Message,
-    Part, Role, Tries, Usage,
+    Part, Role, ToolCall, Tries, Usage,
 };
 use wattle_run::grant::{Grants, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
@@ -27,6 +28,8 @@ pub struct ScriptedModel {
     calls: AtomicUsize,
     /// Request of the last completion call.
     last_request: Mutex<Option<CompletionRequest>>,
+    /// Ids of the tool calls in each completion.
+    tool_calls: Mutex<Vec<String>>,
     /// Deltas of the next call; empty for those of its text.
     deltas: Mutex<Vec<Delta>>,
     pictures: AtomicUsize,
@@ -52,6 +55,12 @@ impl ScriptedModel {
     /// Returns the number of image calls.
     pub fn pictures(&self) -> usize {
         self.pictures.load(Ordering::SeqCst)
+    }
+
+    /// Makes each completion call a tool once for each of these ids.
+    pub fn call_tools(&self, ids: &[&str]) {
+        let ids = ids.iter().map(|&id| id.to_owned()).collect();
+        *self.tool_calls.lock().expect("no panic under the lock") = ids;
     }
 
     /// Makes the next call emit these deltas in place of those of its text.
@@ -99,6 +108,14 @@ impl ScriptedModel {
             return deltas;
         }
         ["answer ".to_owned(), call.to_string()].map(|text| Delta::Text { text }).into()
+    }
+
+    fn output(&self, call: usize) -> Vec<Part> {
+        let ids = self.tool_calls.lock().expect("no panic under the lock").clone();
+        let tool_call =
+            |id| Part::ToolCall(ToolCall { id, name: "find".to_owned(), arguments: json!({}) });
+        let text = Part::Text(format!("answer {call}"));
+        iter::once(text).chain(ids.into_iter().map(tool_call)).collect()
     }
 
     async fn pass(&self) {
@@ -193,7 +210,7 @@ impl Model for ScriptedModel {
         }
         Ok(Completion {
             id: None,
-            parts: vec![Part::Text(format!("answer {call}"))],
+            parts: self.output(call),
             structured: request.response_schema.as_ref().map(|_| json!({ "number": call })),
             finish_reason: FinishReason::Stop,
             usage: Usage { input_tokens: Some(3), output_tokens: Some(2), ..Usage::default() },

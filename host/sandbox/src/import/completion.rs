@@ -1,13 +1,17 @@
 //! Conversion of completions, which model calls and streams share.
 
-use wattle_graph::llm::{Attempt, Completion, FinishReason, Usage};
+use wattle_graph::llm::{Attempt, Completion, FinishReason, History, Usage};
 
 use crate::bindings::wattle::plugin::llm;
 use crate::import::message::from_part;
 use crate::json;
 
-/// Converts a completion for a guest.
-pub(crate) fn from_completion(completion: Completion) -> llm::Completion {
+/// Converts a completion for a guest. `history` is that of the request.
+pub(crate) fn from_completion(
+    completion: Completion,
+    history: Option<&History>,
+) -> llm::Completion {
+    let call_ids = history.and_then(|history| history.call_ids(&completion));
     llm::Completion {
         parts: completion.parts.into_iter().map(from_part).collect(),
         structured: completion.structured.as_ref().map(json::to_text),
@@ -20,16 +24,23 @@ pub(crate) fn from_completion(completion: Completion) -> llm::Completion {
         },
         usage: from_usage(&completion.usage),
         model: completion.model,
-        extra: extra_fields(completion.id.as_ref(), &completion.attempts),
+        extra: extra_fields(completion.id.as_ref(), &completion.attempts, call_ids),
     }
 }
 
 /// Returns the extension fields of a completion (`extra`): the id of the message that the
-/// completion becomes, and the models that were called.
-fn extra_fields(id: Option<&String>, attempts: &[Attempt]) -> Vec<(String, String)> {
+/// completion becomes, the models that were called, and ids for its tool calls that are unique in
+/// the conversation.
+fn extra_fields(
+    id: Option<&String>,
+    attempts: &[Attempt],
+    call_ids: Option<Vec<String>>,
+) -> Vec<(String, String)> {
     let id = id.map(|id| ("id", serde_json::json!(id)));
     let attempts = (!attempts.is_empty()).then(|| ("attempts", serde_json::json!(attempts)));
-    let told = id.into_iter().chain(attempts);
+    let call_ids = call_ids.filter(|ids| !ids.is_empty());
+    let call_ids = call_ids.map(|ids| ("call_ids", serde_json::json!(ids)));
+    let told = id.into_iter().chain(attempts).chain(call_ids);
     told.map(|(key, value)| (key.to_owned(), value.to_string())).collect()
 }
 
@@ -50,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extra_contains_the_message_id_and_the_called_models() {
+    fn extra_contains_the_message_id_the_called_models_and_the_call_ids() {
         let asked = |model: &str, error| Attempt {
             provider: "openai".to_owned(),
             model: model.to_owned(),
@@ -59,13 +70,17 @@ mod tests {
         };
         let failure = Failure::new("unavailable", "away").retryable();
         let id = "m".to_owned();
-        let told = super::extra_fields(Some(&id), &[asked("a", Some(failure)), asked("b", None)]);
-        assert_eq!(told.len(), 2);
+        let attempts = [asked("a", Some(failure)), asked("b", None)];
+        let told = super::extra_fields(Some(&id), &attempts, Some(vec!["c-2".to_owned()]));
+        assert_eq!(told.len(), 3);
+        assert_eq!(told[2], ("call_ids".to_owned(), "[\"c-2\"]".to_owned()));
         assert_eq!(told[0], ("id".to_owned(), "\"m\"".to_owned()));
         assert_eq!(told[1].0, "attempts");
         let told: serde_json::Value = serde_json::from_str(&told[1].1).unwrap();
         assert_eq!(told[0]["error"]["code"], "unavailable");
         assert_eq!(told[1], serde_json::json!({ "provider": "openai", "model": "b", "tries": 1 }));
-        assert!(super::extra_fields(None, &[]).is_empty());
+        for no_calls in [None, Some(Vec::new())] {
+            assert!(super::extra_fields(None, &[], no_calls).is_empty());
+        }
     }
 }

@@ -2,13 +2,21 @@
 
 mod stream;
 
+use std::convert::identity;
+use std::sync::Arc;
+
+use serde::Deserialize;
 use wasmtime::component::Resource;
 use wattle_graph::call::CallKind;
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{
-    CompletionRequest, GeneratedImage, ImageRequest, ResponseSchema, ToolChoice, ToolDefinition,
+    CompletionRequest, GeneratedImage, History, HistoryReference, ImageRequest, ResponseSchema,
+    ToolChoice, ToolDefinition, Tries,
 };
+use wattle_run::blocking::is_long_parse;
+use wattle_run::gate::Gate;
 use wattle_run::hostcall::llm::ROUTE;
+use wattle_run::limit;
 
 use crate::bindings::wattle::plugin::{llm, types};
 use crate::handles::StreamHandle;
@@ -26,8 +34,9 @@ const GENERATE_IMAGES: &str = CallKind::GenerateImages.name();
 impl llm::Host for HostState {
     async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, ImportError> {
         let request = self.convert_request(COMPLETE, request).await?;
+        let history = request.history.clone();
         let completion = self.call(request).await?;
-        Ok(from_completion(completion))
+        Ok(from_completion(completion, history.as_deref()))
     }
 
     async fn complete_all(
@@ -35,8 +44,24 @@ impl llm::Host for HostState {
         requests: Vec<llm::Request>,
     ) -> wasmtime::Result<Vec<Result<llm::Completion, types::Failure>>> {
         let (gate, bytes) = (self.gate(COMPLETE)?, requests.iter().map(json_bytes).sum());
-        let requests = self.convert_all(&gate, COMPLETE, bytes, requests, into_request).await;
-        self.call_all(requests, from_completion).await
+        let converted = self.convert_all(&gate, COMPLETE, bytes, requests, into_request).await;
+        let mut requests = Vec::with_capacity(converted.len());
+        for request in converted {
+            requests.push(match request {
+                Ok((request, history)) => self.resolve_history(&gate, request, history).await,
+                Err(failure) => Err(failure),
+            });
+        }
+        let history = |request: &Result<CompletionRequest, Failure>| -> Option<Arc<History>> {
+            request.as_ref().ok()?.history.clone()
+        };
+        let histories: Vec<_> = requests.iter().map(history).collect();
+        let completions = self.call_all(requests, identity).await?;
+        let completions = completions.into_iter().zip(&histories);
+        let converted = completions.map(|(completion, history)| {
+            completion.map(|completion| from_completion(completion, history.as_deref()))
+        });
+        Ok(converted.collect())
     }
 
     async fn stream(
@@ -77,8 +102,33 @@ impl HostState {
     ) -> Result<CompletionRequest, ImportError> {
         let (gate, bytes) = (self.gate(function)?, json_bytes(&request));
         let convert = |json: CallJson<'_>| into_request(request, json);
-        Ok(self.convert(&gate, function, bytes, convert).await?)
+        let (request, history) = self.convert(&gate, function, bytes, convert).await?;
+        let resolved = self.resolve_history(&gate, request, history).await;
+        Ok(resolved.map_err(|failure| gate.refuse(failure))?)
     }
+
+    /// Adds the history that a guest refers to, if it refers to one. Indexing a long conversation
+    /// waits for a turn of the caller.
+    async fn resolve_history(
+        &mut self,
+        gate: &Gate,
+        request: CompletionRequest,
+        reference: Option<HistoryReference>,
+    ) -> Result<CompletionRequest, Failure> {
+        let Some(reference) = reference else { return Ok(request) };
+        let list = gate.conversation(&reference.channel)?;
+        let is_long = !list.is_indexed() && is_long_parse(list.weight() as usize);
+        let work = || request.with_history(reference, list);
+        if is_long { self.parse_in_turn(gate, work).await } else { work() }
+    }
+}
+
+/// The extension fields of a request (`extra`).
+#[derive(Deserialize)]
+struct RequestExtra {
+    #[serde(flatten)]
+    tries: Tries,
+    history: Option<HistoryReference>,
 }
 
 /// Returns the length of the JSON texts of a request, in bytes.
@@ -90,7 +140,12 @@ fn json_bytes(request: &llm::Request) -> usize {
     parts + tools + schema + extra_bytes(&request.extra)
 }
 
-fn into_request(request: llm::Request, json: CallJson<'_>) -> Result<CompletionRequest, Failure> {
+/// Converts a request of a guest. Returns the history that it refers to apart, because the gate has
+/// the conversation.
+fn into_request(
+    request: llm::Request,
+    json: CallJson<'_>,
+) -> Result<(CompletionRequest, Option<HistoryReference>), Failure> {
     let messages = request
         .messages
         .into_iter()
@@ -105,19 +160,24 @@ fn into_request(request: llm::Request, json: CallJson<'_>) -> Result<CompletionR
                 .map(|schema| ResponseSchema { name: wanted.name, schema })
         })
         .transpose()?;
-    Ok(CompletionRequest {
+    let tool_choice = into_choice(request.tool_choice, json.function())?;
+    // The messages that continue a conversation can have the size of several texts of a call.
+    let RequestExtra { tries, history } =
+        json.parse_extra_within(&request.extra, limit::RUN_JSON_BYTES)?;
+    let request = CompletionRequest {
         route: request.route,
         history: None,
         messages,
         tools,
-        tool_choice: into_choice(request.tool_choice, json.function())?,
+        tool_choice,
         response_schema,
         temperature: request.temperature,
         max_output_tokens: request.max_output_tokens,
         seed: request.seed,
         stop: request.stop,
-        tries: json.parse_extra(&request.extra)?,
-    })
+        tries,
+    };
+    Ok((request, history))
 }
 
 fn into_image_request(

@@ -57,7 +57,7 @@ impl HostState {
     /// Runs work that parses long JSON. Its time does not count as CPU time of the guest, because
     /// the wait for a turn is a part of it. The future is boxed, so that those of callers stay
     /// small: most JSON is short.
-    fn parse_in_turn<'a, T: Send + 'a>(
+    pub(super) fn parse_in_turn<'a, T: Send + 'a>(
         &'a mut self,
         gate: &Gate,
         work: impl FnOnce() -> T + Send + 'a,

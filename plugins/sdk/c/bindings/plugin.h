@@ -253,7 +253,13 @@ typedef struct wattle_plugin_llm_request_t {
   // many further attempts at each model, instead of what the route says. `timeout_ms`: longest
   // wait for a sign of life, capped by the host. `repair`: false takes an answer of another
   // shape as a failure, with the answer in its details, where the host would otherwise let the
-  // model correct it once.
+  // model correct it once. `history`: `{"channel", "at", "from", "to", "append", "names"}`, what
+  // the host takes from a list in the input of the node and puts before `messages[at]`: the items
+  // from `from` on, up to `to`, and then `append`, all in the format of the state. `from` is a
+  // position or `{"after": ID}`, 0 if missing; `to` is a position, the end of the list if missing.
+  // `names` has the names under which the model sees tools, by their own names; another tool has
+  // its own name, with `_` for what a provider refuses. A key of it that the host does not know
+  // is `invalid`. Outside of a node, `history` is `unsupported`.
   wattle_plugin_llm_extra_t   extra;
 } wattle_plugin_llm_request_t;
 
@@ -302,7 +308,8 @@ typedef struct wattle_plugin_llm_completion_t {
   // `id`: the id of the message that the answer becomes, under which clients see it grow; none
   // in a web handler. `attempts`: a list of the models that were asked, in order, each with
   // `provider`, `model`, `tries` (how often it was asked), and `error` unless it answered. A
-  // failure has the same list in its details.
+  // failure has the same list in its details. `call_ids`: an id for each tool call, in order,
+  // that no other call of the conversation has; if the request has `history`.
   wattle_plugin_llm_extra_t   extra;
 } wattle_plugin_llm_completion_t;
 

@@ -107,6 +107,38 @@ pub(crate) fn list_tools(_context: &Context, _input: Empty) -> Result<Listed, Fa
     Ok(Listed { tools: tools.collect() })
 }
 
+/// Input of `converse`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Conversation {
+    /// The route of the model.
+    pub(crate) route: String,
+    /// `history` in `extra` of each request.
+    #[serde(default)]
+    pub(crate) history: Value,
+    /// The channel that a history can name.
+    pub(crate) messages: Vec<Value>,
+}
+
+/// Calls a model with a history: alone, twice in one call batch, and as a stream. `results` gets one
+/// object for each call: `call_ids` of `extra`, or `failure` with the code. `read` gets the number
+/// of messages in the input.
+#[node]
+pub(crate) fn converse(_context: &Context, input: Conversation) -> Result<Value, Failure> {
+    let request = || {
+        let request = llm::Request::route(input.route.as_str()).system("be brief");
+        request.with_extra("history", input.history.clone())
+    };
+    let mut completions = vec![request().complete()];
+    completions.extend(llm::complete_all(vec![request(), request()]));
+    completions.push(request().stream().and_then(llm::CompletionStream::finish));
+    let result = |completion: Result<llm::Completion, Failure>| match completion {
+        Ok(completion) => json!({ "call_ids": completion.extra.get("call_ids") }),
+        Err(failure) => json!({ "failure": failure.code }),
+    };
+    let results: Value = completions.into_iter().map(result).collect();
+    Ok(json!({ "results": results, "read": input.messages.len() }))
+}
+
 /// Input of `watch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Prompt {

@@ -31,6 +31,7 @@
 //! | `call_tools` | `calls` | `results` | calls tools in one call batch, and writes their updates |
 //! | `call_tool` | `call` | `results` | calls one tool, and writes its updates |
 //! | `watch` | `route`, `text`, `most` | `text`, `pieces` | reads the stream of a model, up to `most` events |
+//! | `converse` | `route`, `history`, `messages` | `results`, `read` | calls a model with `history` in `extra`: alone, twice in a call batch, and as a stream |
 //! | `configured` | | `config` | writes its configuration: `times`, a number (default 1) |
 //!
 //! `PUT`, `GET` and `DELETE` of `/routes/{route}` set, read and remove a model route of the tenant.
@@ -43,13 +44,13 @@ mod reach;
 mod tenant;
 
 use appetite::{deep, hog, huge, spin, trap};
-use caller::{call_tool, call_tools, configured, list_tools, nested, watch};
+use caller::{call_tool, call_tools, configured, converse, list_tools, nested, watch};
 use plain::{add, ask_first, echo, fail, flagged, whoami, wrong};
 use reach::{effect, effect_then_ask, env, files, net, other_db, secret_peek, slow_then};
 use tenant::{call, get_route, model, remove_route, set_route};
 
 wattle_plugin::export! {
-    nodes: [list_tools, call_tools, call_tool, watch, configured],
+    nodes: [list_tools, call_tools, call_tool, watch, converse, configured],
     tools: [
         echo,
         add,

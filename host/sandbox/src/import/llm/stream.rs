@@ -4,7 +4,6 @@ use wasmtime::component::{Resource, ResourceTableError};
 use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{CompletionRequest, Delta};
-use wattle_run::gate::stream::CompletionStream;
 
 use crate::bindings::wattle::plugin::llm;
 use crate::handles::StreamHandle;
@@ -22,8 +21,9 @@ impl HostState {
         &mut self,
         request: CompletionRequest,
     ) -> Result<Resource<StreamHandle>, ImportError> {
+        let history = request.history.clone();
         let stream = self.gate(STREAM)?.stream(request)?;
-        let handle = self.table.push(StreamHandle(stream));
+        let handle = self.table.push(StreamHandle { stream, history });
         Ok(handle.map_err(|error| too_many_resources(STREAM, &error))?)
     }
 }
@@ -33,7 +33,7 @@ impl llm::HostCompletionStream for HostState {
         &mut self,
         handle: Resource<StreamHandle>,
     ) -> Result<Vec<llm::StreamEvent>, ImportError> {
-        let stream = stream_of(self.table.get_mut(&handle))?;
+        let StreamHandle { stream, .. } = stream_of(self.table.get_mut(&handle))?;
         self.cpu.leave_guest();
         let result = stream.next().await;
         self.cpu.enter_guest();
@@ -44,11 +44,11 @@ impl llm::HostCompletionStream for HostState {
         &mut self,
         handle: Resource<StreamHandle>,
     ) -> Result<llm::Completion, ImportError> {
-        let stream = stream_of(self.table.get_mut(&handle))?;
+        let StreamHandle { stream, history } = stream_of(self.table.get_mut(&handle))?;
         self.cpu.leave_guest();
         let result = stream.finish().await;
         self.cpu.enter_guest();
-        Ok(from_completion(result?))
+        Ok(from_completion(result?, history.as_deref()))
     }
 
     async fn drop(&mut self, handle: Resource<StreamHandle>) -> wasmtime::Result<()> {
@@ -59,8 +59,8 @@ impl llm::HostCompletionStream for HostState {
 
 fn stream_of(
     held: Result<&mut StreamHandle, ResourceTableError>,
-) -> Result<&mut CompletionStream, Failure> {
-    held.map(|open| &mut open.0).map_err(|error| {
+) -> Result<&mut StreamHandle, Failure> {
+    held.map_err(|error| {
         Failure::new(code::CONFLICT, format!("`{STREAM}`: the stream is closed: {error}"))
     })
 }

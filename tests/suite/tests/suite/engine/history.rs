@@ -22,6 +22,7 @@ use wattle_run::ports::tool_server::NoToolServers;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said};
 use wattle_suite::world::{self, World, failure};
+use wattle_suite::{guests, server};
 
 pub(super) const TALK: &str = r#"
 [graphs.talk]
@@ -34,9 +35,30 @@ reducer = "messages"
 plugin = "p"
 "#;
 
+/// The graph of a component, whose node calls a model with the history of its input: alone, twice
+/// in a batch, and as a stream.
+const CONVERSE: &str = r#"
+[graphs.talk]
+entry = "converse"
+[graphs.talk.channels.messages]
+reducer = "messages"
+[graphs.talk.channels.route]
+[graphs.talk.channels.history]
+[graphs.talk.channels.title]
+[graphs.talk.channels.results]
+[graphs.talk.channels.read]
+[graphs.talk.nodes.converse]
+plugin = "p"
+"#;
+
 /// Returns a request with one message, and then a history: a channel from a position on, and one
 /// more message with an id.
-fn request(gate: &Gate, channel: &str, from: u64, id: &str) -> Result<CompletionRequest, Failure> {
+pub(super) fn request(
+    gate: &Gate,
+    channel: &str,
+    from: u64,
+    id: &str,
+) -> Result<CompletionRequest, Failure> {
     let append = [json!({ "id": id, "role": "user", "content": "and?" })];
     let history = json!({ "channel": channel, "at": 1, "from": from, "append": append });
     let list = gate.conversation(&ChannelName::new(channel).unwrap())?;
@@ -58,7 +80,7 @@ pub(super) fn replying(first: u64, step: u64) -> NativePlugin {
     })
 }
 
-fn user(id: &str, content: &str) -> Value {
+pub(super) fn user(id: &str, content: &str) -> Value {
     json!({ "id": id, "role": "user", "content": content })
 }
 
@@ -221,4 +243,64 @@ async fn the_bytes_of_a_conversation_count_as_those_of_a_call() {
     let ended = world.run(json!({ "messages": [user("m1", &"x".repeat(10_000))] })).await;
     assert_eq!(failure(&ended).details.unwrap()["limit"], "host_call_bytes");
     assert_eq!(world.model.calls(), 0);
+}
+
+/// Returns a world with [`CONVERSE`].
+pub(super) async fn conversing() -> World {
+    let (name, bytes) = (PluginName::new("p").unwrap(), guests::bytes("wattle-guest-tools"));
+    let plugin = server::sandbox().load(&name, bytes).await.unwrap();
+    World::with_plugin(CONVERSE, plugin, Arc::new(NoSql), Grants::default())
+}
+
+/// Returns the input of [`CONVERSE`]: a conversation with a call whose id is `c`.
+pub(super) fn conversation(history: Value) -> Value {
+    let call = json!({ "id": "c", "name": "find", "arguments": {} });
+    let messages = [
+        user("m1", "hi"),
+        json!({ "id": "m2", "role": "assistant", "content": "", "tool_calls": [call] }),
+        json!({ "id": "m3", "role": "tool", "tool_call_id": "c", "content": "1" }),
+    ];
+    json!({ "route": "chat", "history": history, "messages": messages, "title": "hi" })
+}
+
+#[tokio::test]
+async fn every_model_call_of_a_guest_can_have_a_history() {
+    let world = conversing().await;
+    world.model.call_tools(&["c", "d"]);
+    let ended = world.run(conversation(json!({ "channel": "messages", "at": 1 }))).await;
+    let unique = json!({ "call_ids": ["c-2", "d"] });
+    assert_eq!(ended.state["results"], json!([unique, unique, unique, unique]));
+    assert_eq!((&ended.state["read"], world.model.calls()), (&json!(3), 4));
+    let messages = world.model.last_request().unwrap().messages;
+    let roles: Vec<Value> = messages.iter().map(|message| json!(message.role)).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool"]);
+}
+
+#[tokio::test]
+async fn a_completion_without_tool_calls_or_without_a_history_has_no_call_ids() {
+    let world = conversing().await;
+    let ended = world.run(conversation(json!({ "channel": "messages", "at": 1 }))).await;
+    assert_eq!(ended.state["results"][0], json!({ "call_ids": null }));
+    world.model.call_tools(&["c"]);
+    let ended = world.run(conversation(Value::Null)).await;
+    assert_eq!(ended.state["results"][0], json!({ "call_ids": null }));
+}
+
+#[tokio::test]
+async fn a_history_that_the_host_cannot_read_as_the_guest_means_it_is_a_failure() {
+    for (history, code) in [
+        (json!({ "channel": "missing", "at": 0 }), code::NOT_FOUND),
+        (json!({ "channel": "title", "at": 0 }), code::INVALID),
+        (json!({ "channel": "messages", "at": 2 }), code::INVALID),
+        (json!({ "channel": "messages", "at": 0, "to": 4 }), code::INVALID),
+        (json!({ "channel": "messages", "at": 0, "from": { "after": "m4" } }), code::NOT_FOUND),
+        (json!({ "channel": "messages", "at": 0, "turns": 2 }), code::INVALID),
+        (json!("messages"), code::INVALID),
+    ] {
+        let world = conversing().await;
+        let ended = world.run(conversation(history.clone())).await;
+        let failed = json!({ "failure": code });
+        assert_eq!(ended.state["results"], json!([failed, failed, failed, failed]), "{history}");
+        assert_eq!(world.model.calls(), 0);
+    }
 }

@@ -26,6 +26,7 @@ use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::{World, questions};
 
 use super::{LINE, TWO, forks, line};
+use crate::engine::history;
 
 const ONE: &str = r#"
 [graphs.one]
@@ -124,6 +125,38 @@ async fn a_fork_from_a_call_repeats_only_later_calls() {
         _ => false,
     };
     assert_eq!(world.count(thread, told).await, 1);
+}
+
+/// The task of the fork has another id, which is in the message after each conversation.
+#[tokio::test]
+async fn a_call_with_a_history_is_not_repeated_in_a_fork() {
+    let plugin = NativePlugin::new("p", "1").node("reply", |call, gate| async move {
+        let request = |from| history::request(&gate, "messages", from, call.task.as_str());
+        let one = said(&gate.call(request(0)?).await?);
+        let two = said(&gate.call(request(1)?).await?);
+        Ok(json!({ "out": [one, two] }))
+    });
+    let world = World::new(history::TALK, plugin);
+    let ended = world.run(json!({ "messages": [history::user("m1", "hi")] })).await;
+    let thread = &ended.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[1]).await;
+    let completion = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, call, Ok(completion)).await;
+    assert_eq!(forked.state["out"], json!(["answer 1", "what if"]));
+    assert_eq!(world.model.calls(), 2);
+}
+
+#[tokio::test]
+async fn an_overridden_completion_has_call_ids_for_its_conversation() {
+    let world = history::conversing().await;
+    let input = history::conversation(json!({ "channel": "messages", "at": 1 }));
+    let ended = world.run(input).await;
+    let thread = &ended.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[0]).await;
+    let mut completion = reworded(&world, thread, "what if").await;
+    completion["parts"] = json!([{ "tool_call": { "id": "c", "name": "find", "arguments": {} } }]);
+    let forked = fork(&world, thread, call, Ok(completion)).await;
+    assert_eq!(forked.state["results"][0], json!({ "call_ids": ["c-2"] }));
 }
 
 #[tokio::test]
