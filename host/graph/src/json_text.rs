@@ -1,4 +1,4 @@
-//! JSON values as text: the length of the text without building it, its nesting, values that cache
+//! JSON values as text: the length and the digest of the text without building it, its nesting, values that cache
 //! their text, writers with a limit, and lone surrogates.
 
 mod surrogates;
@@ -13,6 +13,7 @@ use serde_json::Value;
 pub use self::surrogates::{
     HIGH_SURROGATES, LOW_SURROGATES, replace_lone_surrogates, replace_surrogates,
 };
+use crate::id::Digest;
 
 /// Returns the length of a value as JSON text, in bytes.
 ///
@@ -23,6 +24,18 @@ pub fn length<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<u64> {
     let mut text = LimitedWriter::new(io::sink(), u64::MAX);
     serde_json::to_writer(&mut text, value)?;
     Ok(text.written())
+}
+
+/// Returns the digest of the JSON text of a value, and the length of the text in bytes.
+///
+/// # Errors
+///
+/// Errors of the serializer.
+pub fn digest<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<(Digest, u64)> {
+    let mut text = LimitedWriter::new(blake3::Hasher::new(), u64::MAX);
+    serde_json::to_writer(&mut text, value)?;
+    let digest = Digest::from_bytes(*text.get_mut().finalize().as_bytes());
+    Ok((digest, text.written()))
 }
 
 /// Returns true if a value has at most `most` bytes as JSON text. Serialization stops at the first
@@ -135,14 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn json_length_equals_the_length_of_the_serialized_text() {
+    fn length_and_digest_are_those_of_the_serialized_text() {
         for value in
             [json!(null), json!({}), json!({ "\u{1}\"": ["ü", 1.5, true, "x".repeat(99)] })]
         {
-            let text = value.to_string().len() as u64;
-            assert_eq!(length(&value).unwrap(), text, "{value}");
-            assert!(has_at_most(&value, text), "{value}");
-            assert!(!has_at_most(&value, text - 1), "{value}");
+            let text = value.to_string();
+            let bytes = text.len() as u64;
+            assert_eq!(length(&value).unwrap(), bytes, "{value}");
+            assert_eq!(digest(&value).unwrap(), (Digest::of(text.as_bytes()), bytes), "{value}");
+            assert!(has_at_most(&value, bytes), "{value}");
+            assert!(!has_at_most(&value, bytes - 1), "{value}");
         }
     }
 

@@ -184,6 +184,8 @@ pub enum EventOutlineKind {
         batch: u32,
         /// Interface and function, such as `llm.complete`.
         function: String,
+        /// Digest of the whole request.
+        digest: String,
         /// Description of the call in one line.
         summary: String,
         /// Start of the call, in milliseconds since 1970.
@@ -199,6 +201,10 @@ pub enum EventOutlineKind {
         /// Size of the output as JSON, in bytes; absent for a failed call.
         #[serde(skip_serializing_if = "Option::is_none")]
         result_bytes: Option<u64>,
+        /// BLAKE3 digest of the output as JSON; absent for a failed call. The digest of a
+        /// completion leaves out the `id`, which the host derives from the task.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result_digest: Option<String>,
         /// True if the call succeeded.
         ok: bool,
         /// Failure of a failed call.

@@ -1,13 +1,15 @@
 //! Builds the outline of an event.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+use wattle_graph::call::CallKind;
 use wattle_graph::event::{
     Answered, CallStarted, Called, Checkpointed, Custom, Decision, Event, EventKind, Forked,
     InterruptRaised, Log, Migrated, Progress, Reopened, RunEnded, RunStarted, Settled, Streamed,
     SubgraphEnd, TaskFailed, TaskFinished, TaskStarted,
 };
 use wattle_graph::failure::Failure;
+use wattle_graph::id::Digest;
 use wattle_graph::json_text;
 use wattle_graph::llm::{Attempt, Delta};
 use wattle_graph::principal::Principal;
@@ -171,6 +173,7 @@ fn delta(delta: &Delta) -> DeltaOutline {
 
 fn called(called: &Called) -> EventOutlineKind {
     let source = CompletionSource::of(called);
+    let output = output_digest(called);
     EventOutlineKind::Called {
         task: called.task.to_string(),
         node: called.node.to_string(),
@@ -178,12 +181,14 @@ fn called(called: &Called) -> EventOutlineKind {
         call: called.call,
         batch: called.batch,
         function: called.function.clone(),
+        digest: called.digest.to_hex(),
         summary: text(&called.summary),
         started_ms: called.started_ms,
         duration_us: called.duration_us,
         store_us: called.store_us,
         request_bytes: bytes(&called.request),
-        result_bytes: called.result.as_ref().ok().map(bytes),
+        result_bytes: output.map(|(_, bytes)| bytes),
+        result_digest: output.map(|(digest, _)| digest.to_hex()),
         ok: called.result.is_ok(),
         failure: called.result.as_ref().err().map(failure),
         provider: source.as_ref().and_then(CompletionSource::provider),
@@ -195,6 +200,29 @@ fn called(called: &Called) -> EventOutlineKind {
         // The log has no prices.
         cost: None,
         reused: called.reused,
+    }
+}
+
+/// Returns the digest and the size of the output of a call; `None` for a failed call. The digest of
+/// a completion is that without its id.
+fn output_digest(called: &Called) -> Option<(Digest, u64)> {
+    let output = called.result.as_ref().ok()?;
+    match output {
+        Value::Object(fields) if called.kind().is_some_and(CallKind::is_completion) => {
+            let (digest, _) = json_text::digest(&WithoutId(fields)).ok()?;
+            Some((digest, bytes(output)))
+        }
+        _ => json_text::digest(output).ok(),
+    }
+}
+
+/// The fields of a completion without its id, which is derived from the task: equal completions of
+/// two runs have different ids.
+struct WithoutId<'f>(&'f Map<String, Value>);
+
+impl Serialize for WithoutId<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().filter(|(name, _)| *name != "id"))
     }
 }
 

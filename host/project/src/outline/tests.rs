@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use wattle_graph::event::{Event, EventKind};
+use wattle_graph::id::Digest;
 
 use super::*;
 use crate::limit::{OUTLINE_TEXT_BYTES, OUTLINE_VALUE_BYTES};
@@ -111,8 +112,9 @@ fn of_calls() -> Vec<(Value, Value)> {
                 "result": { "Ok": completion }, "started_ms": 900, "duration_us": 8,
                 "store_us": 7, "summary": "chat", "tokens": { "input": 5, "output": 6 }, "reused": 2 }),
             json!({ "type": "called", "task": "t", "node": "n", "call": 4, "batch": 3,
-                "function": "llm.complete", "request_bytes": LARGE_BYTES,
-                "result_bytes": completion.to_string().len(), "ok": true, "started_ms": 900,
+                "function": "llm.complete", "digest": digest(), "request_bytes": LARGE_BYTES,
+                "result_bytes": completion.to_string().len(),
+                "result_digest": Digest::of(completion.to_string().as_bytes()), "ok": true, "started_ms": 900,
                 "duration_us": 8, "store_us": 7, "summary": "chat",
                 "tokens": { "input": 5, "output": 6 }, "reused": 2, "model": "small-1", "provider": "near", "tries": 4 }),
         ),
@@ -203,7 +205,8 @@ fn failed_call_has_its_failure_and_no_source() {
         "batch": 1, "function": "llm.complete", "digest": digest(), "request": null,
         "result": { "Err": failure() }, "started_ms": 1, "duration_us": 2 });
     let expected = json!({ "type": "called", "task": "t", "node": "n", "scope": [0, 2], "call": 1,
-        "batch": 1, "function": "llm.complete", "summary": "", "request_bytes": 4, "ok": false,
+        "batch": 1, "function": "llm.complete", "digest": digest(), "summary": "",
+        "request_bytes": 4, "ok": false,
         "failure": { "code": "timeout", "message": "slow" }, "started_ms": 1, "duration_us": 2 });
     assert_eq!(outline(&called), expected);
 }
@@ -216,6 +219,26 @@ fn only_completions_have_a_model() {
             "function": function, "digest": digest(), "request": null, "result": { "Ok": answer },
             "started_ms": 1, "duration_us": 2 });
         assert_eq!(outline(&called)["model"], model, "{function}");
+    }
+}
+
+#[test]
+fn digests_of_results_differ_with_the_results_but_not_with_ids_of_completions() {
+    let digest_of = |function: &str, answer: Value| {
+        let called = json!({ "type": "called", "task": "t", "node": "n", "call": 0, "batch": 0,
+            "function": function, "digest": digest(), "request": null, "result": { "Ok": answer },
+            "started_ms": 1, "duration_us": 2 });
+        outline(&called)["result_digest"].clone()
+    };
+    let answer = |id: &str, text: &str| json!({ "id": id, "parts": [{ "text": text }] });
+    for (function, has_derived_id) in
+        [("llm.complete", true), ("llm.stream", true), ("http.send", false)]
+    {
+        let first = digest_of(function, answer("a", "yes"));
+        assert_eq!(first, digest_of(function, answer("a", "yes")), "{function}");
+        assert_ne!(first, digest_of(function, answer("a", "not")), "{function}");
+        let is_same = first == digest_of(function, answer("b", "yes"));
+        assert_eq!(is_same, has_derived_id, "{function}");
     }
 }
 

@@ -134,6 +134,8 @@ async fn outlines_have_sizes_in_place_of_requests_and_results() {
             assert!(outline.get("request").or(outline.get("result")).is_none(), "{outline}");
             assert_eq!(outline["request_bytes"], event["request"].to_string().len());
             assert_eq!(outline["result_bytes"], event["result"]["Ok"].to_string().len());
+            assert_eq!(outline["digest"], event["digest"], "{outline}");
+            assert!(outline["result_digest"].is_string(), "{outline}");
             assert_eq!(outline.get("tokens"), event.get("tokens"), "{outline}");
         }
     }
