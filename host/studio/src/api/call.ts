@@ -11,6 +11,20 @@ export const CALLS = {
   querySql: "sql.query",
 } as const;
 
+/** The calls that return something else in each run, and those that get what these return. */
+const VOLATILE_CALLS = new Set([
+  "clock.now",
+  "clock.monotonic",
+  "clock.to-zone",
+  "clock.from-zone",
+  "random.bytes",
+]);
+
+/** Returns true for a function that reads or converts times, or returns random bytes. */
+export function isVolatileCall(name: string): boolean {
+  return VOLATILE_CALLS.has(name);
+}
+
 const MODEL_CALLS = new Set<string>([CALLS.complete, CALLS.stream, CALLS.generateImages]);
 
 /** Returns true for a function that requests a completion or images from a model. */

@@ -51,6 +51,9 @@ export interface CallFacts {
   /** Sizes as JSON; `undefined` if they are not known. */
   readonly requestBytes: number | undefined;
   readonly resultBytes: number | undefined;
+  /** Digests of the whole request and of the result; `undefined` until the call has returned. */
+  readonly requestDigest: string | undefined;
+  readonly resultDigest: string | undefined;
   readonly tokens: Tokens | undefined;
   /** Time for which the call waited for the store before its start, in microseconds. */
   readonly storeUs: number;

@@ -336,6 +336,8 @@ export class Timeline {
     call.tries = event.tries ?? undefined;
     call.requestBytes = event.request_bytes;
     call.resultBytes = event.result_bytes ?? undefined;
+    call.requestDigest = event.digest;
+    call.resultDigest = event.result_digest ?? undefined;
     call.tokens = event.tokens ?? undefined;
     call.cost = event.cost ?? undefined;
     call.storeUs = event.store_us ?? 0;

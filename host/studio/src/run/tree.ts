@@ -96,6 +96,8 @@ export function newCall(task: string, scope: readonly number[], call: number): C
     tries: undefined,
     requestBytes: undefined,
     resultBytes: undefined,
+    requestDigest: undefined,
+    resultDigest: undefined,
     tokens: undefined,
     cost: undefined,
     storeUs: 0,

@@ -1,6 +1,7 @@
 // Two timelines side by side: which rows of two runs belong together, and where the runs part. It
-// knows only outlines, so two values of the same size count as equal.
-import { hasState, type Row, type RowStatus } from "../run/row.ts";
+// knows only outlines, so it compares requests and results by their digests.
+import { isVolatileCall } from "../api/call.ts";
+import { type CallFacts, hasState, type Row, type RowStatus } from "../run/row.ts";
 import type { ForkedCall, Timeline } from "../run/timeline.ts";
 import { merged, pathlessName, ROOT, type Side, type SideName, sideOf, stepsOf } from "./sides.ts";
 
@@ -227,12 +228,11 @@ class Aligner {
       outcomeOf(left) === outcomeOf(right) &&
       left.code === right.code &&
       detailOf(left) === detailOf(right) &&
-      isEqualIfKnown(left.call?.requestBytes, right.call?.requestBytes) &&
-      isEqualIfKnown(left.call?.resultBytes, right.call?.resultBytes)
+      hasSameValues(left.call, right.call)
     );
   }
 
-  /** Returns true for the call whose result a fork replaced, perhaps by one of the same size. */
+  /** Returns true for the call whose result a fork replaced, perhaps by an equal one. */
   #isReplaced(left: Row, right: Row): boolean {
     const { left: one, right: other } = this.#sides;
     return isCall(left, one.replaced) || isCall(right, other.replaced);
@@ -263,7 +263,23 @@ function nameOf({ kind, label }: Row): string {
   return kind === "graph" ? pathlessName(label) : label;
 }
 
-function isEqualIfKnown(one: number | undefined, other: number | undefined): boolean {
+/** Returns true unless the requests or the results of two calls are known to differ. */
+function hasSameValues(left: CallFacts | undefined, right: CallFacts | undefined): boolean {
+  if (left === undefined || right === undefined) return true;
+  // Two runs read other times in any case, so only the sizes of these values count.
+  if (isVolatileCall(left.function)) {
+    return (
+      isEqualIfKnown(left.requestBytes, right.requestBytes) &&
+      isEqualIfKnown(left.resultBytes, right.resultBytes)
+    );
+  }
+  return (
+    isEqualIfKnown(left.requestDigest, right.requestDigest) &&
+    isEqualIfKnown(left.resultDigest, right.resultDigest)
+  );
+}
+
+function isEqualIfKnown<T>(one: T | undefined, other: T | undefined): boolean {
   return one === undefined || other === undefined || one === other;
 }
 

@@ -99,11 +99,13 @@ export const called = (task: string, call: number, more: object = {}): Kind => (
   call,
   batch: call,
   function: "http.send",
+  digest: "cd".repeat(32),
   summary: "GET /",
   started_ms: START_MS,
   duration_us: 5_000,
   request_bytes: 100,
   result_bytes: 200,
+  result_digest: "ef".repeat(32),
   ok: true,
   ...more,
 });
