@@ -27,6 +27,11 @@ export function isVolatileCall(name: string): boolean {
 
 const MODEL_CALLS = new Set<string>([CALLS.complete, CALLS.stream, CALLS.generateImages]);
 
+/** Returns true for a function that requests a completion from a model. */
+export function isCompletion(name: string): boolean {
+  return name === CALLS.complete || name === CALLS.stream;
+}
+
 /** Returns true for a function that requests a completion or images from a model. */
 export function isModelCall(name: string): boolean {
   return MODEL_CALLS.has(name);

@@ -8,6 +8,7 @@ import { nameOf } from "../run/names.ts";
 import { RowPanel } from "../run/panel.tsx";
 import { hasState, type Row } from "../run/row.ts";
 import type { Pair } from "./align.ts";
+import { CallDiffs } from "./call-diff-view.tsx";
 import type { Places } from "./compare-head.tsx";
 import { SIDES, type SideName } from "./sides.ts";
 import { COMPARE } from "./texts.ts";
@@ -97,8 +98,17 @@ function Cell({ places, pair, side }: CellProps) {
   );
 }
 
-/** What is known of the rows of a pair. */
+/** What differs between the rows of a pair, and what is known of each. */
 export function PairPanel({ places, pair }: Omit<CellProps, "side">) {
+  return (
+    <>
+      <CallDiffs places={places} pair={pair} />
+      <Sides places={places} pair={pair} />
+    </>
+  );
+}
+
+function Sides({ places, pair }: Omit<CellProps, "side">) {
   return SIDES.map((side) => {
     const row = pair[side];
     const absent = pair.relation === "carried" ? COMPARE.carried : COMPARE.absent;

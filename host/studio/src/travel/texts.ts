@@ -57,6 +57,11 @@ export const COMPARE = {
   absent: "This run has no such row.",
   carried: "This is before the fork: the fork continues from it, and did not do it again.",
   pair: "Both runs",
+  difference: "Difference",
+  requests: "Difference of the requests",
+  results: "Difference of the results",
+  direction: "(from the left run to the right run)",
+  unseen: "The requests differ, but not in the part that the log has in these events.",
 };
 
 /** The texts of the choice of a run; also those of its lists. */

@@ -8,6 +8,7 @@ import { problem, threadOf } from "../host.ts";
 import {
   called,
   checkpointed,
+  type Kind,
   log,
   logFrom,
   runEnded,
@@ -51,6 +52,8 @@ const MENDED = logFrom(
 
 let sent: { path: string; tenant: string | null; body: unknown }[];
 let logs: Record<string, readonly EventOutline[]>;
+/** Results of the calls of a thread; by default one that all have. */
+let results: Record<string, unknown>;
 let opened: OpenedStream[];
 let refusal: Response | undefined;
 /** What the host waits for before it starts a fork. */
@@ -61,6 +64,7 @@ let started: Response | undefined;
 beforeEach(() => {
   [sent, refusal, held, started] = [[], undefined, undefined, undefined];
   logs = { t1: BROKEN, copy: MENDED };
+  results = {};
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
   opened = serveStreams(answer);
 });
@@ -91,16 +95,17 @@ async function answer(request: Request): Promise<Response> {
     return Response.json({ ...threadOf(thread, 1), next: [], interrupts: [] });
   const events = logs[thread];
   if (events === undefined) return problem(404, "no such thread");
-  return Response.json(logPage(events, searchParams));
+  return Response.json(logPage(thread, events, searchParams));
 }
 
-function logPage(events: readonly EventOutline[], search: URLSearchParams) {
+function logPage(thread: string, events: readonly EventOutline[], search: URLSearchParams) {
   const last_seq = events.at(-1)?.seq ?? 0;
   const items = events.filter(({ seq }) => seq > Number(search.get("after")));
   if (search.has("outline")) return { items, last_seq };
   const [first] = items;
   const failure = { code: "unavailable", message: HOSTILE };
-  const result = first?.seq === CALL ? { Err: failure } : { Ok: { status: 200 } };
+  const result =
+    first?.seq === CALL ? { Err: failure } : (results[thread] ?? { Ok: { status: 200 } });
   return { items: [{ ...first, request: { url: HOSTILE }, result }], last_seq };
 }
 
@@ -231,6 +236,26 @@ test("the rows of a pair are shown together, and their address leads to them", a
   await screen.findByRole("complementary", { name: "http.send" });
   fireEvent.click(screen.getByRole("button", { name: "Close" }));
   await waitFor(() => expect(screen.queryByRole("complementary")).toBeNull());
+});
+
+test("the values of two calls that differ have their difference", async () => {
+  const other = called("t1", 0, { result_digest: "12".repeat(32) });
+  const ended = (call: Kind, run: string) =>
+    log(runStarted(), taskStarted("t1"), call, taskFinished("t1"), runEnded()).map((event) => ({
+      ...event,
+      run,
+    }));
+  logs = { t1: ended(called("t1", 0), "r1"), copy: ended(other, "r2") };
+  results = { copy: { Ok: { status: 404, note: HOSTILE } } };
+  show("/compare?left=t1~r1&right=copy~r2");
+  const table = await screen.findByRole("table");
+  const [call] = await within(table).findAllByRole("link", { name: "http.send" });
+  if (call === undefined) throw new Error("the call is shown");
+  fireEvent.click(call);
+  const list = await screen.findByRole("list", { name: "Difference of the results" });
+  expect(list.textContent).toMatch(/status.*200.*404/);
+  expect(list.textContent).toContain("[U+202E]gnp");
+  expect(screen.queryByRole("list", { name: "Difference of the requests" })).toBeNull();
 });
 
 test("of two runs that go on, only the right one has a stream", async () => {

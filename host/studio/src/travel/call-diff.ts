@@ -1,0 +1,31 @@
+// What differs between two host calls of a comparison: their requests, and their results.
+import { isCompletion } from "../api/call.ts";
+import { callResult, type LogEvent } from "../api/log.ts";
+import { type Diff, diffOf } from "../part/json-diff/diff.ts";
+
+export interface CallDiff {
+  readonly request: Diff;
+  /** True if the requests differ, but not in what the log has of them. */
+  readonly isUnseen: boolean;
+  /** `undefined` if only one of the calls failed. */
+  readonly result: Diff | undefined;
+}
+
+/** Returns what differs between two calls; `undefined` unless both have returned. */
+export function callDiff(left: LogEvent, right: LogEvent): CallDiff | undefined {
+  if (left.type !== "called" || right.type !== "called") return undefined;
+  const request = diffOf(left.request, right.request);
+  const isUnseen = left.digest !== right.digest && request.changes.length === 0;
+  const [one, other] = [callResult(left.result), callResult(right.result)];
+  const isOneKind = one.isFailed === other.isFailed;
+  const result = isOneKind ? diffOf(comparable(left), comparable(right)) : undefined;
+  return { request, isUnseen, result };
+}
+
+/** Returns the result of a call. The id of a completion is derived from the task, and left out. */
+function comparable({ function: name, result }: LogEvent): unknown {
+  const { isFailed, value } = callResult(result);
+  if (isFailed || !isCompletion(String(name))) return value;
+  const { id, ...rest } = Object(value);
+  return rest;
+}
