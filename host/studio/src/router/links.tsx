@@ -70,11 +70,14 @@ export interface ComparedRow {
   row: string;
 }
 
-/** Returns the route of the comparison of two runs. `at` is the row that is shown. */
-export function compareRoute(left: RunPlace, right: RunPlace, at?: ComparedRow): string {
+/** What is shown beside the rows of two runs: one of them, or the difference of the end states. */
+export type ComparedPart = ComparedRow | "states";
+
+/** Returns the route of the comparison of two runs. */
+export function compareRoute(left: RunPlace, right: RunPlace, part?: ComparedPart): string {
   const sides = { left: runText(left), right: runText(right) };
-  const search = { ...sides, side: at?.side, at: at?.row, tenant: left.tenant ?? right.tenant };
-  return `/compare${writeSearch(search)}`;
+  const shown = part === "states" ? { show: part } : { side: part?.side, at: part?.row };
+  return `/compare${writeSearch({ ...sides, ...shown, tenant: left.tenant ?? right.tenant })}`;
 }
 
 /** Whose runs are listed for a comparison: those of the thread, or of all threads of its graph. */

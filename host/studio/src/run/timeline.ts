@@ -27,6 +27,8 @@ export interface RunFacts {
   isDrained: boolean;
   /** What the run continued from, if it is a fork. */
   fork: Fork | undefined;
+  /** The newest checkpoint of the root graph that the run made, or to which it returned. */
+  checkpoint: number | undefined;
 }
 
 /** Where a fork begins. */
@@ -102,6 +104,7 @@ export class Timeline {
     recoveries: 0,
     isDrained: false,
     fork: undefined,
+    checkpoint: undefined,
   };
   readonly #places = new Places();
   readonly #totals: Totals = {
@@ -237,6 +240,7 @@ export class Timeline {
         this.#answered(event.interrupt);
         return this.#change(event, event.principal?.user ?? event.principal?.key ?? "");
       case "reopened":
+        if (!event.namespace) this.facts.checkpoint = event.to;
         return this.#change(event, String(event.to));
       case "forked":
         this.facts.fork = { checkpoint: event.from, call: event.call ?? undefined };
@@ -394,6 +398,7 @@ export class Timeline {
     const graph = this.#graph(event);
     const detail = event.changed.join(", ");
     graph.nextStep = event.step;
+    if (!event.namespace) this.facts.checkpoint = event.checkpoint;
     const step = graph.lastStep;
     if (event.source !== "loop" || step === undefined) return this.#change(event, detail);
     Object.assign(step, { seq: event.seq, detail });

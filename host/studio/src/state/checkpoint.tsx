@@ -1,24 +1,20 @@
 // A checkpoint: its facts, what differs from another one, and the state.
-import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { isMissing } from "../api/missing.ts";
 import { Blobs } from "../part/blob/blob.tsx";
 import { digestText } from "../part/digest.ts";
 import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
-import { JsonDiff } from "../part/json-diff/json-diff.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { checkpointRoute, RouteLink, runViewRoute } from "../router/links.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { EditButton } from "../travel/edit-button.tsx";
+import { ChannelDiffs } from "./channel-diffs.tsx";
 import { diffState } from "./diff.ts";
-import { type Checkpoint, type GraphPlace, readCheckpoint } from "./read.ts";
-import styles from "./state.module.css";
+import type { Checkpoint, GraphPlace } from "./read.ts";
 import { TEXTS } from "./texts.ts";
-
-/** Time for which a state that is not shown any more is kept, in milliseconds. It may be large. */
-const KEPT_MS = 60_000;
+import { useCheckpoint } from "./use-checkpoint.ts";
 
 interface CheckpointViewProps {
   place: GraphPlace;
@@ -33,17 +29,6 @@ export function CheckpointView({ place, checkpoint, against }: CheckpointViewPro
   const { data } = read;
   if (data !== undefined) return <Parts place={place} document={data} against={against} />;
   return <Reading of={read} notFound={TEXTS.notFound} text={TEXTS.reading} />;
-}
-
-/** Reads a checkpoint; nothing without its number. */
-function useCheckpoint(place: GraphPlace, checkpoint: string | undefined) {
-  const { thread, tenant, namespace } = place;
-  return useQuery({
-    queryKey: ["checkpoint", thread, tenant, namespace, checkpoint],
-    queryFn: ({ signal }) => readCheckpoint(place, checkpoint ?? "", signal),
-    enabled: checkpoint !== undefined,
-    gcTime: KEPT_MS,
-  });
 }
 
 interface PartsProps {
@@ -148,17 +133,5 @@ function Changes({ before, after }: { before: Checkpoint | undefined; after: Che
     () => diffState(before?.state, after.state, isParent ? after.changed : undefined),
     [before, after, isParent],
   );
-  if (diffs.length === 0) return <p>{TEXTS.same}</p>;
-  return (
-    <ul className={styles.channels} aria-label={TEXTS.changed}>
-      {diffs.map(({ channel, diff }) => (
-        <li key={channel} data-channel={channel}>
-          <h5>
-            <Text>{channel}</Text>
-          </h5>
-          <JsonDiff label={visible(channel)} diff={diff} />
-        </li>
-      ))}
-    </ul>
-  );
+  return <ChannelDiffs diffs={diffs} />;
 }

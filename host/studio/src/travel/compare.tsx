@@ -18,6 +18,7 @@ import { type Alignment, align, fromParting, isApart } from "./align.ts";
 import { ChooseRun } from "./choose.tsx";
 import { type Places, RunHead } from "./compare-head.tsx";
 import { PairPanel, PairTable, rowOf } from "./compare-table.tsx";
+import { EndStates, type LastCheckpoints } from "./end-states.tsx";
 import { SIDES } from "./sides.ts";
 import { COMPARE } from "./texts.ts";
 import styles from "./travel.module.css";
@@ -29,6 +30,7 @@ const SEARCH = {
   tenant: name,
   side: oneOf(SIDES),
   at: name,
+  show: oneOf(["states"]),
 };
 
 export default function ComparePage() {
@@ -75,7 +77,16 @@ function CompareView({ places }: { places: Places }) {
         graphs={[left.timeline.facts.graph, right.timeline.facts.graph]}
       />
       <p role="status">{isRead ? "" : COMPARE.reading}</p>
-      {isRead && <Pairs places={places} alignment={alignment} />}
+      {isRead && (
+        <Pairs
+          places={places}
+          alignment={alignment}
+          checkpoints={{
+            left: left.timeline.facts.checkpoint,
+            right: right.timeline.facts.checkpoint,
+          }}
+        />
+      )}
     </div>
   );
 }
@@ -102,11 +113,12 @@ function OtherGraphs({ places, graphs: [one, other] }: OtherGraphsProps) {
 interface PairsProps {
   places: Places;
   alignment: Alignment;
+  checkpoints: LastCheckpoints;
 }
 
-/** The rows of both runs, and the panel of the selected ones. */
-function Pairs({ places, alignment }: PairsProps) {
-  const { side = "left", at } = useSearchOf(SEARCH);
+/** The rows of both runs, and the panel of the selected ones or of the end states. */
+function Pairs({ places, alignment, checkpoints }: PairsProps) {
+  const { side = "left", at, show } = useSearchOf(SEARCH);
   const go = useGo();
   const [isFolded, setFolded] = useState(true);
   const { pairs } = alignment;
@@ -116,7 +128,13 @@ function Pairs({ places, alignment }: PairsProps) {
   // A row that the address names is shown in any case.
   const shown = isFolded && (current === undefined || later.includes(current)) ? later : pairs;
   const close = () => go(compareRoute(places.left, places.right), { replace: true });
-  useFocusAfter(current && `a[data-pair="${current.id}"]`);
+  const areStatesShown = show === "states" && current === undefined;
+  const toggleStates = () =>
+    areStatesShown ? close() : go(compareRoute(places.left, places.right, "states"));
+  const pairPanel = current && <PairPanel key={current.id} places={places} pair={current} />;
+  const states = areStatesShown && <EndStates places={places} checkpoints={checkpoints} />;
+  const opener = areStatesShown ? 'button[data-part="states"]' : undefined;
+  useFocusAfter(current === undefined ? opener : `a[data-pair="${current.id}"]`);
   return (
     <>
       <div className={styles.tools}>
@@ -126,10 +144,13 @@ function Pairs({ places, alignment }: PairsProps) {
             {shown === pairs ? COMPARE.hideCommon : COMPARE.showCommon(pairs.length - later.length)}
           </Button>
         )}
+        <Button aria-pressed={areStatesShown} onClick={toggleStates} data-part="states">
+          {COMPARE.states}
+        </Button>
       </div>
       <Split
-        label={current === undefined ? COMPARE.pair : visible(nameOf(rowOf(current)))}
-        panel={current && <PairPanel key={current.id} places={places} pair={current} />}
+        label={current === undefined ? COMPARE.endStates : visible(nameOf(rowOf(current)))}
+        panel={pairPanel || states || undefined}
         onClose={close}
       >
         <PairTable

@@ -56,10 +56,14 @@ export const COMPARE = {
   } as const satisfies Record<Relation, string>,
   absent: "This run has no such row.",
   carried: "This is before the fork: the fork continues from it, and did not do it again.",
-  pair: "Both runs",
   difference: "Difference",
   requests: "Difference of the requests",
   results: "Difference of the results",
+  states: "Compare the end states",
+  endStates: "Difference of the end states",
+  noCheckpoint: "The run has made no checkpoint.",
+  statesNote:
+    "What was removed is in the left state only, and what was added in the right one. Ids of messages are not compared.",
   direction: "(from the left run to the right run)",
   unseen: "The requests differ, but not in the part that the log has in these events.",
 };

@@ -7,6 +7,7 @@ import {
   called,
   callStarted,
   checkpointed,
+  type Kind,
   log,
   logFrom,
   manyCalls,
@@ -51,6 +52,15 @@ test("a run is a tree of supersteps, tasks and calls", () => {
   ]);
   expect(timeline.totals()).toMatchObject({ calls: 2, modelCalls: 1, input: 12, output: 3 });
   expect(timeline.facts).toMatchObject({ graph: "chat", reason: "input", status: "completed" });
+});
+
+test("the checkpoint of a run is the newest one of its root graph", () => {
+  const checkpointAfter = (...kinds: readonly Kind[]) =>
+    timelineOf(log(runStarted(), ...kinds)).facts.checkpoint;
+  expect(checkpointAfter()).toBeUndefined();
+  const made = [checkpointed(1), checkpointed(2), checkpointed(8, { namespace: "child" })];
+  expect(checkpointAfter(...made)).toBe(3);
+  expect(checkpointAfter(...made, { type: "reopened", to: 2, interrupts: [] })).toBe(2);
 });
 
 test("the cost of a run is that of its priced calls", () => {

@@ -54,6 +54,8 @@ let sent: { path: string; tenant: string | null; body: unknown }[];
 let logs: Record<string, readonly EventOutline[]>;
 /** Results of the calls of a thread; by default one that all have. */
 let results: Record<string, unknown>;
+/** End states by thread. */
+let states: Record<string, object>;
 let opened: OpenedStream[];
 let refusal: Response | undefined;
 /** What the host waits for before it starts a fork. */
@@ -64,7 +66,7 @@ let started: Response | undefined;
 beforeEach(() => {
   [sent, refusal, held, started] = [[], undefined, undefined, undefined];
   logs = { t1: BROKEN, copy: MENDED };
-  results = {};
+  [results, states] = [{}, {}];
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
   opened = serveStreams(answer);
 });
@@ -93,6 +95,10 @@ async function answer(request: Request): Promise<Response> {
   }
   if (what === undefined)
     return Response.json({ ...threadOf(thread, 1), next: [], interrupts: [] });
+  if (what === "checkpoints") {
+    const rest = { id: 2, source: "loop", step: 1, run: "r1", at_ms: 0, changed: [], next: [] };
+    return Response.json({ ...rest, state: states[thread] ?? {} });
+  }
   const events = logs[thread];
   if (events === undefined) return problem(404, "no such thread");
   return Response.json(logPage(thread, events, searchParams));
@@ -256,6 +262,37 @@ test("the values of two calls that differ have their difference", async () => {
   expect(list.textContent).toMatch(/status.*200.*404/);
   expect(list.textContent).toContain("[U+202E]gnp");
   expect(screen.queryByRole("list", { name: "Difference of the requests" })).toBeNull();
+});
+
+test("the end states of two runs have their difference, at an address of its own", async () => {
+  logs = { t1: MENDED.map((event) => ({ ...event, run: "r1" })), copy: MENDED };
+  const message = (id: string) => ({ id, role: "user", content: "hi" });
+  states = {
+    t1: { count: 1, messages: [message("a")] },
+    copy: { count: 2, messages: [message("b")], note: HOSTILE },
+  };
+  const { history } = show(COMPARED);
+  fireEvent.click(await button("Compare the end states"));
+  const name = "Difference of the end states";
+  const panel = await screen.findByRole("complementary", { name });
+  const list = await within(panel).findByRole("list", { name: "Changed channels" });
+  const channels = [...list.children].map((item) => item.getAttribute("data-channel"));
+  expect(channels).toEqual(["count", "note"]);
+  expect(list.textContent).toContain("[U+202E]gnp");
+  expect(within(panel).getAllByRole("link", { name: "Checkpoint 2" }).length).toBe(2);
+  const route = history.location.href;
+  cleanup();
+  show(route);
+  fireEvent.click(await button("Close"));
+  await waitFor(() => expect(screen.queryByRole("complementary")).toBeNull());
+  expect(document.activeElement?.textContent).toBe("Compare the end states");
+});
+
+test("a run without a checkpoint has no end state", async () => {
+  show(`${COMPARED}&show=states`);
+  const panel = await screen.findByRole("complementary");
+  expect(panel.textContent).toContain("The run has made no checkpoint.");
+  expect(within(panel).getAllByRole("link").length).toBe(1);
 });
 
 test("of two runs that go on, only the right one has a stream", async () => {

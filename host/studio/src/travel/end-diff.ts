@@ -1,0 +1,20 @@
+// What differs between the states with which two runs ended.
+import { type ChannelDiff, diffState } from "../state/diff.ts";
+
+/** Returns the channels that differ. Ids of messages do not count, since each run makes others. */
+export function endDiff(left: unknown, right: unknown): ChannelDiff[] {
+  return diffState(withoutMessageIds(left), withoutMessageIds(right));
+}
+
+function withoutMessageIds(state: unknown): object {
+  const channels = Object.entries(Object(state)).map(([channel, value]) => {
+    return [channel, Array.isArray(value) ? value.map(withoutId) : value] as const;
+  });
+  return Object.fromEntries(channels);
+}
+
+/** Returns a message without its id, and any other value as it is. */
+function withoutId(value: unknown): unknown {
+  const { id, ...message } = Object(value);
+  return typeof message.role === "string" ? message : value;
+}
