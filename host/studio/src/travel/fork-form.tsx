@@ -9,7 +9,7 @@ import { Disclosure } from "../part/disclosure.tsx";
 import { JsonEditor } from "../part/json-editor.tsx";
 import { parsed } from "../part/parse-json.ts";
 import { compareRoute, useGoLater } from "../router/links.tsx";
-import { type Change, type Origin, originOf, startFork } from "./fork.ts";
+import { type Change, isFixed, type Origin, originOf, startFork } from "./fork.ts";
 import { FORK } from "./texts.ts";
 import styles from "./travel.module.css";
 
@@ -18,13 +18,20 @@ interface ForkProps {
   event: LogEvent;
 }
 
-/** The fork at an event, if one can begin there and the key permits it. */
+/**
+ * The fork at an event, if one can begin there and the key permits it. At a call whose result the
+ * host does not replace, it says so.
+ */
 export function Fork({ place, event }: ForkProps) {
   const origin = originOf(event);
-  if (origin === undefined) return null;
+  if (origin === undefined && !isFixed(event)) return null;
   return (
     <Guarded need="write">
-      <Toggled place={place} origin={origin} />
+      {origin === undefined ? (
+        <p className="w-note">{FORK.fixed}</p>
+      ) : (
+        <Toggled place={place} origin={origin} />
+      )}
     </Guarded>
   );
 }
@@ -67,7 +74,7 @@ function ForkForm({ place, origin }: PartProps) {
   return (
     <form className={styles.form} noValidate onSubmit={submit}>
       <p className="w-note">{origin.kind === "call" ? FORK.callNote : FORK.checkpointNote}</p>
-      {origin.kind === "call" && <Outcome kind={kind} onKind={setKind} />}
+      {origin.kind === "call" && origin.canFail && <Outcome kind={kind} onKind={setKind} />}
       <Notes origin={origin} />
       <JsonEditor
         label={labelOf(origin, field)}

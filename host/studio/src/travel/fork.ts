@@ -5,7 +5,7 @@ import { CALLS } from "../api/call.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { callResult, type LogEvent, type RunPlace, type ThreadPlace } from "../api/log.ts";
 
-/** A checkpoint of the root graph, or a host call that has returned. */
+/** A checkpoint of the root graph, or a host call whose result the host replaces. */
 export type Origin =
   | { readonly kind: "checkpoint"; readonly checkpoint: number; readonly isEnd: boolean }
   | {
@@ -16,6 +16,8 @@ export type Origin =
       readonly failure: string;
       /** True if the result is too long to be edited, and so left out. */
       readonly isTooLong: boolean;
+      /** False for a function that never fails, so that the host takes no failure. */
+      readonly canFail: boolean;
     };
 
 /** What the call returns in the fork, or the input that is applied to the checkpoint. */
@@ -24,6 +26,26 @@ export type Change =
   | { readonly kind: "failure"; readonly value: unknown }
   | { readonly kind: "input"; readonly value: unknown }
   | { readonly kind: "none" };
+
+/** Functions that have no failure. `is_infallible` beside `output_check` lists them. */
+const INFALLIBLE = ["clock.now", "clock.monotonic", "clock.time-zone", "random.bytes"];
+
+/**
+ * Functions whose result the host replaces. `output_check` in
+ * `host/run/src/hostcall/result_override.rs` lists them.
+ */
+const REPLACEABLE = new Set<string>([
+  CALLS.complete,
+  CALLS.stream,
+  CALLS.generateImages,
+  CALLS.callTool,
+  CALLS.sendHttp,
+  CALLS.querySql,
+  ...INFALLIBLE,
+  "tools.list",
+  "clock.to-zone",
+  "clock.from-zone",
+]);
 
 /** Characters of the longest value that is edited. A longer text would stop the browser. */
 export const EDITED_CHARS = 200_000;
@@ -43,11 +65,16 @@ const FORMS: Readonly<Record<string, unknown>> = {
 /** Returns the place at which a fork can begin, or `undefined` if it cannot begin at an event. */
 export function originOf(event: LogEvent): Origin | undefined {
   const { type, namespace, seq, checkpoint, next } = event;
-  if (type === "called") return callOf(event, seq);
+  if (type === "called") return isFixed(event) ? undefined : callOf(event, seq);
   if (type !== "checkpointed" || typeof checkpoint !== "number") return undefined;
   // A subgraph begins with its parent graph.
   if (namespace !== undefined && namespace !== "") return undefined;
   return { kind: "checkpoint", checkpoint, isEnd: !Array.isArray(next) || next.length === 0 };
+}
+
+/** Returns true for a call that has returned, and whose result the host does not replace. */
+export function isFixed({ type, function: name }: LogEvent): boolean {
+  return type === "called" && !REPLACEABLE.has(String(name));
 }
 
 function callOf({ function: name, request, result }: LogEvent, seq: number): Origin {
@@ -55,7 +82,8 @@ function callOf({ function: name, request, result }: LogEvent, seq: number): Ori
   const answer = textOf(isFailed ? formOf(String(name), request) : value);
   const failure = textOf(isFailed ? value : NEW_FAILURE);
   const isTooLong = answer.length > EDITED_CHARS;
-  return { kind: "call", seq, answer: isTooLong ? "" : answer, failure, isTooLong };
+  const canFail = !INFALLIBLE.includes(String(name));
+  return { kind: "call", seq, answer: isTooLong ? "" : answer, failure, isTooLong, canFail };
 }
 
 /** Returns what a result of a function looks like. */

@@ -7,6 +7,8 @@ export const FORK = {
   atCheckpoint: "Fork from this checkpoint",
   callNote:
     "A new run continues from this call as if it had returned what you enter. What was done before it is not done again.",
+  fixed:
+    "A fork cannot replace the result of this call: the host takes another result only for models, images, tools, HTTP, SQL queries, clocks and random numbers.",
   checkpointNote:
     "A new run continues from this checkpoint. Without an input, the nodes that ran next run again.",
   endNote: "No node runs next at this checkpoint, so the fork needs an input.",

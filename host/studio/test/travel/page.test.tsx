@@ -189,6 +189,22 @@ test("a user who leaves before a fork has started stays where they are", async (
   expect(history.location.href).toBe("/threads/t1/runs/r1?view=log");
 });
 
+test("a call whose result the host does not replace says so, and what never fails does not", async () => {
+  const calls = [
+    called("t1", 0, { function: "emit.custom" }),
+    called("t1", 1, { function: "clock.now" }),
+  ];
+  logs = { t1: log(runStarted(), taskStarted("t1"), ...calls, taskFinished("t1"), runEnded()) };
+  show("/threads/t1/runs/r1?at=3");
+  await screen.findByText(/^A fork cannot replace the result of this call: /);
+  expect(screen.queryByRole("button", { name: /^Fork/ })).toBeNull();
+  cleanup();
+  show("/threads/t1/runs/r1?at=4");
+  fireEvent.click(await button("Fork with another answer"));
+  screen.getByLabelText("Result in the fork");
+  expect(screen.queryByRole("radio", { name: "fails" })).toBeNull();
+});
+
 test("a key that may only read forks nothing", async () => {
   show("/threads/t1/runs/r1?at=3", { scope: "read" });
   const panel = await screen.findByRole("complementary");
