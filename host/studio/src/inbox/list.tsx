@@ -1,6 +1,7 @@
 // The list of open interrupts. One of them is selected.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useEffectEvent, useLayoutEffect, useRef } from "react";
+import { useKeptPlace } from "../part/kept-place.ts";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { inboxRoute, RouteLink } from "../router/links.tsx";
@@ -48,10 +49,12 @@ export function InboxList(props: InboxListProps) {
   useEffect(() => {
     if (end !== undefined) reachEnd();
   }, [end]);
+  const offset = virtual.scrollOffset ?? 0;
+  const kept = useKeptPlace({ box, rows, rowKey: keyOf, rowPx: ROW_PX, offset, link: linkOf });
   const at = rows.findIndex((row) => keyOf(row) === selected);
-  useRowFocus(box, at, focus, () => virtual.scrollToIndex(at));
+  useRowFocus({ box, at, selected, focus }, () => virtual.scrollToIndex(at));
   return (
-    <div ref={box} className={styles.list}>
+    <div ref={box} className={styles.list} {...kept}>
       <ul aria-label={TEXTS.list} style={{ blockSize: virtual.getTotalSize() }}>
         {items.map(({ index, start }) => {
           const row = rows[index] as InboxItem;
@@ -86,7 +89,7 @@ function Row({ row, filter, isSelected, index }: RowProps) {
       to={inboxRoute(withItem(filter, row))}
       className={styles.row}
       aria-current={isSelected ? "true" : undefined}
-      data-row={index}
+      data-index={index}
       onKeyDown={(event) => {
         // Enter selects a row, and goes to the answer from the selected one.
         if (event.key === "Enter" && isSelected && focusAnswer()) event.preventDefault();
@@ -102,22 +105,32 @@ function Row({ row, filter, isSelected, index }: RowProps) {
   );
 }
 
-/** Scrolls to the selected row and gives it the focus, as soon as it is rendered. */
-function useRowFocus(
-  box: { readonly current: HTMLDivElement | null },
-  at: number,
-  focus: number,
-  scroll: () => void,
-): void {
+/** Returns what finds the link of a row. */
+const linkOf = (index: number) => `[data-index="${index}"]`;
+
+interface RowFocus {
+  box: { readonly current: HTMLDivElement | null };
+  /** Index of the selected row; -1 if the list does not have it. */
+  at: number;
+  selected: string | undefined;
+  focus: number;
+}
+
+/**
+ * Scrolls to a row when it is selected, and gives it the focus as soon as it is rendered. The list
+ * does not scroll back to it when other rows are added or removed.
+ */
+function useRowFocus({ box, at, selected, focus }: RowFocus, scroll: () => void): void {
   const done = useRef(0);
   const scrollTo = useEffectEvent(scroll);
+  const isThere = at >= 0;
   useEffect(() => {
-    if (at >= 0 && focus > 0) scrollTo();
-  }, [at, focus]);
+    if (selected !== undefined && isThere && focus > 0) scrollTo();
+  }, [selected, isThere, focus]);
   // Before the browser shows the next question, so that a key that is pressed then reaches the row.
   useLayoutEffect(() => {
     if (focus === done.current || at < 0) return;
-    const row = box.current?.querySelector<HTMLElement>(`[data-row="${at}"]`);
+    const row = box.current?.querySelector<HTMLElement>(linkOf(at));
     if (row == null) return;
     done.current = focus;
     row.focus({ preventScroll: true });

@@ -4,6 +4,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { Gap } from "@wattle/page/table";
 import { type ReactNode, useEffect, useEffectEvent, useRef } from "react";
 import { useShortcut } from "../shell/keys.tsx";
+import { useKeptPlace } from "./kept-place.ts";
 import styles from "./part.module.css";
 
 export interface Column<R> {
@@ -69,11 +70,13 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
   useEffect(() => {
     if (shown !== undefined) show(shown);
   }, [shown]);
+  const offset = virtual.scrollOffset ?? 0;
+  const focus = useKeptPlace({ box, rows, rowKey, rowPx: ROW_PX, offset, link: linkOf });
   useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
   const before = items[0]?.start ?? 0;
   const after = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
   return (
-    <div ref={box} className={`w-table ${styles.list}`} data-list>
+    <div ref={box} className={`w-table ${styles.list}`} data-list {...focus}>
       <table aria-label={label} aria-rowcount={isComplete ? rows.length + 1 : -1}>
         <thead>
           <tr aria-rowindex={1}>
@@ -113,6 +116,9 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
   );
 }
 
+/** Returns what finds the link of a row. */
+const linkOf = (index: number) => `tr[data-index="${index}"] a`;
+
 /** Moves the focus from row to row. A row that is not rendered gets it as soon as it is. */
 function useRowKeys(
   box: { readonly current: HTMLDivElement | null },
@@ -121,8 +127,8 @@ function useRowKeys(
 ): void {
   const waiting = useRef<number>(undefined);
   const focus = () => {
-    const row = box.current?.querySelector(`tr[data-index="${waiting.current}"]`);
-    const link = row?.querySelector<HTMLElement>("a");
+    if (waiting.current === undefined) return;
+    const link = box.current?.querySelector<HTMLElement>(linkOf(waiting.current));
     if (link === null || link === undefined) return;
     waiting.current = undefined;
     link.focus();
