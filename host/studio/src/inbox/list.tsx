@@ -25,6 +25,8 @@ interface InboxListProps {
   rows: readonly InboxItem[];
   isComplete: boolean;
   onEnd: () => void;
+  /** Called with the indexes of the first and the last rendered row when they change. */
+  onView: (view: readonly [first: number, last: number]) => void;
   filter: InboxFilter;
   /** Key of the selected interrupt. */
   selected: string | undefined;
@@ -34,7 +36,7 @@ interface InboxListProps {
 
 /** The rows, of which only the visible ones are rendered. */
 export function InboxList(props: InboxListProps) {
-  const { rows, isComplete, onEnd, filter, selected, focus } = props;
+  const { rows, isComplete, onEnd, onView, filter, selected, focus } = props;
   const box = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -43,12 +45,15 @@ export function InboxList(props: InboxListProps) {
     overscan: OVERSCAN,
   });
   const items = virtual.getVirtualItems();
+  const first = items[0]?.index ?? 0;
   const last = items.at(-1)?.index ?? -1;
   const end = !isComplete && last >= rows.length - 1 - AHEAD ? rows.length : undefined;
   const reachEnd = useEffectEvent(onEnd);
   useEffect(() => {
     if (end !== undefined) reachEnd();
   }, [end]);
+  const view = useEffectEvent(onView);
+  useEffect(() => view([first, last]), [first, last]);
   const offset = virtual.scrollOffset ?? 0;
   const kept = useKeptPlace({ box, rows, rowKey: keyOf, rowPx: ROW_PX, offset, link: linkOf });
   const at = rows.findIndex((row) => keyOf(row) === selected);

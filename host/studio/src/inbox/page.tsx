@@ -62,6 +62,7 @@ export default function InboxPage() {
             rows={rows}
             isComplete={list.isComplete}
             onEnd={list.more}
+            onView={list.onView}
             filter={filter}
             selected={selected}
             focus={inbox.focus}

@@ -27,6 +27,8 @@ interface VirtualListProps<R> {
   isComplete: boolean;
   /** Called when the end of the rows is near. */
   onEnd?: () => void;
+  /** Called with the indexes of the first and the last rendered row when they change. */
+  onView?: (view: readonly [first: number, last: number]) => void;
   /** Key of the selected row. */
   current?: string | undefined;
   /** Index of a row that is scrolled into view when the index changes. */
@@ -47,7 +49,8 @@ const KEYS = { next: "Next row", previous: "Previous row" };
 
 /** A table whose rows have a link each, in the first cell. `j` and `k` move between them. */
 export function VirtualList<R>(props: VirtualListProps<R>) {
-  const { label, columns, rows, rowKey, isMarked, isComplete, onEnd, current, shown } = props;
+  const { label, columns, rows, rowKey, isMarked, isComplete, onEnd, onView, current, shown } =
+    props;
   const box = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -58,6 +61,7 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
     scrollPaddingEnd: ROW_PX,
   });
   const items = virtual.getVirtualItems();
+  const first = items[0]?.index ?? 0;
   const last = items.at(-1)?.index ?? -1;
   const isNearEnd = !isComplete && last >= rows.length - 1 - AHEAD;
   // The count changes with each page, so that the next one is asked for.
@@ -66,6 +70,8 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
   useEffect(() => {
     if (end !== undefined) reachEnd();
   }, [end]);
+  const view = useEffectEvent((from: number, to: number) => onView?.([from, to]));
+  useEffect(() => view(first, last), [first, last]);
   const show = useEffectEvent((index: number) => virtual.scrollToIndex(index));
   useEffect(() => {
     if (shown !== undefined) show(shown);

@@ -70,7 +70,7 @@ function Steps({ place, namespace, isOver }: StepsProps) {
   const go = useGo();
   const graph = { thread, tenant, namespace };
   const ns = namespace;
-  const { rows, isComplete, error, retry, more } = usePagedList(
+  const { rows, isComplete, error, retry, more, onView } = usePagedList(
     ["history", thread, tenant, namespace, run],
     NEWEST,
     (cursor) => readHistory(graph, run, cursor),
@@ -98,6 +98,7 @@ function Steps({ place, namespace, isOver }: StepsProps) {
           rowKey={NEWEST.id}
           isComplete={isComplete}
           onEnd={more}
+          onView={onView}
           current={checkpoint}
           shown={index === -1 ? undefined : index}
         />

@@ -1,5 +1,5 @@
 // The list of runs, as a user sees it.
-import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { STATUSES } from "../../src/runs/filter.ts";
 import type { Run } from "../../src/runs/read.ts";
@@ -8,6 +8,9 @@ import { show } from "../show.tsx";
 
 /** Height of the list. Without a layout it would have room for no row. */
 const HEIGHT_PX = 440;
+
+/** Height of a row, which the list has without a layout, too. */
+const ROW_PX = 36;
 
 let runs: Run[];
 /** How many runs the host examines for a page. */
@@ -151,4 +154,68 @@ test("a failure is shown with its reason", async () => {
   refusal = () => problem(500, "the store is broken");
   show("/runs");
   await screen.findByText("the store is broken");
+});
+
+/** Shows 250 runs, and scrolls to a row of the second page. Returns the element that scrolls. */
+async function showSecondPage(route: string, status: Run["status"]) {
+  runs = Array.from({ length: 250 }, (_, index) => runOf(`r${index}`, 1_000 - index, { status }));
+  const { readAgain } = show(route);
+  const table = await screen.findByRole("table", { name: /Runs/ });
+  const box = table.parentElement as HTMLElement;
+  const scrollTo = (index: number) => {
+    box.scrollTop = ROW_PX * index;
+    fireEvent.scroll(box);
+  };
+  scrollTo(95);
+  await waitFor(() => expect(asked.map((search) => search.get("cursor"))).toContain("100"));
+  scrollTo(120);
+  await screen.findByRole("link", { name: "r120" });
+  return { box, readAgain: () => act(readAgain) };
+}
+
+const statusOf = (name: string) =>
+  screen.getByRole("link", { name }).closest("tr")?.textContent?.includes("completed");
+
+test("a run of a further page that has ended is shown as ended", async () => {
+  const { readAgain } = await showSecondPage("/runs", "running");
+  expect(statusOf("r120")).toBe(false);
+  runs = runs.map((run) => (run.run === "r120" ? { ...run, status: "completed" } : run));
+  await readAgain();
+  expect(statusOf("r120")).toBe(true);
+  expect(statusOf("r121")).toBe(false);
+});
+
+test("a run that no longer matches goes away, and the list and the focus stay in place", async () => {
+  const { box, readAgain } = await showSecondPage("/runs?status=running", "running");
+  screen.getByRole("link", { name: "r122" }).focus();
+  const ended = ["r3", "r110", "r122"];
+  runs = runs.map((run) => (ended.includes(run.run) ? { ...run, status: "completed" } : run));
+  await readAgain();
+  expect(screen.queryByRole("link", { name: "r122" })).toBeNull();
+  expect(document.activeElement?.textContent).toBe("r123");
+  // Two rows above the visible ones are gone.
+  expect(box.scrollTop).toBe(ROW_PX * 118);
+});
+
+test("new runs do not move the rows that a user sees", async () => {
+  const { box, readAgain } = await showSecondPage("/runs", "completed");
+  screen.getByRole("link", { name: "r121" }).focus();
+  runs = [runOf("new", 2_000), ...runs];
+  await readAgain();
+  expect(box.scrollTop).toBe(ROW_PX * 121);
+  expect(document.activeElement?.textContent).toBe("r121");
+});
+
+test("however many pages were read, an interval has two requests", async () => {
+  const { box, readAgain } = await showSecondPage("/runs", "completed");
+  box.scrollTop = ROW_PX * 195;
+  fireEvent.scroll(box);
+  await waitFor(() => expect(asked.map((search) => search.get("cursor"))).toContain("200"));
+  await screen.findByRole("link", { name: "r200" });
+  asked = [];
+  for (let times = 0; times < 4; times += 1) await readAgain();
+  const cursors = asked.map((search) => search.get("cursor"));
+  expect(cursors.filter((cursor) => cursor === null)).toHaveLength(4);
+  expect(cursors).toHaveLength(8);
+  expect(new Set(cursors)).toEqual(new Set([null, "100", "200"]));
 });

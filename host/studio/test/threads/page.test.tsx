@@ -185,7 +185,7 @@ test("a match behind many threads is searched for, and is not lost when the list
   await screen.findByRole("link", { name: "t6" });
   await act(readAgain);
   screen.getByRole("link", { name: "t6" });
-  expect(asked.map((search) => search.get("cursor"))).toEqual([null, "6", null]);
+  expect(asked.map((search) => search.get("cursor"))).toEqual([null, "6", null, "6"]);
   await screen.findByRole("option", { name: "All (1+)" });
 });
 

@@ -36,7 +36,8 @@ export function useChanged<T>(
   if (rows !== before) {
     setBefore(rows);
     const changed = changedRows(before, rows, order);
-    if (changed.length > 0) setMarked(new Set(changed));
+    // A further page is read just after the first one, whose rows stay marked.
+    if (changed.length > 0) setMarked((now) => new Set([...now, ...changed]));
   }
   useEffect(() => {
     if (marked.size === 0) return;

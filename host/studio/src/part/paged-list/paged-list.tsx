@@ -30,7 +30,7 @@ export interface ListTexts {
 
 /** A list whose rows are marked for a moment when they are new or have changed. */
 export function PagedList<R>({ list, order, columns, texts, none }: PagedListProps<R>) {
-  const { rows, isComplete, error, retry, more } = list;
+  const { rows, isComplete, error, retry, more, onView } = list;
   const changed = useChanged(rows, order);
   return (
     <>
@@ -45,6 +45,7 @@ export function PagedList<R>({ list, order, columns, texts, none }: PagedListPro
           isMarked={(row) => changed.has(order.id(row))}
           isComplete={isComplete}
           onEnd={more}
+          onView={onView}
         />
       )}
       <Rest list={list} texts={texts} />
