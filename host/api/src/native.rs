@@ -77,6 +77,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(thread_list::list_threads))
         .routes(routes!(thread_list::count_threads))
         .routes(routes!(interrupts::list_interrupts))
+        .routes(routes!(interrupts::count_interrupts))
         .routes(routes!(threads::get_thread, threads::delete_thread))
         .routes(routes!(threads::get_state))
         .routes(routes!(time_travel::get_history))

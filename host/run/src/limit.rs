@@ -265,6 +265,11 @@ pub const INTERRUPT_THREADS: usize = 50;
 /// a person has some KiB of events.
 pub const INTERRUPT_EVENT_BYTES: u64 = 8 << 20;
 
+/// Maximum number of pages of the list of pending interrupts that a count of them reads. The number
+/// of a thread's interrupts is not in its record. 500 threads are more than people answer one by
+/// one, and a request reads ten times as much as one for a page.
+pub const INTERRUPT_COUNT_PAGES: usize = 10;
+
 /// Maximum number of threads that a reader of all threads reads at once. A thread without metadata
 /// takes some hundred bytes.
 pub const WALK_THREADS: usize = 1_000;

@@ -1,8 +1,8 @@
-//! JSON body of the list of pending interrupts.
+//! JSON bodies of the list and the count of pending interrupts.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wattle_run::engine::interrupts::InterruptedThread;
+use wattle_run::engine::interrupts::{InterruptCount, InterruptedThread};
 
 use crate::document::run::InterruptDocument;
 
@@ -43,5 +43,21 @@ impl PendingInterruptDocument {
             updated_ms: record.updated_ms,
             interrupt: interrupt.into(),
         })
+    }
+}
+
+/// The number of pending interrupts of the threads that match some conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InterruptCountsDocument {
+    /// Number of interrupts.
+    pub total: u64,
+    /// False if there may be more interrupts, because not all threads were read.
+    pub is_complete: bool,
+}
+
+impl From<InterruptCount> for InterruptCountsDocument {
+    fn from(count: InterruptCount) -> Self {
+        let InterruptCount { total, is_complete } = count;
+        Self { total, is_complete }
     }
 }

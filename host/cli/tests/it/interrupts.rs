@@ -24,6 +24,13 @@ fn threads(list: &Value) -> String {
     threads.join(" ")
 }
 
+/// Counts the pending interrupts.
+async fn count(fixture: &Fixture, query: &str) -> Value {
+    let (status, counts) = fixture.get(&format!("/api/v1/interrupt-counts?{query}")).await;
+    assert_eq!((status, &counts["is_complete"]), (200, &json!(true)), "{counts}");
+    counts["total"].clone()
+}
+
 /// Lists the threads with pending interrupts, sorted by id.
 async fn list(fixture: &Fixture, query: &str) -> String {
     let (status, list) = fixture.get(&format!("/api/v1/interrupts?{query}")).await;
@@ -46,11 +53,13 @@ async fn interrupts_are_listed_with_their_threads_until_they_are_answered() {
         "run": run["run"], "updated_ms": thread["updated_ms"], "interrupt": interrupt,
     });
     assert_eq!(fixture.get("/api/v1/interrupts").await, (200, json!({ "items": [item] })));
+    assert_eq!(count(&fixture, "").await, 1);
 
     let id = interrupt["id"].as_str().unwrap();
     let answers = json!({ "answers": { id: true }, "wait": true });
     let (status, _) = fixture.post("/api/v1/threads/t-ada/resume", &answers).await;
     assert_eq!((status, list(&fixture, "").await.as_str()), (200, ""));
+    assert_eq!(count(&fixture, "").await, 0);
 }
 
 #[tokio::test]
@@ -65,10 +74,11 @@ async fn conditions_and_cursors_select_threads() {
         ("app=other", ""),
         ("graph=Other", ""),
         ("tenant=acme", ""),
-        ("limit=1000", "a b c"),
     ] {
         assert_eq!(list(&fixture, query).await, found, "{query}");
+        assert_eq!(count(&fixture, query).await, found.split_whitespace().count(), "{query}");
     }
+    assert_eq!(list(&fixture, "limit=1000").await, "a b c");
     let (mut found, mut query) = (Vec::new(), "limit=1".to_owned());
     for page in 1..=3 {
         let (_, list) = fixture.get(&format!("/api/v1/interrupts?{query}")).await;
@@ -84,15 +94,17 @@ async fn conditions_and_cursors_select_threads() {
 #[tokio::test]
 async fn invalid_parameters_are_explained() {
     let fixture = Fixture::start("").await;
-    for (query, expected) in [
-        ("status=idle", "unknown field `status`"),
-        ("offset=1", "unknown field `offset`"),
-        ("limit=many", "invalid digit"),
-        ("cursor=5.a", "`next_cursor`"),
-        ("app=a/b", "a/b"),
-        ("tenant=a/b", "a tenant's name"),
+    for (path, query, expected) in [
+        ("interrupts", "status=idle", "unknown field `status`"),
+        ("interrupts", "offset=1", "unknown field `offset`"),
+        ("interrupts", "limit=many", "invalid digit"),
+        ("interrupts", "cursor=5.a", "`next_cursor`"),
+        ("interrupts", "app=a/b", "a/b"),
+        ("interrupts", "tenant=a/b", "a tenant's name"),
+        ("interrupt-counts", "limit=1", "unknown field `limit`"),
+        ("interrupt-counts", "tenant=a/b", "a tenant's name"),
     ] {
-        let (status, problem) = fixture.get(&format!("/api/v1/interrupts?{query}")).await;
+        let (status, problem) = fixture.get(&format!("/api/v1/{path}?{query}")).await;
         assert_eq!((status, &problem["code"]), (400, &json!("invalid")), "{query}");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(expected), "{query}: {detail}");
@@ -102,11 +114,12 @@ async fn invalid_parameters_are_explained() {
 #[tokio::test]
 async fn another_tenant_sees_no_interrupts() {
     let fixture = serve_tenants().await;
-    let get = |key: &'static str, tenant: Option<&'static str>, query: &str| {
-        let url = fixture.url(&format!("/api/v1/interrupts?{query}"));
+    let ask = |key: &'static str, tenant: Option<&'static str>, path: &str| {
+        let url = fixture.url(&format!("/api/v1/{path}"));
         let request = fixture.client.get(url).header("x-api-key", key);
         answer(tenant.into_iter().fold(request, |it, tenant| it.header("x-tenant", tenant)))
     };
+    let get = |key, tenant, query: &str| ask(key, tenant, &format!("interrupts?{query}"));
     for (key, header, query, found) in [
         ("k-acme", None, "", Ok("of-acme")),
         ("k-acme", None, "tenant=acme", Ok("of-acme")),
@@ -123,9 +136,12 @@ async fn another_tenant_sees_no_interrupts() {
     ] {
         let name = format!("{key} {header:?} {query}");
         let (status, list) = get(key, header, query).await;
-        assert_eq!(status, found.err().unwrap_or(200), "{name}: {list}");
+        let (counted, counts) = ask(key, header, &format!("interrupt-counts?{query}")).await;
+        let expected = found.err().unwrap_or(200);
+        assert_eq!((status, counted), (expected, expected), "{name}: {list}");
         if let Ok(found) = found {
             assert_eq!(threads(&list), found, "{name}");
+            assert_eq!(counts["total"], found.split_whitespace().count(), "{name}");
         }
     }
     // The cursor of a list of all tenants cannot be used for the list of one tenant.

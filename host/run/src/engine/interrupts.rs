@@ -1,11 +1,11 @@
-//! The pending interrupts of all threads, page by page.
+//! The pending interrupts of all threads, page by page, and their number.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{Namespace, ThreadId};
 
 use super::Engine;
 use crate::hostcall::runs::InterruptView;
-use crate::limit::{INTERRUPT_EVENT_BYTES, INTERRUPT_THREADS};
+use crate::limit::{INTERRUPT_COUNT_PAGES, INTERRUPT_EVENT_BYTES, INTERRUPT_THREADS};
 use crate::log::event_memory_bytes;
 use crate::ports::store::{
     CheckpointOutline, StoreError, ThreadCursor, ThreadRecord, ThreadSearch, ThreadStatus,
@@ -31,6 +31,15 @@ pub struct InterruptPage {
     pub threads: Vec<InterruptedThread>,
     /// Position after which the next page begins; `None` if nothing follows.
     pub next: Option<ThreadCursor>,
+}
+
+/// The number of pending interrupts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterruptCount {
+    /// Number of pending interrupts of the threads that were read.
+    pub total: u64,
+    /// False if there may be more interrupts, because not all threads were read.
+    pub is_complete: bool,
 }
 
 impl Engine {
@@ -60,6 +69,28 @@ impl Engine {
             }
         }
         Ok(page)
+    }
+
+    /// Counts the interrupts that [`pending_interrupts`](Self::pending_interrupts) lists for a
+    /// search, on at most [`INTERRUPT_COUNT_PAGES`] pages: those of the threads with the newest
+    /// update.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store, except for damage of single threads.
+    pub async fn count_interrupts(&self, search: ThreadSearch) -> Result<InterruptCount, Failure> {
+        let mut search = ThreadSearch { limit: INTERRUPT_THREADS, ..search };
+        let mut count = InterruptCount::default();
+        for _ in 0..INTERRUPT_COUNT_PAGES {
+            let page = self.pending_interrupts(search.clone()).await?;
+            count.total += page.threads.iter().map(|it| it.interrupts.len() as u64).sum::<u64>();
+            count.is_complete = page.next.is_none();
+            if count.is_complete {
+                break;
+            }
+            search.after = page.next;
+        }
+        Ok(count)
     }
 
     /// Returns the current checkpoint of a thread without its values. Returns `None` if the thread

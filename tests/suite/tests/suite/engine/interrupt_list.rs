@@ -8,7 +8,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{CheckpointId, ThreadId};
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::interrupt::InterruptRequest;
-use wattle_run::limit::INTERRUPT_THREADS;
+use wattle_run::limit::{INTERRUPT_COUNT_PAGES, INTERRUPT_THREADS};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{StoreError, ThreadSearch};
 use wattle_store::InMemoryStore;
@@ -58,6 +58,12 @@ async fn ask(world: &World, payload: Value) -> ThreadId {
     thread
 }
 
+/// Counts the pending interrupts. Returns true with the number if all were counted.
+async fn counted(world: &World) -> (u64, bool) {
+    let count = world.engine.count_interrupts(ThreadSearch::default()).await.unwrap();
+    (count.total, count.is_complete)
+}
+
 /// Returns the ids of the listed threads.
 async fn listed(world: &World) -> Vec<ThreadId> {
     world.pending_interrupts().await.into_iter().map(|(thread, _)| thread).collect()
@@ -89,6 +95,21 @@ async fn newest_threads_come_first_and_pages_have_each_thread_once() {
     assert_eq!(pages(&world, usize::MAX).await, (vec![INTERRUPT_THREADS, 1], threads.clone()));
     let (lengths, found) = pages(&world, 20).await;
     assert_eq!((lengths, found), (vec![20, 20, 11], threads));
+    assert_eq!(counted(&world).await, (INTERRUPT_THREADS as u64 + 1, true));
+}
+
+#[tokio::test]
+async fn count_ends_after_its_last_page() {
+    let world = World::new(ASK, plugin("1"));
+    // A page has one thread with so much to read.
+    let large = json!(vec![0; 150_000]);
+    for _ in 0..INTERRUPT_COUNT_PAGES {
+        ask(&world, large.clone()).await;
+    }
+    let pages = INTERRUPT_COUNT_PAGES as u64;
+    assert_eq!(counted(&world).await, (pages, true));
+    ask(&world, large).await;
+    assert_eq!(counted(&world).await, (pages, false));
 }
 
 #[tokio::test]
