@@ -1,31 +1,45 @@
 // The filter of the inbox and the selected interrupt, which are in the address of the view.
+import { given } from "../api/given.ts";
 import { name, readSearch, type Search, writeSearch } from "../router/search.ts";
 import type { InboxItem } from "./item.ts";
 
 /** The search parameters of the view. `of` is the tenant of the selected interrupt. */
-export const FILTER = { app: name, tenant: name, thread: name, interrupt: name, of: name };
+export const FILTER = {
+  app: name,
+  graph: name,
+  tenant: name,
+  thread: name,
+  interrupt: name,
+  of: name,
+};
 
 export type InboxFilter = Search<typeof FILTER>;
+
+/** The part of a filter that selects the questions of the list. */
+export type Conditions = Pick<InboxFilter, "app" | "graph" | "tenant">;
+
+/** Returns the conditions of a filter, without the selected interrupt. */
+export function conditionsOf({ app, graph, tenant }: InboxFilter): Conditions {
+  return given({ app, graph, tenant });
+}
 
 /** Returns the filter with another condition, or without it, and without the selected interrupt. */
 export function withCondition(
   filter: InboxFilter,
-  key: "app" | "tenant",
+  key: keyof Conditions,
   value: string,
 ): InboxFilter {
-  const { app, tenant } = filter;
-  return readSearch(writeSearch({ app, tenant, [key]: value }), FILTER);
+  return readSearch(writeSearch({ ...conditionsOf(filter), [key]: value }), FILTER);
 }
 
 /** Returns the filter with a selected item, or without one. */
 export function withItem(filter: InboxFilter, item: InboxItem | undefined): InboxFilter {
-  const { app, tenant } = filter;
   const selected = item && {
     thread: item.thread_id,
     interrupt: item.interrupt.id,
     of: item.tenant ?? undefined,
   };
-  return readSearch(writeSearch({ app, tenant, ...selected }), FILTER);
+  return readSearch(writeSearch({ ...conditionsOf(filter), ...selected }), FILTER);
 }
 
 /** Returns the key of an item. Two threads may have interrupts with the same id. */

@@ -10,7 +10,8 @@ import { inboxRoute, RouteLink, useGo, useGoLater, useSearchOf } from "../router
 import { Reading } from "../shell/failure.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { useTitle } from "../shell/title.ts";
-import { FILTER, type InboxFilter, keyIn, keyOf, withItem } from "./filter.ts";
+import { numberText, takeOff, useCount } from "./count.ts";
+import { conditionsOf, FILTER, type InboxFilter, keyIn, keyOf, withItem } from "./filter.ts";
 import { InboxFilters } from "./filters.tsx";
 import styles from "./inbox.module.css";
 import type { InboxItem } from "./item.ts";
@@ -18,7 +19,7 @@ import { InboxList } from "./list.tsx";
 import { OutcomeView } from "./outcome.tsx";
 import { titleOf } from "./payload.tsx";
 import { QuestionView } from "./question.tsx";
-import { ORDER, type Place, readInbox, readItem, readOutcome } from "./read.ts";
+import { type Count, ORDER, type Place, readInbox, readItem, readOutcome } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 
 /** Interval at which a selected interrupt that the list does not have is read, in milliseconds. */
@@ -28,11 +29,12 @@ export default function InboxPage() {
   useTitle(TEXTS.title);
   const filter = useSearchOf(FILTER);
   const access = useAccess();
-  const { app, tenant } = filter;
-  const list = usePagedList(["inbox", { app, tenant }, access.tenant_header], ORDER, (cursor) =>
-    readInbox(filter, access, cursor),
+  const conditions = conditionsOf(filter);
+  const list = usePagedList(["inbox", conditions, access.tenant_header], ORDER, (cursor) =>
+    readInbox(conditions, access, cursor),
   );
-  const inbox = useInbox(list, filter);
+  const count = useCount(list, conditions, access);
+  const inbox = useInbox(list, count, filter);
   const { rows, selected } = inbox;
   return (
     <div className={styles.page} data-selected={selected !== undefined}>
@@ -46,13 +48,15 @@ export default function InboxPage() {
         />
         {rows?.length === 0 && list.isComplete && (
           <None
-            isFiltered={filter.app !== undefined || filter.tenant !== undefined}
+            isFiltered={Object.keys(conditions).length > 0}
             texts={TEXTS}
             cleared={inboxRoute()}
           />
         )}
         {rows !== undefined && rows.length > 0 && (
-          <p className={styles.count}>{TEXTS.pending(rows.length, list.isComplete)}</p>
+          <p className={styles.count}>
+            {TEXTS.pending(numberText(rows.length, list.isComplete, count))}
+          </p>
         )}
         {rows?.length === 0 && !list.isComplete && (
           <Button onClick={list.more}>{TEXTS.more}</Button>
@@ -97,7 +101,7 @@ interface Inbox {
   onGone: (item: InboxItem) => void;
 }
 
-function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
+function useInbox(list: List<InboxItem>, count: Count | undefined, filter: InboxFilter): Inbox {
   const go = useGo();
   const goLater = useGoLater();
   const client = useQueryClient();
@@ -124,6 +128,7 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
   const remove = (item: InboxItem) => {
     kept.delete(keyOf(item));
     setGone((before) => new Map(before).set(keyOf(item), item.updated_ms));
+    takeOff(client);
     void client.invalidateQueries({ queryKey: ["inbox"] });
   };
   const send = (item: InboxItem) => {
@@ -131,7 +136,8 @@ function useInbox(list: List<InboxItem>, filter: InboxFilter): Inbox {
     return () => {
       remove(item);
       const left = rows?.filter((row) => keyOf(row) !== keyOf(item)) ?? [];
-      setSaid(TEXTS.sent(left.length));
+      const others = count && { ...count, total: count.total - 1 };
+      setSaid(TEXTS.sent(numberText(left.length, list.isComplete, others)));
       const next = left[Math.min(Math.max(at, 0), left.length - 1)];
       const isNext = goOn(inboxRoute(withItem(filter, next)), { replace: true });
       if (isNext) setFocus((before) => before + 1);
@@ -161,16 +167,13 @@ interface SelectedProps {
 
 /** The selected interrupt, which need not be in the part of the list that was read. */
 function Selected({ inbox, filter }: SelectedProps) {
-  const { thread, interrupt, of, app, tenant } = filter;
+  const { thread, interrupt, of, tenant } = filter;
   if (thread === undefined || interrupt === undefined) {
     return inbox.rows?.length ? <p className={styles.hint}>{TEXTS.hint}</p> : null;
   }
   const item = inbox.rows?.find((row) => keyOf(row) === inbox.selected);
   const place = { thread, interrupt, tenant: of ?? tenant };
-  const back = inboxRoute({
-    ...(app === undefined ? {} : { app }),
-    ...(tenant === undefined ? {} : { tenant }),
-  });
+  const back = inboxRoute(conditionsOf(filter));
   return (
     <>
       <p className={styles.back}>

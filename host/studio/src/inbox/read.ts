@@ -7,7 +7,7 @@ import { given } from "../api/given.ts";
 import { orMissing } from "../api/missing.ts";
 import type { Order, Page } from "../api/pages.ts";
 import { readThread } from "../api/thread.ts";
-import { type InboxFilter, keyOf } from "./filter.ts";
+import { type Conditions, keyOf } from "./filter.ts";
 import type { InboxItem } from "./item.ts";
 
 /** Number of threads whose interrupts are in a page, the most that the host permits. */
@@ -19,19 +19,35 @@ const SEARCHED_RUNS = 10;
 /** Events of a run that are read. A run begins with the answers that it continues with. */
 const SEARCHED_EVENTS = 500;
 
+export type Count = Schemas["InterruptCountsDocument"];
+
+/** What of the access of a key decides whose questions are read. */
+export type ListAccess = Pick<Access, "is_operator" | "tenant_header">;
+
 export const ORDER: Order<InboxItem> = { id: keyOf, time: ({ updated_ms }) => updated_ms };
 
 /** Returns the page of interrupts at a cursor. */
 export async function readInbox(
-  { app, tenant }: InboxFilter,
-  access: Pick<Access, "is_operator" | "tenant_header">,
+  conditions: Conditions,
+  access: ListAccess,
   cursor: string | undefined,
 ): Promise<Page<InboxItem>> {
-  const named = tenantOfList(tenant, access);
-  const query = { limit: PAGE_SIZE, ...given({ app, tenant: named, cursor }) };
+  const query = { limit: PAGE_SIZE, ...queryOf(conditions, access), ...given({ cursor }) };
   const params = { query };
   const { items, next_cursor } = await ok(api.GET("/api/v1/interrupts", { params }));
   return { items, next: next_cursor ?? undefined, isFull: items.length >= PAGE_SIZE };
+}
+
+/** Returns how many interrupts are pending. */
+export function readCount(conditions: Conditions, access: ListAccess): Promise<Count> {
+  return ok(
+    api.GET("/api/v1/interrupt-counts", { params: { query: queryOf(conditions, access) } }),
+  );
+}
+
+/** Returns conditions as the API names them. An operator who names no tenant sees all tenants. */
+function queryOf({ app, graph, tenant }: Conditions, access: ListAccess) {
+  return given({ app, graph, tenant: tenantOfList(tenant, access) });
 }
 
 /** A pending interrupt that a link names. */

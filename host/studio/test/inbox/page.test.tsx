@@ -16,6 +16,10 @@ interface Sent {
 }
 
 let open: InboxItem[];
+let apps: object[];
+/** How many interrupts the host counts. */
+let count: object;
+let counted: URLSearchParams[];
 let sent: Sent[];
 let asked: URLSearchParams[];
 /** What the host responds to an answer, in place of taking it. */
@@ -27,6 +31,9 @@ let event: object | undefined;
 
 beforeEach(() => {
   open = [];
+  apps = [];
+  count = { total: 0, is_complete: true };
+  counted = [];
   sent = [];
   asked = [];
   refusal = undefined;
@@ -47,10 +54,14 @@ afterEach(() => {
 async function respond(request: Request): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
   const path = pathname.replace("/api/v1", "");
-  if (path === "/apps") return Response.json([]);
+  if (path === "/apps") return Response.json(apps);
+  if (path === "/interrupt-counts") {
+    counted.push(searchParams);
+    return Response.json(count);
+  }
   if (path === "/interrupts") {
     asked.push(searchParams);
-    return Response.json({ items: open });
+    return Response.json(pageOf(searchParams));
   }
   const [, thread = "", last = ""] = /^\/threads\/([^/]+)\/?(.*)$/.exec(path) ?? [];
   if (last === "resume") return take(thread, request);
@@ -62,6 +73,14 @@ async function respond(request: Request): Promise<Response> {
   if (thread === "") return Response.json(accessOf({}));
   const interrupts = open.filter((it) => it.thread_id === thread).map((it) => it.interrupt);
   return Response.json({ thread_id: thread, app: "a", graph: "g", updated_ms: 1, interrupts });
+}
+
+/** Returns the page that a request asks for. The cursor is the number of items before it. */
+function pageOf(search: URLSearchParams) {
+  const cursor = Number(search.get("cursor"));
+  const end = cursor + Number(search.get("limit"));
+  const items = open.slice(cursor, end);
+  return end < open.length ? { items, next_cursor: `${end}` } : { items };
 }
 
 async function take(thread: string, request: Request): Promise<Response> {
@@ -254,4 +273,48 @@ test("payloads are text, in which everything can be seen", async () => {
   fireEvent.click(screen.getByRole("button", { name: "Send" }));
   await screen.findByText("No question is pending.");
   expect(sent[0]?.body).toEqual({ answers: { "one-i": "blue" } });
+});
+
+test("the questions on pages that were not read are counted, too", async () => {
+  open = Array.from({ length: 120 }, (_, at) =>
+    itemOf(`t${at}`, `${at}?`, BOOLEAN, { updated_ms: 1_000 - at }),
+  );
+  count = { total: 120, is_complete: true };
+  show("/inbox?graph=g");
+  await screen.findByText("120 pending");
+  expect(counted[0]?.get("graph")).toBe("g");
+  press("j");
+  await heading("0?");
+  press("a");
+  await screen.findByText("119 pending");
+  screen.getByText("Answered. 119 left.");
+});
+
+test("a number that the host has not counted to the end is the least one", async () => {
+  open = Array.from({ length: 60 }, (_, at) => itemOf(`t${at}`, `${at}?`, BOOLEAN));
+  count = { total: 500, is_complete: false };
+  show("/inbox");
+  await screen.findByText("500 or more pending");
+});
+
+test("a list without further pages needs no count", async () => {
+  open = [itemOf("one", "First?", BOOLEAN)];
+  show("/inbox");
+  await screen.findByText("1 pending");
+  expect(counted).toEqual([]);
+});
+
+test("a graph is chosen, and stays chosen with the selected question", async () => {
+  apps = [{ name: "a", graphs: ["g", "h"] }];
+  open = [itemOf("one", "First?", BOOLEAN)];
+  const { history } = show("/inbox");
+  await row(/First/);
+  await screen.findByRole("option", { name: "h" });
+  fireEvent.change(screen.getByLabelText("Graph"), { target: { value: "g" } });
+  await waitFor(() => expect(asked.at(-1)?.get("graph")).toBe("g"));
+  await row(/First/);
+  press("j");
+  await heading("First?");
+  expect(history.location.search).toContain("graph=g");
+  expect(history.location.search).toContain("thread=one");
 });
