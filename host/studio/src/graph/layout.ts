@@ -99,6 +99,21 @@ export function layout(scene: Scene): Laid {
   return { ...placed.size, boxes, paths };
 }
 
+/** Returns a layout with the graphs of another scene, whose structure is that of the first one. */
+export function withScene(laid: Laid, scene: Scene): Laid {
+  const scenes = new Map<string, Scene>();
+  const visit = (around: Scene) => {
+    scenes.set(around.key, around);
+    for (const copies of around.inside.values()) for (const copy of copies) visit(copy.scene);
+  };
+  visit(scene);
+  const boxes = laid.boxes.map((box) => {
+    const around = scenes.get(box.scene.key) ?? box.scene;
+    return { ...box, scene: around, inside: around.inside.get(box.item.id) ?? [] };
+  });
+  return { ...laid, boxes };
+}
+
 /** Returns the size of an item with the graphs in it. */
 function sizeWith({ kind }: Item, inside: readonly Laid[] | undefined): Size {
   const least = SIZES[kind];

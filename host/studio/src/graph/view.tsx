@@ -6,7 +6,7 @@ import { visible } from "../part/text.tsx";
 import { toggled } from "../part/toggled.ts";
 import type { Comparison, Mark } from "./compare.ts";
 import styles from "./graph.module.css";
-import { type Box, layout, MOST_ITEMS, sizeOf } from "./layout.ts";
+import { type Box, layout, MOST_ITEMS, sizeOf, withScene } from "./layout.ts";
 import { ItemPanel } from "./panel.tsx";
 import { Picture } from "./picture.tsx";
 import { pathOf, type Scene, structureOf } from "./scene.ts";
@@ -42,12 +42,13 @@ export function GraphView(props: GraphViewProps) {
   const frame = useRef<HTMLDivElement>(null);
   const structure = structureOf(scene) + (comparison === undefined ? "" : "±");
   const isLarge = sizeOf(scene) > MOST_ITEMS;
-  // What is laid out differs with the structure, and the rest of a scene with the state of the run.
+  // The layout depends on the structure only. The run changes the rest of a scene.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
-  const laid = useMemo(
+  const placed = useMemo(
     () => (isLarge ? { width: 0, height: 0, boxes: [], paths: [] } : layout(scene)),
     [structure, comparison, isLarge],
   );
+  const laid = withScene(placed, scene);
   const [first, ...others] = laid.boxes.filter((box) => pathOf(box.scene, box.item) === selected);
   const fit = () => {
     const { clientWidth: width = 0, clientHeight: height = 0 } = frame.current ?? {};
