@@ -79,7 +79,14 @@ async function compares(visit: Visit): Promise<void> {
   await list.getByText("Added: node trap").waitFor();
   assert.equal(await box(page, "trap").getAttribute("data-mark"), "added");
   assert.equal(await box(page, "?which").getAttribute("data-mark"), "changed");
+  // The nested graph shows its own differences.
+  assert.equal(await box(page, "errand").getAttribute("data-mark"), "changed");
+  await page.getByRole("button", { name: "Open nested graphs" }).click();
+  await list.getByText("Added: node errand/spin").waitFor();
+  assert.equal(await box(page, "spin").getAttribute("data-mark"), "added");
+  assert.equal(await box(page, "call_then_wait").getAttribute("data-mark"), null);
   await visit.look("studio-graph-compared");
+  await page.getByRole("button", { name: "Close nested graphs" }).click();
   await page.getByLabel("Version", { exact: true }).selectOption({ index: 1 });
   await page.getByText("The definition is the same in both versions.").waitFor();
   await page.getByLabel("Compare with").selectOption({ index: 0 });

@@ -1,6 +1,7 @@
 // The difference between two versions of a graph, as one shape whose items and lines are marked.
 import {
   type GraphDocument,
+  type Graphs,
   type Item,
   type Line,
   lineKey,
@@ -10,39 +11,79 @@ import {
 
 export type Mark = "added" | "removed" | "changed";
 
+/** Two versions of the graphs that run as nodes of a graph. */
+export interface NestedVersions {
+  readonly before: ReadonlyMap<string, GraphDocument>;
+  readonly after: ReadonlyMap<string, GraphDocument>;
+  /** Names of the graphs that differ themselves, or run one that differs. */
+  readonly changed: ReadonlySet<string>;
+}
+
 export interface Comparison {
+  readonly before: GraphDocument;
   /** The items and lines of both versions. */
   readonly shape: Shape;
   /** The items of the version before, by id. */
   readonly old: ReadonlyMap<string, Item>;
   /** What is not the same in both versions, by the id of an item or the key of a line. */
   readonly marks: ReadonlyMap<string, Mark>;
+  /** Ids of the nodes that run the same graph in both versions, and this graph differs. */
+  readonly inside: ReadonlySet<string>;
   /** The marked items, in the order of the shape. */
   readonly items: readonly (readonly [item: Item, mark: Mark])[];
   /** The marked lines, in the order of the shape. */
   readonly lines: readonly (readonly [line: Line, mark: Mark])[];
 }
 
-/** Returns what `after` differs in from `before`. */
-export function compare(before: GraphDocument, after: GraphDocument): Comparison {
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** Returns what `after` differs in from `before`. `changed`: see `NestedVersions`. */
+export function compare(
+  before: GraphDocument,
+  after: GraphDocument,
+  changed: ReadonlySet<string> = NOTHING,
+): Comparison {
   const [old, now] = [shapeOf(before.definition), shapeOf(after.definition)];
   const marks = new Map<string, Mark>();
   const items = union(old.items, now.items, ({ id }) => id, marks);
   const lines = union(old.lines, now.lines, lineKey, marks);
   const known = new Map(old.items.map((item) => [item.id, item]));
+  const inside = new Set<string>();
   for (const item of now.items) {
     const other = known.get(item.id);
-    if (other !== undefined && aspects(before, other) !== aspects(after, item)) {
-      marks.set(item.id, "changed");
-    }
+    if (other === undefined) continue;
+    const isSameGraph = item.graph !== undefined && item.graph === other.graph;
+    if (isSameGraph && changed.has(item.graph)) inside.add(item.id);
+    const isSame = stable(aspectsOf(before, other)) === stable(aspectsOf(after, item));
+    if (!isSame || inside.has(item.id)) marks.set(item.id, "changed");
   }
   return {
+    before,
     shape: { items, lines },
     old: known,
     marks,
+    inside,
     items: marked(items, ({ id }) => marks.get(id)),
     lines: marked(lines, (line) => marks.get(lineKey(line))),
   };
+}
+
+/** Returns two versions of nested graphs. */
+export function nestedVersions({ graphs: before }: Graphs, { graphs: after }: Graphs) {
+  const changed = new Set<string>();
+  for (const [name, graph] of after) {
+    const other = before.get(name);
+    if (other === undefined || compare(other, graph).marks.size > 0) changed.add(name);
+  }
+  // Each pass finds the graphs around those that the pass before has found.
+  for (let size = -1; size !== changed.size; ) {
+    size = changed.size;
+    for (const [name, { definition }] of after) {
+      const { items } = shapeOf(definition);
+      if (items.some(({ graph }) => graph !== undefined && changed.has(graph))) changed.add(name);
+    }
+  }
+  return { before, after, changed } satisfies NestedVersions;
 }
 
 /** Returns the values of both lists, and marks those that one of them lacks. */
@@ -72,10 +113,14 @@ function marked<T>(
 /** Parts of a definition that say nothing of an item of their own: those are items themselves. */
 const OTHERS = new Set(["nodes", "edges", "branches", "entry"]);
 
-/** Returns what is compared of an item: its definition, and what its plugin says about it. */
-function aspects(graph: GraphDocument, item: Item): string {
-  const part = item.kind === "start" ? withoutItems(item.part) : item.part;
-  return stable([part, graph.nodes[item.id] ?? null]);
+/**
+ * Returns what is compared of an item: its definition, and what its plugin says about it. The version
+ * of a subgraph depends on all components of the app, so it says nothing of the subgraph.
+ */
+export function aspectsOf(graph: GraphDocument, { id, kind, part }: Item): unknown {
+  if (kind === "start") return withoutItems(part);
+  const { plugin, function: name, doc, input_schema, output_schema } = graph.nodes[id] ?? {};
+  return { definition: part, plugin, function: name, doc, input_schema, output_schema };
 }
 
 function withoutItems(definition: unknown): unknown {

@@ -4,6 +4,12 @@ import type { Schemas } from "../api/client.ts";
 
 export type GraphDocument = Schemas["GraphDocument"];
 
+/** A graph, and those that run as its nodes, by name. */
+export interface Graphs {
+  readonly root: GraphDocument;
+  readonly graphs: ReadonlyMap<string, GraphDocument>;
+}
+
 /** `start` and `end` stand for the beginning and the end of every path. */
 export type ItemKind = "start" | "end" | "node" | "subgraph" | "branch";
 

@@ -1,6 +1,7 @@
 // Where the items and lines of a picture are. Each graph is laid out by itself, from the innermost
 // one, and an opened node is as large as the graphs in it. So nothing overlaps.
 import { Graph, layout as place } from "@dagrejs/dagre";
+import type { Mark } from "./compare.ts";
 import { type Item, type ItemKind, type Line, lineKey, type Shape } from "./definition.ts";
 import type { Inner, Scene } from "./scene.ts";
 
@@ -28,6 +29,7 @@ export interface Box extends Point, Size {
 export interface Path {
   readonly key: string;
   readonly line: Line;
+  readonly mark: Mark | undefined;
   readonly points: readonly Point[];
   /** The place of the label, if there is one. */
   readonly label: (Point & Size) | undefined;
@@ -82,6 +84,7 @@ export function layout(scene: Scene): Laid {
   const paths: Path[] = placed.lines.map(({ line, points, label }) => ({
     key: scene.key + lineKey(line),
     line,
+    mark: scene.comparison?.marks.get(lineKey(line)),
     points,
     label,
   }));

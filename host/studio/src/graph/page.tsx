@@ -1,6 +1,6 @@
-// A graph of an app: its picture, and the differences between two of its versions.
+// A graph of an app, and the choice of its version and of one that it is compared with.
 import { SelectField } from "@wattle/page";
-import { useMemo, useState } from "react";
+import { useState } from "react";
 import { isMissing } from "../api/missing.ts";
 import { digestText } from "../part/digest.ts";
 import { Text, visible } from "../part/text.tsx";
@@ -16,12 +16,11 @@ import {
 import { type Check, name } from "../router/search.ts";
 import { Reading, together } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
-import { type Comparison, compare } from "./compare.ts";
-import type { GraphDocument } from "./definition.ts";
+import { Compared } from "./compared.tsx";
 import styles from "./graph.module.css";
-import { useGraph, useGraphs, useVersions } from "./read.ts";
-import { pathsAround, type Scene, sceneOf } from "./scene.ts";
-import { LINES, labelOf, TEXTS } from "./texts.ts";
+import { useGraphs, useVersions } from "./read.ts";
+import { pathsAround, sceneOf } from "./scene.ts";
+import { TEXTS } from "./texts.ts";
 import { GraphView } from "./view.tsx";
 
 /** Characters of the longest path of an item in an address. Names of nodes are shorter than 128. */
@@ -35,8 +34,6 @@ export const itemPath: Check = (text) =>
 const SEARCH = { version: name, against: name, node: itemPath };
 
 const NO_STATES = new Map();
-
-const NOTHING_INSIDE = new Map();
 
 export default function GraphPage() {
   const [app, graph] = [useParam("app"), useParam("graph")];
@@ -104,16 +101,20 @@ function short(version: string): string {
 function Body({ app, graph }: Names) {
   const { version, against, node } = useSearchOf(SEARCH);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(pathsAround(node ?? "")));
-  const read = useGraphs({ app, graph, version }, open);
-  const other = useGraph(against === undefined ? undefined : { app, graph, version: against });
+  const isCompared = against !== undefined;
+  // A nested graph that is closed differs, too.
+  const read = useGraphs({ app, graph, version }, isCompared ? "all" : open);
+  const other = useGraphs(isCompared ? { app, graph, version: against } : undefined, "all");
   const go = useGo();
   const { data } = read;
   const of = together(read, other);
-  const isUnread = against !== undefined && other.data === undefined;
+  const isFormer = read.isPlaceholderData || other.isPlaceholderData;
+  const isUnread = isCompared && (other.data === undefined || isFormer);
   if (data === undefined || isUnread || isMissing(of.error)) {
     return <Reading of={of} notFound={TEXTS.notFound} text={TEXTS.reading} />;
   }
   const shared = {
+    opening: { open, setOpen },
     selected: node,
     onSelect: (path: string | undefined) =>
       go(graphRoute(app, graph, { version, against, node: path }), { replace: true }),
@@ -123,66 +124,11 @@ function Body({ app, graph }: Names) {
   return (
     <>
       <Reading of={{ ...of, data }} />
-      {other.data === undefined ? (
-        <GraphView
-          scene={sceneOf(data.root, undefined, sources)}
-          states={NO_STATES}
-          opening={{ open, setOpen }}
-          {...shared}
-        />
+      {isCompared && other.data !== undefined ? (
+        <Compared before={other.data} after={data} {...shared} />
       ) : (
-        <Compared before={other.data} after={data.root} {...shared} />
+        <GraphView scene={sceneOf(data.root, undefined, sources)} states={NO_STATES} {...shared} />
       )}
     </>
-  );
-}
-
-interface ComparedProps {
-  before: GraphDocument;
-  after: GraphDocument;
-  selected: string | undefined;
-  onSelect: (path: string | undefined) => void;
-}
-
-function Compared({ before, after, ...shared }: ComparedProps) {
-  const comparison = useMemo(() => compare(before, after), [before, after]);
-  const scene: Scene = {
-    key: "",
-    path: "",
-    shape: comparison.shape,
-    graph: after,
-    place: undefined,
-    inside: NOTHING_INSIDE,
-  };
-  return (
-    <>
-      <Differences comparison={comparison} />
-      <GraphView scene={scene} states={NO_STATES} comparison={comparison} {...shared} />
-    </>
-  );
-}
-
-function Differences({ comparison: { shape, items, lines } }: { comparison: Comparison }) {
-  if (items.length + lines.length === 0) return <p>{TEXTS.same}</p>;
-  const names = new Map(shape.items.map((item) => [item.id, labelOf(item)]));
-  const named = (id: string) => names.get(id) ?? id;
-  return (
-    <details className={styles.differences} open>
-      <summary>{TEXTS.differences}</summary>
-      <ul className={styles.list} aria-label={TEXTS.differences}>
-        {items.map(([item, mark]) => (
-          <li key={item.id} data-mark={mark}>
-            {TEXTS.marks[mark]}: {item.kind} <Text>{item.name}</Text>
-          </li>
-        ))}
-        {lines.map(([line, mark]) => (
-          <li key={JSON.stringify(line)} data-mark={mark}>
-            {TEXTS.marks[mark]}: {LINES[line.kind]}{" "}
-            <Text>{TEXTS.line(named(line.from), named(line.to))}</Text>{" "}
-            {line.label !== "" && <Text>{line.label}</Text>}
-          </li>
-        ))}
-      </ul>
-    </details>
   );
 }

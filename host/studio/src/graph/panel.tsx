@@ -9,6 +9,7 @@ import type { TaskState } from "../run/timeline.ts";
 import { casesOf, channelsOf, contextSchemaOf, docOf, type Item } from "./definition.ts";
 import styles from "./graph.module.css";
 import type { Box } from "./layout.ts";
+import { graphOf } from "./scene.ts";
 import { type NodeStates, stateOf } from "./states.ts";
 import { PANEL, TEXTS } from "./texts.ts";
 
@@ -16,17 +17,16 @@ interface ItemPanelProps {
   /** The boxes of the item: several if graphs of parallel tasks are open. */
   boxes: readonly [Box, ...Box[]];
   states: NodeStates;
-  /** The item in the version that is compared with; `undefined` if there is none. */
-  before: Item | undefined;
   /** Returns the route to an event of the run. */
   routeOf: ((seq: number) => string) | undefined;
   /** The tenant of the run, if the address named one. */
   tenant: string | undefined;
 }
 
-export function ItemPanel({ boxes, states, before, routeOf, tenant }: ItemPanelProps) {
+export function ItemPanel({ boxes, states, routeOf, tenant }: ItemPanelProps) {
   const [{ item, scene }] = boxes;
-  const { graph } = scene;
+  const graph = graphOf(scene, item);
+  const before = scene.comparison?.old.get(item.id);
   const node = graph.nodes[item.id];
   const doc = item.kind === "start" ? docOf(graph.definition) : (node?.doc ?? "");
   const tasks = boxes.flatMap((box) => stateOf(states, box.scene.place, item)?.newest ?? []);

@@ -5,7 +5,6 @@ import type { RowStatus } from "../run/row.ts";
 import type { NodeState } from "../run/timeline.ts";
 import { useKeyHint } from "../shell/keys.tsx";
 import type { Mark } from "./compare.ts";
-import { lineKey } from "./definition.ts";
 import styles from "./graph.module.css";
 import type { Box, Laid, Path, Point } from "./layout.ts";
 import { neighbor } from "./move.ts";
@@ -17,13 +16,12 @@ export interface PictureProps {
   label: string;
   laid: Laid;
   states: NodeStates;
-  marks: ReadonlyMap<string, Mark>;
   /** The path of the selected item. */
   selected: string | undefined;
   zoom: number;
   onSelect: (path: string) => void;
-  /** Opens or closes a node; absent if nested graphs are not shown. */
-  onToggle: ((path: string) => void) | undefined;
+  /** Opens or closes a node. */
+  onToggle: (path: string) => void;
 }
 
 /** Key that opens and closes the graph of a node. */
@@ -33,7 +31,7 @@ const TOGGLE_KEY = "o";
 const MOST_TASKS = 12;
 
 export function Picture(props: PictureProps) {
-  const { label, laid, states, marks, selected, zoom, onSelect, onToggle } = props;
+  const { label, laid, states, selected, zoom, onSelect, onToggle } = props;
   const [focused, setFocused] = useState<string>();
   const area = useRef<HTMLDivElement>(null);
   useKeyHint("↑ ↓ ← →", TEXTS.keys);
@@ -48,7 +46,7 @@ export function Picture(props: PictureProps) {
     const next = neighbor(laid.boxes, box, event.key);
     const isToggle = event.key === TOGGLE_KEY && box.item.graph !== undefined;
     if (next !== undefined) setFocused(next.key);
-    else if (isToggle) onToggle?.(pathOf(box.scene, box.item));
+    else if (isToggle) onToggle(pathOf(box.scene, box.item));
     else return;
     event.preventDefault();
   };
@@ -60,7 +58,7 @@ export function Picture(props: PictureProps) {
         className={styles.area}
         style={{ width: laid.width, height: laid.height, zoom }}
       >
-        <Lines paths={laid.paths} width={laid.width} height={laid.height} marks={marks} />
+        <Lines paths={laid.paths} width={laid.width} height={laid.height} />
         {laid.boxes.map((box) => {
           const path = pathOf(box.scene, box.item);
           return (
@@ -68,13 +66,13 @@ export function Picture(props: PictureProps) {
               key={box.key}
               box={box}
               state={stateOf(states, box.scene.place, box.item)}
-              mark={marks.get(box.item.id)}
+              mark={box.scene.comparison?.marks.get(box.item.id)}
               isSelected={path === selected}
               isReached={box === reached}
               onKey={onKey}
               onFocus={() => setFocused(box.key)}
               onSelect={() => onSelect(path)}
-              onToggle={onToggle && (() => onToggle(path))}
+              onToggle={() => onToggle(path)}
             />
           );
         })}
@@ -93,16 +91,15 @@ interface LinesProps {
   paths: readonly Path[];
   width: number;
   height: number;
-  marks: ReadonlyMap<string, Mark>;
 }
 
 /** The lines, which change only with the layout. */
-const Lines = memo(function Lines({ paths, width, height, marks }: LinesProps) {
+const Lines = memo(function Lines({ paths, width, height }: LinesProps) {
   return (
     <>
       <svg className={styles.lines} width={width} height={height} aria-hidden="true">
-        {paths.map(({ key, line, points }) => (
-          <g key={key} data-kind={line.kind} data-mark={marks.get(lineKey(line))}>
+        {paths.map(({ key, line, mark, points }) => (
+          <g key={key} data-kind={line.kind} data-mark={mark}>
             <path d={curve(points)} />
             <polygon points={arrow(points)} />
           </g>
@@ -166,7 +163,7 @@ interface ItemBoxProps {
   onKey: (event: KeyboardEvent, box: Box) => void;
   onFocus: () => void;
   onSelect: () => void;
-  onToggle: (() => void) | undefined;
+  onToggle: () => void;
 }
 
 function ItemBox({ box, state, mark, isSelected, isReached, ...on }: ItemBoxProps) {
@@ -197,7 +194,7 @@ function ItemBox({ box, state, mark, isSelected, isReached, ...on }: ItemBoxProp
         </span>
         <Note box={box} state={state} mark={mark} />
       </button>
-      {item.graph !== undefined && on.onToggle !== undefined && (
+      {item.graph !== undefined && (
         <button
           type="button"
           className={styles.toggle}

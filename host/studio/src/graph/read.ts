@@ -8,8 +8,8 @@ import {
 } from "@tanstack/react-query";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
-import type { GraphDocument } from "./definition.ts";
-import { openedGraphs } from "./scene.ts";
+import type { GraphDocument, Graphs } from "./definition.ts";
+import { nestedGraphs, openedGraphs } from "./scene.ts";
 
 /** A graph of an app. */
 export interface GraphPlace {
@@ -25,40 +25,37 @@ const INTERVAL_MS = 10_000;
 /** Time for which a graph without a version is taken for the current one, in milliseconds. */
 const FRESH_MS = 5_000;
 
-/** A graph, and those that run as its opened nodes, by name. */
-export interface Graphs {
-  root: GraphDocument;
-  graphs: ReadonlyMap<string, GraphDocument>;
-}
+/** The nested graphs that are read: those in opened nodes, or `all`. */
+type Nested = ReadonlySet<string> | "all";
 
-/** Reads a graph and those in its opened nodes, in the versions that belong to its own. */
-export function useGraphs(
-  place: GraphPlace | undefined,
-  open: ReadonlySet<string>,
-): UseQueryResult<Graphs> {
+/** Reads a graph and nested ones, in the versions that belong to its own. */
+export function useGraphs(place: GraphPlace | undefined, nested: Nested): UseQueryResult<Graphs> {
   const client = useQueryClient();
   return useQuery({
-    queryKey: ["graphs", place?.app, place?.graph, place?.version, [...open].sort()],
-    queryFn: () => readGraphs(client, place as GraphPlace, open),
+    queryKey: ["graphs", place?.app, place?.graph, place?.version, keyOf(nested)],
+    queryFn: () => readGraphs(client, place as GraphPlace, nested),
     enabled: place !== undefined,
     placeholderData: keepPreviousData,
     refetchInterval: INTERVAL_MS,
   });
 }
 
-async function readGraphs(
-  client: QueryClient,
-  place: GraphPlace,
-  open: ReadonlySet<string>,
-): Promise<Graphs> {
+function keyOf(nested: Nested): unknown {
+  return nested === "all" ? nested : [...nested].sort();
+}
+
+async function readGraphs(client: QueryClient, place: GraphPlace, nested: Nested): Promise<Graphs> {
   const root = await readGraph(client, place);
   const graphs = new Map<string, GraphDocument>();
   for (;;) {
-    const opened = openedGraphs(root, { graphs, open, states: new Map() });
-    const missing = [...opened].filter(([graph]) => !graphs.has(graph));
+    const wanted =
+      nested === "all"
+        ? nestedGraphs({ root, graphs })
+        : openedGraphs(root, { graphs, open: nested, states: new Map() });
+    const missing = [...wanted].filter(([graph]) => !graphs.has(graph));
     if (missing.length === 0) return { root, graphs };
     const places = missing.map(([graph, version]) => ({ app: place.app, graph, version }));
-    const read = await Promise.all(places.map((nested) => readGraph(client, nested)));
+    const read = await Promise.all(places.map((missed) => readGraph(client, missed)));
     for (const [index, [graph]] of missing.entries()) {
       const found = read[index];
       if (found !== undefined) graphs.set(graph, found);

@@ -4,7 +4,6 @@ import { type ReactNode, useMemo, useRef, useState } from "react";
 import { Split } from "../part/split.tsx";
 import { visible } from "../part/text.tsx";
 import { toggled } from "../part/toggled.ts";
-import type { Comparison, Mark } from "./compare.ts";
 import styles from "./graph.module.css";
 import { type Box, layout, MOST_ITEMS, sizeOf, withScene } from "./layout.ts";
 import { ItemPanel } from "./panel.tsx";
@@ -19,12 +18,10 @@ export interface Opening {
   setOpen: (open: ReadonlySet<string>) => void;
 }
 
-interface GraphViewProps {
+export interface GraphViewProps {
   scene: Scene;
   states: NodeStates;
-  /** Absent if nested graphs are not shown. */
-  opening?: Opening;
-  comparison?: Comparison | undefined;
+  opening: Opening;
   /** The path of the selected item. */
   selected: string | undefined;
   onSelect: (path: string | undefined) => void;
@@ -34,19 +31,17 @@ interface GraphViewProps {
   tenant?: string | undefined;
 }
 
-const NO_MARKS: ReadonlyMap<string, Mark> = new Map();
-
 export function GraphView(props: GraphViewProps) {
-  const { scene, states, opening, comparison, selected, onSelect, routeOf, tenant } = props;
+  const { scene, states, opening, selected, onSelect, routeOf, tenant } = props;
   const [zoom, setZoom] = useState(1);
   const frame = useRef<HTMLDivElement>(null);
-  const structure = structureOf(scene) + (comparison === undefined ? "" : "±");
+  const structure = structureOf(scene);
   const isLarge = sizeOf(scene) > MOST_ITEMS;
   // The layout depends on the structure only. The run changes the rest of a scene.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
   const placed = useMemo(
     () => (isLarge ? { width: 0, height: 0, boxes: [], paths: [] } : layout(scene)),
-    [structure, comparison, isLarge],
+    [structure, isLarge],
   );
   const laid = withScene(placed, scene);
   const [first, ...others] = laid.boxes.filter((box) => pathOf(box.scene, box.item) === selected);
@@ -55,14 +50,13 @@ export function GraphView(props: GraphViewProps) {
     const most = Math.min(width / laid.width, height / laid.height, 1);
     if (most > 0) setZoom(clamped(most));
   };
-  const before = comparison?.old.get(first?.item.id ?? "");
   return (
     <>
       <div className={styles.tools}>
         <Button onClick={() => setZoom(clamped(zoom / ZOOM_STEP))}>{TEXTS.zoomOut}</Button>
         <Button onClick={() => setZoom(clamped(zoom * ZOOM_STEP))}>{TEXTS.zoomIn}</Button>
         <Button onClick={fit}>{TEXTS.fit}</Button>
-        {opening !== undefined && <NestedTools boxes={laid.boxes} {...opening} />}
+        <NestedTools boxes={laid.boxes} {...opening} />
       </div>
       {isLarge && <p>{TEXTS.tooLarge(MOST_ITEMS)}</p>}
       <Split
@@ -73,7 +67,6 @@ export function GraphView(props: GraphViewProps) {
               key={selected}
               boxes={[first, ...others]}
               states={states}
-              before={before}
               routeOf={routeOf}
               tenant={tenant}
             />
@@ -86,11 +79,10 @@ export function GraphView(props: GraphViewProps) {
             label={TEXTS.picture(visible(scene.graph.name))}
             laid={laid}
             states={states}
-            marks={comparison?.marks ?? NO_MARKS}
             selected={selected}
             zoom={zoom}
             onSelect={(path) => onSelect(path === selected ? undefined : path)}
-            onToggle={opening && ((path) => opening.setOpen(toggled(opening.open, path)))}
+            onToggle={(path) => opening.setOpen(toggled(opening.open, path))}
           />
         </div>
       </Split>

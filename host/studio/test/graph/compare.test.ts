@@ -1,7 +1,9 @@
 // @vitest-environment node
 // The difference between two versions of a graph.
 import { expect, test } from "vitest";
-import { compare } from "../../src/graph/compare.ts";
+import { compare, nestedVersions } from "../../src/graph/compare.ts";
+import type { GraphDocument } from "../../src/graph/definition.ts";
+import { comparedScene, type Scene } from "../../src/graph/scene.ts";
 import { graphOf } from "./apps.ts";
 
 const node = (doc: string) => ({ plugin: "notes", function: "a", doc });
@@ -58,4 +60,70 @@ test("the order of fields is no difference", () => {
   expect([...same.marks]).toEqual([]);
   const [a, b] = [{ nodes: { a: { x: 1, y: 2 } } }, { nodes: { a: { y: 2, x: 1 } } }];
   expect([...compare(graphOf(a), graphOf(b)).marks]).toEqual([]);
+});
+
+/** The version of a subgraph depends on all components of the app. */
+const version = (of: GraphDocument, digest: string): GraphDocument => {
+  const nodes = Object.entries(of.nodes).map(([name, it]) => [
+    name,
+    it.subgraph == null ? it : { ...it, subgraph_version: digest },
+  ]);
+  return { ...of, version: digest, nodes: Object.fromEntries(nodes) };
+};
+
+const around = (name: string, inner: string, more: object = {}) => {
+  const nodes = { run: { graph: inner, ...more }, other: { graph: "still" } };
+  const known = (subgraph: string) => ({ subgraph, doc: "" });
+  return graphOf({ nodes }, { name, nodes: { run: known(inner), other: known("still") } });
+};
+
+const STILL = graphOf({ nodes: { a: {} } }, { name: "still" });
+
+/** Returns the marks in a graph with a graph that has a third one, `[before, after]`, open. */
+function marksOf(leaves: readonly [GraphDocument, GraphDocument]): Record<string, string> {
+  const read = leaves.map((leaf, index) => {
+    const all = [around("main", "middle"), around("middle", "leaf"), STILL, leaf];
+    const named = all.map((it) => [it.name, version(it, `v${index}`)] as const);
+    const graphs = new Map(named);
+    return { root: graphs.get("main") as GraphDocument, graphs };
+  });
+  const [before, after] = read as [(typeof read)[0], (typeof read)[0]];
+  const nested = nestedVersions(before, after);
+  const open = new Set(["run", "other", "run/run", "run/other"]);
+  const marks: Record<string, string> = {};
+  const visit = ({ path, comparison, inside }: Scene) => {
+    for (const [id, mark] of comparison?.marks ?? []) marks[path + id] = mark;
+    for (const { scene } of [...inside.values()].flat()) visit(scene);
+  };
+  visit(comparedScene([before.root, after.root], nested, open));
+  return marks;
+}
+
+test("a subgraph is changed if its own graph is, at any depth", () => {
+  const leaf = graphOf({ nodes: { a: {} } }, { name: "leaf", nodes: { a: node("one") } });
+  expect(marksOf([leaf, leaf])).toEqual({});
+  const changed = { ...leaf, nodes: { a: node("two") } };
+  expect(marksOf([leaf, changed])).toEqual({
+    run: "changed",
+    "run/run": "changed",
+    "run/run/a": "changed",
+  });
+});
+
+test("the graph of a node of one version is that of this version, and has no marks", () => {
+  const [before, after] = [around("main", "middle"), graphOf({ nodes: {} }, { name: "main" })];
+  const old = graphOf({ nodes: { former: {} } }, { name: "middle" });
+  const now = graphOf({ nodes: { fresh: {} } }, { name: "middle" });
+  const [formerly, newly] = [new Map([["middle", old]]), new Map([["middle", now]])];
+  const shown = (nodes: [GraphDocument, GraphDocument]) => {
+    const nested = { before: formerly, after: newly, changed: new Set(["middle"]) };
+    const { inside } = comparedScene(nodes, nested, new Set(["run"]));
+    const [inner] = inside.get("run") ?? [];
+    const names = inner?.scene.shape.items.map(({ name }) => name).filter((it) => it !== "");
+    return [names, inner?.scene.comparison];
+  };
+  expect(shown([before, after])).toEqual([["former"], undefined]);
+  expect(shown([after, before])).toEqual([["fresh"], undefined]);
+  // Another graph runs as the node, so both are not compared.
+  expect(shown([around("main", "still"), before])).toEqual([["fresh"], undefined]);
 });

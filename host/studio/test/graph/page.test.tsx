@@ -58,10 +58,16 @@ const OLD = graphOf(
   },
 );
 
+/** The older version of the graph with the newer nested one. */
+const REVIEWED = { ...OLD, version: CURRENT, nodes: {} };
+
+/** The current and the older version of each graph. */
+let answers: Record<string, readonly [current: GraphDocument, older: GraphDocument]>;
 let events: Kind[];
 let versions: { version: string; is_loaded: boolean; is_current: boolean }[];
 
 beforeEach(() => {
+  answers = { main: [MAIN, OLD], inner: [INNER, FORMER_INNER] };
   events = [];
   versions = [
     { version: CURRENT, is_loaded: true, is_current: true },
@@ -82,13 +88,10 @@ function serve(): void {
 
 /** Returns what the host responds. */
 function answer({ pathname, searchParams }: URL): Response {
-  const version = searchParams.get("version") ?? CURRENT;
-  const graphs: Record<string, GraphDocument> = {
-    inner: version === FORMER ? FORMER_INNER : INNER,
-    main: version === CURRENT ? MAIN : OLD,
-  };
-  const [, name] = /\/apps\/notes\/graphs\/([^/]+)$/.exec(pathname) ?? [];
-  if (name !== undefined && graphs[name] !== undefined) return Response.json(graphs[name]);
+  const isOlder = [PINNED, FORMER].includes(searchParams.get("version") ?? "");
+  const [, name = ""] = /\/apps\/notes\/graphs\/([^/]+)$/.exec(pathname) ?? [];
+  const found = answers[name]?.[isOlder ? 1 : 0];
+  if (found !== undefined) return Response.json(found);
   if (pathname.endsWith("/versions")) return Response.json(versions);
   if (pathname === "/api/v1/apps/notes") return Response.json(appOf());
   if (pathname === `/api/v1/runs/${RUN}`) {
@@ -106,6 +109,9 @@ function appOf() {
   return { name: "notes", doc: HOSTILE, version: "1", digest: "ef", graphs: ["main"], ...lists };
 }
 
+/** Time in which the code of a view is loaded on a busy machine. */
+const VIEW_LOADED = { timeout: 4_000 };
+
 const link = (name: string) => screen.findByRole("link", { name });
 
 const box = (id: string) =>
@@ -113,7 +119,7 @@ const box = (id: string) =>
     const found = document.querySelector<HTMLElement>(`[data-node="${id}"]`);
     if (found === null) throw new Error(`no item ${id}`);
     return found;
-  });
+  }, VIEW_LOADED);
 
 const item = async (id: string) => within(await box(id)).getAllByRole("button")[0] as HTMLElement;
 
@@ -175,6 +181,18 @@ test("two versions are compared in one picture", async () => {
   const list = await screen.findByRole("list", { name: "Differences" });
   expect(list.textContent).toContain("Added: subgraph work");
   expect(history.location.href).toBe(`/apps/notes/graphs/main?against=${PINNED}`);
+});
+
+test("a nested graph is compared in its node", async () => {
+  answers = { main: [REVIEWED, OLD], inner: [INNER, FORMER_INNER] };
+  show(`/apps/notes/graphs/main?against=${PINNED}`);
+  expect((await box("review")).dataset.mark).toBe("changed");
+  fireEvent.click(await screen.findByRole("button", { name: "Open nested graphs" }));
+  expect((await box("step")).dataset.mark).toBe("added");
+  expect((await box("former")).dataset.mark).toBe("removed");
+  const list = await screen.findByRole("list", { name: "Differences" });
+  expect(list.textContent).toContain("Added: node review/step");
+  expect(list.textContent).toContain("Removed: edge review/former → end");
 });
 
 test.each([

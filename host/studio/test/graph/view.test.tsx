@@ -17,8 +17,10 @@ afterEach(cleanup);
 /** Returns the view of a run with these events, whose nested graph is open. */
 function viewOf(...events: Kind[]) {
   const states = timelineOf(log(runStarted(), ...events)).nodes();
-  const scene = sceneOf(OUTER, "", { graphs: GRAPHS, open: new Set(["work"]), states });
-  return <GraphView scene={scene} states={states} selected={undefined} onSelect={() => {}} />;
+  const opening = { open: new Set(["work"]), setOpen: () => {} };
+  const scene = sceneOf(OUTER, "", { graphs: GRAPHS, open: opening.open, states });
+  const selecting = { selected: undefined, onSelect: () => {} };
+  return <GraphView scene={scene} states={states} opening={opening} {...selecting} />;
 }
 
 const step = () => document.querySelector<HTMLElement>('[data-node="step"]')?.dataset.status;
