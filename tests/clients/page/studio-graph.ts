@@ -79,6 +79,11 @@ async function compares(visit: Visit): Promise<void> {
   await list.getByText("Added: node trap").waitFor();
   assert.equal(await box(page, "trap").getAttribute("data-mark"), "added");
   assert.equal(await box(page, "?which").getAttribute("data-mark"), "changed");
+  await item(page, "?which").click();
+  const changes = panel(page).getByRole("list", { name: "Changes" });
+  await changes.getByText("definition.cases[0].when").waitFor();
+  await visit.look("studio-graph-changes");
+  await closePanel(page);
   // The nested graph shows its own differences.
   assert.equal(await box(page, "errand").getAttribute("data-mark"), "changed");
   await page.getByRole("button", { name: "Open nested graphs" }).click();

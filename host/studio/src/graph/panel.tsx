@@ -1,15 +1,27 @@
 // What is known of an item of a graph: what it runs, its schemas or conditions, and its tasks.
+import { useMemo, useState } from "react";
+import { Disclosure } from "../part/disclosure.tsx";
 import { Facts, textFact } from "../part/facts.tsx";
+import { diffOf } from "../part/json-diff/diff.ts";
+import { JsonDiff } from "../part/json-diff/json-diff.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
 import { graphRoute, playRoute, RouteLink } from "../router/links.tsx";
 import type { TaskState } from "../run/timeline.ts";
-import { casesOf, channelsOf, contextSchemaOf, docOf, type Item } from "./definition.ts";
+import { aspectsOf } from "./compare.ts";
+import {
+  casesOf,
+  channelsOf,
+  contextSchemaOf,
+  docOf,
+  type GraphDocument,
+  type Item,
+} from "./definition.ts";
 import styles from "./graph.module.css";
 import type { Box } from "./layout.ts";
-import { graphOf } from "./scene.ts";
+import { graphOf, type Scene } from "./scene.ts";
 import { type NodeStates, stateOf } from "./states.ts";
 import { PANEL, TEXTS } from "./texts.ts";
 
@@ -26,7 +38,6 @@ interface ItemPanelProps {
 export function ItemPanel({ boxes, states, routeOf, tenant }: ItemPanelProps) {
   const [{ item, scene }] = boxes;
   const graph = graphOf(scene, item);
-  const before = scene.comparison?.old.get(item.id);
   const node = graph.nodes[item.id];
   const doc = item.kind === "start" ? docOf(graph.definition) : (node?.doc ?? "");
   const tasks = boxes.flatMap((box) => stateOf(states, box.scene.place, item)?.newest ?? []);
@@ -45,7 +56,7 @@ export function ItemPanel({ boxes, states, routeOf, tenant }: ItemPanelProps) {
           [PANEL.graph, item.graph && <GraphLink app={graph.app} graph={item.graph} />],
         ]}
       />
-      {node != null && (
+      {scene.graph.nodes[item.id] !== undefined && (
         <p>
           <RouteLink to={playRoute(graph.app, { graph: graph.name, node: item.id, tenant })}>
             {TEXTS.try}
@@ -53,12 +64,67 @@ export function ItemPanel({ boxes, states, routeOf, tenant }: ItemPanelProps) {
         </p>
       )}
       <Tasks tasks={tasks} routeOf={routeOf} />
-      {item.kind === "branch" && <Cases item={item} />}
-      {item.kind === "start" && <Channels definition={graph.definition} />}
-      <Document title={PANEL.input} value={node?.input_schema} />
-      <Document title={PANEL.output} value={node?.output_schema} />
-      {item.kind !== "start" && <Document title={PANEL.settings} value={item.part} />}
-      {item.kind !== "start" && <Document title={PANEL.before} value={before?.part} />}
+      <Changes scene={scene} item={item} />
+      <Documents graph={graph} item={item} titled={same} />
+      <Older scene={scene} item={item} />
+    </>
+  );
+}
+
+/** What differs in a changed item from the version before. */
+function Changes({ scene, item }: { scene: Scene; item: Item }) {
+  const { comparison, graph } = scene;
+  const before = changedFrom(scene, item);
+  const diff = useMemo(
+    () =>
+      comparison && before && diffOf(aspectsOf(comparison.before, before), aspectsOf(graph, item)),
+    [comparison, before, graph, item],
+  );
+  if (diff === undefined) return null;
+  return (
+    <Section title={PANEL.changes}>
+      {comparison?.inside.has(item.id) && <p>{PANEL.inside}</p>}
+      {diff.changes.length > 0 && <JsonDiff label={PANEL.changes} diff={diff} />}
+    </Section>
+  );
+}
+
+/** The documents of a changed item in the version before. */
+function Older({ scene, item }: { scene: Scene; item: Item }) {
+  const [isOpen, setOpen] = useState(false);
+  const before = changedFrom(scene, item);
+  if (scene.comparison === undefined || before === undefined) return null;
+  return (
+    <Disclosure name={PANEL.older} isOpen={isOpen} onToggle={setOpen}>
+      <Documents graph={scene.comparison.before} item={before} titled={PANEL.before} />
+    </Disclosure>
+  );
+}
+
+/** Returns a changed item in the version before; `undefined` for any other item. */
+function changedFrom({ comparison }: Scene, { id }: Item): Item | undefined {
+  return comparison?.marks.get(id) === "changed" ? comparison.old.get(id) : undefined;
+}
+
+interface DocumentsProps {
+  graph: GraphDocument;
+  item: Item;
+  /** Returns the title of a document in this version. */
+  titled: (title: string) => string;
+}
+
+const same = (title: string) => title;
+
+/** The conditions, channels and schemas of an item. */
+function Documents({ graph, item, titled }: DocumentsProps) {
+  const node = graph.nodes[item.id];
+  return (
+    <>
+      {item.kind === "branch" && <Cases item={item} title={titled(PANEL.cases)} />}
+      {item.kind === "start" && <Channels definition={graph.definition} titled={titled} />}
+      <Document title={titled(PANEL.input)} value={node?.input_schema} />
+      <Document title={titled(PANEL.output)} value={node?.output_schema} />
+      {item.kind !== "start" && <Document title={titled(PANEL.settings)} value={item.part} />}
     </>
   );
 }
@@ -107,9 +173,9 @@ function Tasks({
   );
 }
 
-function Cases({ item }: { item: Item }) {
+function Cases({ item, title }: { item: Item; title: string }) {
   return (
-    <Section title={PANEL.cases}>
+    <Section title={title}>
       <ol className={styles.list}>
         {casesOf(item).map(({ when, to }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the order of the cases is their meaning.
@@ -125,10 +191,14 @@ function Cases({ item }: { item: Item }) {
   );
 }
 
-function Channels({ definition }: { definition: unknown }) {
+interface ChannelsProps extends Pick<DocumentsProps, "titled"> {
+  definition: unknown;
+}
+
+function Channels({ definition, titled }: ChannelsProps) {
   return (
     <>
-      <Section title={PANEL.channels}>
+      <Section title={titled(PANEL.channels)}>
         <ul className={styles.list}>
           {channelsOf(definition).map(({ name, doc, reducer, schema }) => (
             <li key={name}>
@@ -139,12 +209,12 @@ function Channels({ definition }: { definition: unknown }) {
               <div>
                 <Text>{doc}</Text>
               </div>
-              {schema !== undefined && <JsonTree label={name} value={schema} />}
+              {schema !== undefined && <JsonTree label={titled(name)} value={schema} />}
             </li>
           ))}
         </ul>
       </Section>
-      <Document title={PANEL.context} value={contextSchemaOf(definition)} />
+      <Document title={titled(PANEL.context)} value={contextSchemaOf(definition)} />
     </>
   );
 }

@@ -183,10 +183,52 @@ test("two versions are compared in one picture", async () => {
   expect(history.location.href).toBe(`/apps/notes/graphs/main?against=${PINNED}`);
 });
 
+test("a changed item shows what differs, and its schemas in the version before", async () => {
+  const input_schema = { type: "object", properties: { [HOSTILE]: { type: "string" } } };
+  const plan = { plugin: "notes", function: "plan", doc: "", input_schema };
+  const channels = { n: { schema: { type: "string" } }, gone: {} };
+  const definition = { entry: ["plan"], nodes: { plan: {} }, channels, context_schema: {} };
+  const older = graphOf(definition, { version: PINNED, nodes: { plan } });
+  answers = { main: [MAIN, older], inner: [INNER, FORMER_INNER] };
+  show(`/apps/notes/graphs/main?against=${PINNED}&node=plan`);
+  const panel = await screen.findByRole("complementary", { name: "plan" });
+  const changes = within(panel).getByRole("list", { name: "Changes" });
+  expect(changes.textContent).toContain("input_schema.properties");
+  expect(within(panel).queryByRole("group", { name: "Input schema before" })).toBeNull();
+  fireEvent.click(within(panel).getByRole("button", { name: "Version before" }));
+  const before = within(panel).getByRole("group", { name: "Input schema before" });
+  expect(before.textContent).toContain("[U+202E]gnp");
+  fireEvent.click(await item("[start]"));
+  const start = await screen.findByRole("complementary", { name: "beginning of the graph" });
+  const [channel] = within(start).getAllByRole("listitem");
+  expect(channel?.textContent).toMatch(/^channels\.n\.schema\.type ?changed.*string.*integer/);
+  const list = within(start).getByRole("list", { name: "Changes" });
+  expect(list.textContent).toMatch(/channels\.goneremoved.*context_schemaremoved/);
+  expect(document.querySelector("img")).toBeNull();
+});
+
+test("an added or removed item shows its own version", async () => {
+  const node = { plugin: "notes", function: "plan", doc: "", output_schema: { type: "null" } };
+  const older = graphOf({ nodes: { gone: {} } }, { version: PINNED, nodes: { gone: node } });
+  answers = { main: [MAIN, older], inner: [INNER, FORMER_INNER] };
+  show(`/apps/notes/graphs/main?against=${PINNED}&node=gone`);
+  const gone = await screen.findByRole("complementary", { name: "gone" });
+  within(gone).getByRole("group", { name: "Output schema" });
+  // The newer version has no such node to try.
+  expect(within(gone).queryByRole("link", { name: "Try in the playground" })).toBeNull();
+  fireEvent.click(await item("plan"));
+  const plan = await screen.findByRole("complementary", { name: "plan" });
+  within(plan).getByRole("group", { name: "Input schema" });
+  expect(within(plan).queryByRole("list", { name: "Changes" })).toBeNull();
+});
+
 test("a nested graph is compared in its node", async () => {
   answers = { main: [REVIEWED, OLD], inner: [INNER, FORMER_INNER] };
   show(`/apps/notes/graphs/main?against=${PINNED}`);
   expect((await box("review")).dataset.mark).toBe("changed");
+  fireEvent.click(await item("review"));
+  const panel = await screen.findByRole("complementary", { name: "review" });
+  within(panel).getByText(/^The graph of the node has changes/);
   fireEvent.click(await screen.findByRole("button", { name: "Open nested graphs" }));
   expect((await box("step")).dataset.mark).toBe("added");
   expect((await box("former")).dataset.mark).toBe("removed");
