@@ -1,9 +1,11 @@
 // Where the items and lines of a picture are. Each graph is laid out by itself, from the innermost
 // one, and an opened node is as large as the graphs in it. So nothing overlaps.
 import { Graph, layout as place } from "@dagrejs/dagre";
+import type { NodeState } from "../run/timeline.ts";
 import type { Mark } from "./compare.ts";
 import { type Item, type ItemKind, type Line, lineKey, type Shape } from "./definition.ts";
 import type { Inner, Scene } from "./scene.ts";
+import { type ShownTasks, shownTasks } from "./states.ts";
 
 export interface Point {
   readonly x: number;
@@ -115,6 +117,14 @@ export function withScene(laid: Laid, scene: Scene): Laid {
     return { ...box, scene: around, inside: around.inside.get(box.item.id) ?? [] };
   });
   return { ...laid, boxes };
+}
+
+/** Returns which parallel tasks an opened node shows; `undefined` for any other item. */
+export function shownOf({ inside }: Box, state: NodeState | undefined): ShownTasks | undefined {
+  return shownTasks(
+    inside.map(({ copy }) => copy),
+    state,
+  );
 }
 
 /** Returns the size of an item with the graphs in it. */

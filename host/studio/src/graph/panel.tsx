@@ -1,4 +1,5 @@
 // What is known of an item of a graph: what it runs, its schemas or conditions, and its tasks.
+import { Button } from "@wattle/page";
 import { useMemo, useState } from "react";
 import { Disclosure } from "../part/disclosure.tsx";
 import { Facts, textFact } from "../part/facts.tsx";
@@ -7,8 +8,9 @@ import { JsonDiff } from "../part/json-diff/json-diff.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
-import { Text } from "../part/text.tsx";
+import { Text, visible } from "../part/text.tsx";
 import { graphRoute, playRoute, RouteLink } from "../router/links.tsx";
+import type { RowStatus } from "../run/row.ts";
 import type { TaskState } from "../run/timeline.ts";
 import { aspectsOf } from "./compare.ts";
 import {
@@ -20,7 +22,7 @@ import {
   type Item,
 } from "./definition.ts";
 import styles from "./graph.module.css";
-import type { Box } from "./layout.ts";
+import { type Box, shownOf } from "./layout.ts";
 import { graphOf, type Scene } from "./scene.ts";
 import { type NodeStates, stateOf } from "./states.ts";
 import { PANEL, TEXTS } from "./texts.ts";
@@ -29,18 +31,20 @@ interface ItemPanelProps {
   /** The boxes of the item: several if graphs of parallel tasks are open. */
   boxes: readonly [Box, ...Box[]];
   states: NodeStates;
+  /** Shows the graph of a parallel task in the opened node whose box has the key. */
+  onShow: (key: string, index: number) => void;
   /** Returns the route to an event of the run. */
   routeOf: ((seq: number) => string) | undefined;
   /** The tenant of the run, if the address named one. */
   tenant: string | undefined;
 }
 
-export function ItemPanel({ boxes, states, routeOf, tenant }: ItemPanelProps) {
+export function ItemPanel({ boxes, states, onShow, routeOf, tenant }: ItemPanelProps) {
   const [{ item, scene }] = boxes;
   const graph = graphOf(scene, item);
   const node = graph.nodes[item.id];
   const doc = item.kind === "start" ? docOf(graph.definition) : (node?.doc ?? "");
-  const tasks = boxes.flatMap((box) => stateOf(states, box.scene.place, item)?.newest ?? []);
+  const tasks = boxes.flatMap((box) => tasksOf(box, states, onShow));
   return (
     <>
       {doc !== "" && (
@@ -146,29 +150,71 @@ function Document({ title, value }: { title: string; value: unknown }) {
   );
 }
 
-/** Tasks that the panel lists. */
-const MOST_TASKS = 100;
+/** A task of the list. */
+interface ListedTask extends TaskState {
+  /** Shows the graph of the task; absent if its node shows all graphs or none. */
+  show: (() => void) | undefined;
+  isShown: boolean;
+}
+
+function tasksOf(
+  box: Box,
+  states: NodeStates,
+  onShow: ItemPanelProps["onShow"],
+): readonly ListedTask[] {
+  const state = stateOf(states, box.scene.place, box.item);
+  const shown = shownOf(box, state);
+  return (state?.newest ?? []).map((task, index) => ({
+    ...task,
+    show: shown && (() => onShow(box.key, index)),
+    isShown: shown !== undefined && shown.first <= index && index <= shown.last,
+  }));
+}
+
+/** States whose tasks are listed first, in this order. Others keep theirs while the run goes on. */
+const FIRST: readonly RowStatus[] = ["failed", "lost", "asked"];
+
+function rankOf({ status }: TaskState): number {
+  const rank = FIRST.indexOf(status);
+  return rank === -1 ? FIRST.length : rank;
+}
+
+/** Tasks that the panel lists at first, and with each further step. */
+const TASKS_STEP = 100;
 
 /** The tasks of the newest superstep, with links to the timeline. */
 function Tasks({
   tasks,
   routeOf,
-}: { tasks: readonly TaskState[] } & Pick<ItemPanelProps, "routeOf">) {
+}: { tasks: readonly ListedTask[] } & Pick<ItemPanelProps, "routeOf">) {
+  const [most, setMost] = useState(TASKS_STEP);
   if (tasks.length === 0 || routeOf === undefined) return null;
-  const hidden = tasks.length - MOST_TASKS;
+  const sorted = [...tasks].sort((a, b) => rankOf(a) - rankOf(b));
+  const hidden = tasks.length - most;
   return (
     <Section title={PANEL.tasks}>
       <ul className={styles.list}>
-        {tasks.slice(0, MOST_TASKS).map(({ task, status, seq }) => (
+        {sorted.slice(0, most).map(({ task, status, seq, show, isShown }) => (
           <li key={task}>
             <RouteLink to={routeOf(seq)}>
               <Text>{task}</Text>
             </RouteLink>{" "}
-            <Status name={status} />
+            <Status name={status} />{" "}
+            {show !== undefined && (
+              <Button
+                aria-label={PANEL.showTaskOf(visible(task))}
+                aria-pressed={isShown}
+                onClick={show}
+              >
+                {PANEL.showTask}
+              </Button>
+            )}
           </li>
         ))}
       </ul>
-      {hidden > 0 && <p>{TEXTS.more(hidden)}</p>}
+      {hidden > 0 && (
+        <Button onClick={() => setMost(most + TASKS_STEP)}>{TEXTS.more(hidden)}</Button>
+      )}
     </Section>
   );
 }

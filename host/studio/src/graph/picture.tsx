@@ -6,10 +6,10 @@ import type { NodeState } from "../run/timeline.ts";
 import { useKeyHint } from "../shell/keys.tsx";
 import type { Mark } from "./compare.ts";
 import styles from "./graph.module.css";
-import type { Box, Laid, Path, Point } from "./layout.ts";
+import { type Box, type Laid, type Path, type Point, shownOf } from "./layout.ts";
 import { neighbor } from "./move.ts";
 import { pathOf } from "./scene.ts";
-import { type NodeStates, stateOf, stateText } from "./states.ts";
+import { type NodeStates, type ShownTasks, stateOf, stateText } from "./states.ts";
 import { labelOf, TEXTS } from "./texts.ts";
 
 export interface PictureProps {
@@ -22,21 +22,29 @@ export interface PictureProps {
   onSelect: (path: string) => void;
   /** Opens or closes a node. */
   onToggle: (path: string) => void;
+  /** Shows the graph of a parallel task in the opened node whose box has the key. */
+  onShow: (key: string, index: number) => void;
 }
 
 /** Key that opens and closes the graph of a node. */
 const TOGGLE_KEY = "o";
 
+/** Keys that show the graphs of other parallel tasks. */
+const PREVIOUS_KEY = "p";
+const NEXT_KEY = "n";
+
 /** Tasks of a node that have a mark each. */
 const MOST_TASKS = 12;
 
 export function Picture(props: PictureProps) {
-  const { label, laid, states, selected, zoom, onSelect, onToggle } = props;
+  const { label, laid, states, selected, zoom, onSelect, onToggle, onShow } = props;
   const [focused, setFocused] = useState<string>();
   const area = useRef<HTMLDivElement>(null);
   useKeyHint("↑ ↓ ← →", TEXTS.keys);
   useKeyHint("Enter", TEXTS.keySelect);
   useKeyHint(TOGGLE_KEY, TEXTS.keyOpen);
+  useKeyHint(PREVIOUS_KEY, TEXTS.keyPrevious);
+  useKeyHint(NEXT_KEY, TEXTS.keyNext);
   useEffect(() => {
     if (focused !== undefined) buttonOf(area.current, focused)?.focus();
   }, [focused]);
@@ -45,7 +53,9 @@ export function Picture(props: PictureProps) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const next = neighbor(laid.boxes, box, event.key);
     const isToggle = event.key === TOGGLE_KEY && box.item.graph !== undefined;
+    const task = taskAt(event.key, shownOf(box, stateOf(states, box.scene.place, box.item)));
     if (next !== undefined) setFocused(next.key);
+    else if (task !== undefined) onShow(box.key, task);
     else if (isToggle) onToggle(pathOf(box.scene, box.item));
     else return;
     event.preventDefault();
@@ -73,12 +83,19 @@ export function Picture(props: PictureProps) {
               onFocus={() => setFocused(box.key)}
               onSelect={() => onSelect(path)}
               onToggle={() => onToggle(path)}
+              onShow={(index) => onShow(box.key, index)}
             />
           );
         })}
       </div>
     </div>
   );
+}
+
+/** Returns the task that a key shows; `undefined` for any other key, and if there is none. */
+function taskAt(key: string, shown: ShownTasks | undefined): number | undefined {
+  if (key === PREVIOUS_KEY) return shown?.previous;
+  return key === NEXT_KEY ? shown?.next : undefined;
 }
 
 /** Returns the button of a box. A key may have any character, so it is not part of a selector. */
@@ -164,11 +181,13 @@ interface ItemBoxProps {
   onFocus: () => void;
   onSelect: () => void;
   onToggle: () => void;
+  onShow: (index: number) => void;
 }
 
 function ItemBox({ box, state, mark, isSelected, isReached, ...on }: ItemBoxProps) {
   const { item, inside, x, y, width, height } = box;
   const isOpen = inside.length > 0;
+  const shown = shownOf(box, state);
   return (
     <div
       className={styles.box}
@@ -194,6 +213,7 @@ function ItemBox({ box, state, mark, isSelected, isReached, ...on }: ItemBoxProp
         </span>
         <Note box={box} state={state} mark={mark} />
       </button>
+      {shown !== undefined && <Pager node={item.name} shown={shown} onShow={on.onShow} />}
       {item.graph !== undefined && (
         <button
           type="button"
@@ -210,18 +230,48 @@ function ItemBox({ box, state, mark, isSelected, isReached, ...on }: ItemBoxProp
   );
 }
 
+interface PagerProps {
+  node: string;
+  shown: ShownTasks;
+  onShow: (index: number) => void;
+}
+
+/** Buttons that show the graphs of other parallel tasks. Keys of the node do the same. */
+function Pager({ node, shown: { previous, next }, onShow }: PagerProps) {
+  const ways = [
+    ["‹", TEXTS.previous, previous],
+    ["›", TEXTS.next, next],
+  ] as const;
+  return (
+    <span className={styles.pager}>
+      {ways.map(([sign, labeled, index]) => (
+        <button
+          key={sign}
+          type="button"
+          tabIndex={-1}
+          aria-label={labeled(visible(node))}
+          disabled={index === undefined}
+          onClick={() => index !== undefined && onShow(index)}
+        >
+          {sign}
+        </button>
+      ))}
+    </span>
+  );
+}
+
 /** What an item says besides its name: its difference, the state of its tasks, or what it is. */
 function Note({ box, state, mark }: Pick<ItemBoxProps, "box" | "state" | "mark">) {
-  const { item, scene, inside } = box;
+  const { item, scene } = box;
   if (mark !== undefined) return <span className={styles.note}>{TEXTS.marks[mark]}</span>;
   if (item.kind !== "node" && item.kind !== "subgraph") return null;
   if (state !== undefined) {
-    const hidden = inside.length > 1 ? state.newest.length - inside.length : 0;
+    const shown = shownOf(box, state);
     return (
       <>
         <span className={styles.note}>
           {stateText(state)}
-          {hidden > 0 && ` · ${TEXTS.more(hidden)}`}
+          {shown !== undefined && ` · ${TEXTS.shown(shown.first + 1, shown.last + 1)}`}
         </span>
         {state.newest.length > 1 && <Tasks statuses={state.newest.map(({ status }) => status)} />}
       </>

@@ -8,6 +8,7 @@ import { Reading, together } from "../shell/failure.tsx";
 import { itemPath } from "./page.tsx";
 import { useGraphs, useVersions } from "./read.ts";
 import { pathsAround, sceneOf } from "./scene.ts";
+import type { FirstTasks } from "./states.ts";
 import { TEXTS } from "./texts.ts";
 import { GraphView } from "./view.tsx";
 
@@ -22,6 +23,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   const { node } = useSearchOf(SEARCH);
   const go = useGo();
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(pathsAround(node ?? "")));
+  const [first, setFirst] = useState<FirstTasks>(new Map());
   const app = useAppOf(place);
   const name = app.data;
   const versions = useVersions(name, graph);
@@ -36,7 +38,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
     return <Reading of={of} notFound={TEXTS.notFound} text={TEXTS.reading} />;
   }
   const states = timeline.nodes();
-  const scene = sceneOf(data.root, ROOT, { graphs: data.graphs, open, states });
+  const scene = sceneOf(data.root, ROOT, { graphs: data.graphs, open, states, first });
   // The picture stays if a later reading fails.
   return (
     <>
@@ -46,6 +48,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
         scene={scene}
         states={states}
         opening={{ open, setOpen }}
+        paging={{ first, setFirst }}
         selected={node}
         onSelect={(path) =>
           go(runRoute(place, undefined, { view: "graph", node: path }), { replace: true })

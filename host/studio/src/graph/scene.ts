@@ -1,7 +1,7 @@
 // What a picture shows: a graph, and in its opened nodes the graphs that run as them.
 import { type Comparison, compare, type NestedVersions } from "./compare.ts";
 import { type GraphDocument, type Graphs, type Item, type Shape, shapeOf } from "./definition.ts";
-import { type Copy, copiesOf, type NodeStates, type Place } from "./states.ts";
+import { type Copy, copiesOf, type FirstTasks, type NodeStates, type Place } from "./states.ts";
 
 /** A graph of a picture. */
 export interface Scene {
@@ -33,6 +33,8 @@ export interface Sources {
   open: ReadonlySet<string>;
   /** Empty without a run. */
   states: NodeStates;
+  /** Which of many parallel tasks are shown; by default the first ones. */
+  first?: FirstTasks;
 }
 
 /** Separates the names in a path. No name of a node contains it. */
@@ -92,11 +94,15 @@ function build({ before, nested, ...base }: Base, sources: Sources, depth: numbe
     const { graphs, ...versions } = versionsIn(item, comparison, nested, sources.graphs);
     const graph = graphs.get(item.graph ?? "");
     if (graph === undefined) continue;
-    const copies = copiesOf(sources.states, base.place, item);
-    const inner = copies.map((copy, index) => {
-      const key = `${base.key}${item.id}#${index}${SEPARATOR}`;
-      const around = { ...versions, graph, place: copy.place, path: path + SEPARATOR, key };
-      return { copy, scene: build(around, { ...sources, graphs }, depth + 1) };
+    const around = base.key + item.id;
+    const first = sources.first?.get(around) ?? 0;
+    const inner = copiesOf(sources.states, base.place, item, first).map((copy) => {
+      const key = `${around}#${copy.index ?? 0}${SEPARATOR}`;
+      const place = { place: copy.place, path: path + SEPARATOR, key };
+      return {
+        copy,
+        scene: build({ ...versions, graph, ...place }, { ...sources, graphs }, depth + 1),
+      };
     });
     inside.set(item.id, inner);
   }

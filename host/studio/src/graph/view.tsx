@@ -9,7 +9,7 @@ import { type Box, layout, MOST_ITEMS, sizeOf, withScene } from "./layout.ts";
 import { ItemPanel } from "./panel.tsx";
 import { Picture } from "./picture.tsx";
 import { pathOf, type Scene, structureOf } from "./scene.ts";
-import type { NodeStates } from "./states.ts";
+import { type FirstTasks, firstWith, type NodeStates } from "./states.ts";
 import { PANEL, TEXTS } from "./texts.ts";
 
 /** Which nodes are open, and what opens them. */
@@ -18,10 +18,18 @@ export interface Opening {
   setOpen: (open: ReadonlySet<string>) => void;
 }
 
+/** Which of many parallel tasks have their graphs shown, and what chooses them. */
+export interface Paging {
+  first: FirstTasks;
+  setFirst: (first: FirstTasks) => void;
+}
+
 export interface GraphViewProps {
   scene: Scene;
   states: NodeStates;
   opening: Opening;
+  /** Absent without a run. */
+  paging?: Paging;
   /** The path of the selected item. */
   selected: string | undefined;
   onSelect: (path: string | undefined) => void;
@@ -32,7 +40,7 @@ export interface GraphViewProps {
 }
 
 export function GraphView(props: GraphViewProps) {
-  const { scene, states, opening, selected, onSelect, routeOf, tenant } = props;
+  const { scene, states, opening, paging, selected, onSelect, routeOf, tenant } = props;
   const [zoom, setZoom] = useState(1);
   const frame = useRef<HTMLDivElement>(null);
   const structure = structureOf(scene);
@@ -45,6 +53,8 @@ export function GraphView(props: GraphViewProps) {
   );
   const laid = withScene(placed, scene);
   const [first, ...others] = laid.boxes.filter((box) => pathOf(box.scene, box.item) === selected);
+  const show = (key: string, index: number) =>
+    paging?.setFirst(new Map(paging.first).set(key, firstWith(index)));
   const fit = () => {
     const { clientWidth: width = 0, clientHeight: height = 0 } = frame.current ?? {};
     const most = Math.min(width / laid.width, height / laid.height, 1);
@@ -67,6 +77,7 @@ export function GraphView(props: GraphViewProps) {
               key={selected}
               boxes={[first, ...others]}
               states={states}
+              onShow={show}
               routeOf={routeOf}
               tenant={tenant}
             />
@@ -83,6 +94,7 @@ export function GraphView(props: GraphViewProps) {
             zoom={zoom}
             onSelect={(path) => onSelect(path === selected ? undefined : path)}
             onToggle={(path) => opening.setOpen(toggled(opening.open, path))}
+            onShow={show}
           />
         </div>
       </Split>

@@ -9,6 +9,7 @@ import {
   RUN,
   runEnded,
   runStarted,
+  taskFailed,
   taskFinished,
   taskStarted,
 } from "../run/log.ts";
@@ -288,6 +289,43 @@ test("the graph of a run shows its version and the states of its tasks", async (
   expect(history.location.href).toBe(`/threads/t1/runs/${RUN}?view=graph&node=plan`);
   fireEvent.click(await link("p"));
   await waitFor(() => expect(history.location.href).toBe(`/threads/t1/runs/${RUN}?at=3`));
+});
+
+test("the graphs of many parallel tasks are chosen by keys, buttons and the list of tasks", async () => {
+  const tasks = Array.from({ length: 9 }, (_, index) => `w${index}`);
+  const stepOf = (task: string) => ({ node: "step", namespace: `work:${task}` });
+  events = [
+    { ...runStarted(), graph: "main" },
+    ...tasks.map((task) => taskStarted(task, 0, 1, { node: "work" })),
+    ...tasks.map((task) => taskStarted(`s-${task}`, 0, 1, stepOf(task))),
+    ...tasks.filter((task) => task !== "w6").map((task) => taskFinished(task, { node: "work" })),
+    { ...taskFailed("w6"), node: "work" },
+    runEnded("failed"),
+  ];
+  versions = versions.filter((it) => it.is_current);
+  show(`/threads/t1/runs/${RUN}?view=graph&node=work`);
+  const work = await item("work");
+  expect(work.textContent).not.toContain("shown");
+  fireEvent.keyDown(work, { key: "n" });
+  fireEvent.keyDown(work, { key: "o" });
+  await waitFor(() => expect(work.textContent).toContain("1–4 shown"));
+  expect(document.querySelectorAll('[data-node="step"]')).toHaveLength(4);
+  fireEvent.keyDown(work, { key: "n" });
+  await waitFor(() => expect(work.textContent).toContain("5–8 shown"));
+  fireEvent.click(screen.getByRole("button", { name: "Show later tasks of work" }));
+  await waitFor(() => expect(work.textContent).toContain("9–9 shown"));
+  fireEvent.keyDown(work, { key: "n" });
+  fireEvent.keyDown(work, { key: "p" });
+  await waitFor(() => expect(work.textContent).toContain("5–8 shown"));
+  fireEvent.keyDown(work, { key: "p" });
+  // The failed task is the first one of the list.
+  const list = await screen.findByRole("region", { name: "Tasks" });
+  const [first] = within(list).getAllByRole("button");
+  expect(first?.getAttribute("aria-label")).toBe("Show the graph of w6");
+  await waitFor(() => expect(first?.getAttribute("aria-pressed")).toBe("false"));
+  fireEvent.click(first as HTMLElement);
+  await waitFor(() => expect(work.textContent).toContain("5–8 shown"));
+  expect(first?.getAttribute("aria-pressed")).toBe("true");
 });
 
 test("a node of a run is tried for the tenant of the run", async () => {

@@ -1,7 +1,7 @@
 // @vitest-environment node
 // The states that the picture of a run's graph shows.
 import { expect, test } from "vitest";
-import { layout } from "../../src/graph/layout.ts";
+import { layout, shownOf } from "../../src/graph/layout.ts";
 import { sceneOf, structureOf } from "../../src/graph/scene.ts";
 import { stateOf, stateText } from "../../src/graph/states.ts";
 import type { Timeline } from "../../src/run/timeline.ts";
@@ -101,10 +101,24 @@ test("a state does not change what is laid out, and a parallel task does", () =>
   expect(structure(started("w1", "work", 1), started("w2", "work", 1))).not.toBe(one);
 });
 
-test("many parallel tasks have the graphs of the first ones", () => {
+test("many parallel tasks have some graphs at a time, from a chosen task on", () => {
   const tasks = Array.from({ length: 9 }, (_, index) => started(`w${index}`, "work", 1));
-  const keys = Object.keys(
-    shown(timelineOf(log(...BEGIN, ...tasks, started("s", "step", 0, "work:w3")))),
-  );
-  expect(keys).toEqual(["plan", "work", "work#3/step"]);
+  const timeline = timelineOf(log(...BEGIN, ...tasks, started("s", "step", 0, "work:w5")));
+  const states = timeline.nodes();
+  const copies = (first: number) => {
+    const sources = { graphs: new Map([["inner", INNER]]), open: new Set(["work"]), states };
+    const chosen = new Map([["work", first]]);
+    const { boxes } = layout(sceneOf(OUTER, "", { ...sources, first: chosen }));
+    const steps = boxes.filter(({ item }) => item.id === "step");
+    const work = boxes.find(({ item }) => item.id === "work");
+    return [steps.map(({ key }) => key), work && shownOf(work, states.get("/work"))];
+  };
+  const keys = (...indexes: number[]) => indexes.map((index) => `work#${index}/step`);
+  const first = { first: 0, last: 3, previous: undefined, next: 4 };
+  expect(copies(0)).toEqual([keys(0, 1, 2, 3), first]);
+  expect(copies(5)).toEqual([keys(4, 5, 6, 7), { first: 4, last: 7, previous: 0, next: 8 }]);
+  const last = { first: 8, last: 8, previous: 4, next: undefined };
+  expect(copies(8)).toEqual([keys(8), last]);
+  // The tasks of an earlier superstep were more.
+  expect(copies(100)).toEqual([keys(8), last]);
 });
