@@ -9,6 +9,10 @@ use wattle_run::engine::settle::PendingCall;
 /// A host call that was started and has no result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PendingCallDocument {
+    /// Run that started the call.
+    pub run: String,
+    /// Sequence number of the event with the start of the call.
+    pub seq: u64,
     /// Task that made the call.
     pub task: String,
     /// Node of the task.
@@ -23,6 +27,10 @@ pub struct PendingCallDocument {
     pub summary: String,
     /// Start of the call, in milliseconds since 1970.
     pub at_ms: i64,
+    /// The request of a tool call, or its beginning if the request is large; absent for other
+    /// calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Value>,
     /// The decision about the call; absent if the call was not settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<DecisionDocument>,
@@ -46,6 +54,8 @@ pub enum DecisionDocument {
 impl From<PendingCall> for PendingCallDocument {
     fn from(call: PendingCall) -> Self {
         Self {
+            run: call.run.into(),
+            seq: call.seq,
             task: call.task.into(),
             node: call.node.into(),
             scope: call.scope,
@@ -53,6 +63,7 @@ impl From<PendingCall> for PendingCallDocument {
             function: call.function,
             summary: call.summary,
             at_ms: call.at_ms,
+            request: call.request,
             decision: call.decision.map(Into::into),
         }
     }
@@ -77,8 +88,11 @@ mod tests {
     /// The command line deserializes the document as a [`PendingCall`].
     #[test]
     fn pending_call_document_serializes_like_a_pending_call_of_the_engine() {
-        let mut call = json!({ "task": "t", "node": "n", "scope": [1], "call": 2,
-            "function": "tools.call", "summary": "find", "at_ms": 5 });
+        let mut call = json!({ "run": "r", "seq": 4, "task": "t", "node": "n", "scope": [1],
+            "call": 2, "function": "tools.call", "summary": "find", "at_ms": 5 });
+        let other: PendingCall = serde_json::from_value(call.clone()).unwrap();
+        assert_eq!(json!(PendingCallDocument::from(other)), call);
+        call["request"] = json!({ "tool": "find" });
         let read: PendingCall = serde_json::from_value(call.clone()).unwrap();
         assert_eq!(json!(PendingCallDocument::from(read)), call);
         for decision in [

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use wattle_graph::event::{CallStarted, Called, Decision, EventKind, Settled};
+use serde_json::{Value, json};
+use wattle_graph::event::{CallStarted, Called, Decision, Event, EventKind, Settled};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, NodeName, TaskId, ThreadId};
+use wattle_graph::id::{AppName, NodeName, RunId, TaskId, ThreadId};
 use wattle_graph::principal::Principal;
 
 use super::owner::check_owner;
@@ -20,6 +20,10 @@ use crate::view;
 /// A call that has started and has no known result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
+    /// The run that started the call.
+    pub run: RunId,
+    /// Sequence number of the event with the start of the call.
+    pub seq: u64,
     /// The task that made the call.
     pub task: TaskId,
     /// The node of the task.
@@ -34,6 +38,10 @@ pub struct PendingCall {
     pub summary: String,
     /// Start of the call, milliseconds since 1970.
     pub at_ms: i64,
+    /// The request of a tool call, or only its first bytes if the request is large. `None` for
+    /// other calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Value>,
     /// The decision about the call, if one was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
@@ -129,7 +137,8 @@ impl Engine {
 /// A call that has started and has no result.
 struct StartedCall<'t> {
     call: &'t CallStarted,
-    at_ms: i64,
+    /// Event with the start.
+    event: &'t Event,
     decision: Option<&'t Decision>,
     /// Call batch in which the call failed as in doubt; `None` if the call did not fail.
     failed: Option<u32>,
@@ -142,6 +151,23 @@ impl StartedCall<'_> {
 
     fn is_in_scope(&self, task: &TaskId, scope: &[u32]) -> bool {
         self.call.task == *task && self.call.scope == scope
+    }
+
+    fn view(&self, node: &NodeName) -> PendingCall {
+        let Self { call, event, decision, .. } = *self;
+        PendingCall {
+            run: event.run.clone(),
+            seq: event.seq,
+            task: call.task.clone(),
+            node: node.clone(),
+            scope: call.scope.clone(),
+            call: call.call,
+            function: call.function.clone(),
+            summary: call.summary.clone(),
+            at_ms: event.at_ms,
+            request: call.request.clone(),
+            decision: decision.cloned(),
+        }
     }
 }
 
@@ -159,7 +185,7 @@ fn scan_pending_calls(tuple: &CheckpointTuple) -> Vec<PendingCall> {
             }
             EventKind::CallStarted(call) => {
                 calls.retain(|other| !other.is_call(&call.task, &call.scope, call.call));
-                calls.push(StartedCall { call, at_ms: event.at_ms, decision: None, failed: None });
+                calls.push(StartedCall { call, event, decision: None, failed: None });
             }
             EventKind::Called(called) => apply_result(&mut calls, called),
             // An elicitation in another call of the batch does not show that the task has
@@ -179,19 +205,8 @@ fn scan_pending_calls(tuple: &CheckpointTuple) -> Vec<PendingCall> {
             _ => {}
         }
     }
-    let view = |StartedCall { call, at_ms, decision, .. }: StartedCall<'_>| {
-        Some(PendingCall {
-            task: call.task.clone(),
-            node: (*nodes.get(&call.task)?).clone(),
-            scope: call.scope.clone(),
-            call: call.call,
-            function: call.function.clone(),
-            summary: call.summary.clone(),
-            at_ms,
-            decision: decision.cloned(),
-        })
-    };
-    calls.into_iter().filter_map(view).collect()
+    let view = |begun: &StartedCall<'_>| nodes.get(&begun.call.task).map(|node| begun.view(node));
+    calls.iter().filter_map(view).collect()
 }
 
 /// Removes the calls that a result completes. A call that failed as in doubt stays until its task

@@ -48,6 +48,8 @@ export function threadWith(values: Partial<Thread>): Thread {
 export const FAILED: Partial<Thread> = { status: "error", next: ["pay"] };
 
 export const CALL: PendingCall = {
+  run: "r1",
+  seq: 4,
   task: "t1",
   node: "pay",
   scope: [],

@@ -1,7 +1,7 @@
 //! Calls in doubt, which were in progress when the host died, and how they are settled.
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Decision, EventKind};
+use wattle_graph::event::{Decision, Event, EventKind};
 use wattle_graph::failure::code;
 use wattle_run::engine::settle::SettleCall;
 use wattle_run::grant::{Grants, InDoubtPolicy};
@@ -124,6 +124,10 @@ async fn a_call_in_doubt_is_listed_and_can_be_settled_before_a_resume() {
     let open = world.engine.pending_calls(&run.thread).await.unwrap();
     assert_eq!(open.len(), 1);
     assert_eq!((open[0].function.as_str(), open[0].call), ("http.send", 0));
+    let is_start = |event: &&Event| matches!(event.kind, EventKind::CallStarted(_));
+    let events = world.events(&run.thread).await;
+    assert_eq!(events.iter().find(is_start).map(|event| event.seq), Some(open[0].seq));
+    assert_eq!((&open[0].run, &open[0].request), (&run.run, &None));
     let answer = json!({
         "status": 202, "headers": [], "body": { "text": "" }, "url": "https://example.com/slow-pay",
     });

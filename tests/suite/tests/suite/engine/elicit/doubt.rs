@@ -41,6 +41,7 @@ async fn a_dropped_call_is_in_doubt_if_the_tool_list_is_unavailable() {
         assert_eq!((failure(&ended).code.as_str(), desk.counts()), (code::IN_DOUBT, (1, 0)));
         let open = world.engine.pending_calls(&thread).await.unwrap();
         assert_eq!(open.len(), 1, "the call can be settled: {open:?}");
+        assert!(open[0].request.is_some(), "a person sees what was requested: {open:?}");
     }
 }
 
