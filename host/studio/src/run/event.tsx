@@ -33,10 +33,14 @@ export function ReadEvent({ place, seq, children }: ReadEventProps) {
   return <Reading of={read} text={PANEL.readingEvent} />;
 }
 
-interface DocumentProps {
-  title: string;
+interface ValueProps {
   value: unknown;
+  /** Size as JSON, if it is known. */
   bytes: number | undefined;
+}
+
+interface DocumentProps extends ValueProps {
+  title: string;
 }
 
 /** A value of an event, with its size if it is known. */
@@ -46,4 +50,20 @@ export function Document({ title, value, bytes }: DocumentProps) {
       <JsonTree label={title} value={value} />
     </Section>
   );
+}
+
+/** The request of a call. */
+export function Request({ value, bytes }: ValueProps) {
+  return (
+    <>
+      <Document title={PANEL.request} value={value} bytes={bytes} />
+      {isHead(value) && <p>{PANEL.head}</p>}
+    </>
+  );
+}
+
+/** Returns true for the beginning of a request that the log does not have as a whole. */
+function isHead(request: unknown): boolean {
+  const fields: { head?: unknown; bytes?: unknown } = Object(request);
+  return typeof fields.head === "string" && typeof fields.bytes === "number";
 }

@@ -20,6 +20,7 @@ import { name, oneOf } from "../router/search.ts";
 import { Failure } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { RunControl } from "../travel/control.tsx";
+import { PendingCallsOf } from "../travel/settle.tsx";
 import styles from "./run.module.css";
 import { RunStore } from "./store.ts";
 import { TEXTS } from "./texts.ts";
@@ -108,6 +109,11 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
       </div>
       <RunControl place={place} status={status} />
       {status === "pending" && <p>{TEXTS.waiting}</p>}
+      {isOver && status !== "completed" && (
+        <div className={styles.doubt}>
+          <PendingCallsOf place={place} />
+        </div>
+      )}
       {facts.failure && <StatedFailure title={TEXTS.failure} failure={facts.failure} />}
       <details className={styles.facts}>
         <summary>{TEXTS.facts}</summary>

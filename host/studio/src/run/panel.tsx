@@ -8,7 +8,7 @@ import { Section } from "../part/section.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Fork } from "../travel/fork-form.tsx";
-import { Document, ReadEvent } from "./event.tsx";
+import { Document, ReadEvent, Request } from "./event.tsx";
 import { LiveText } from "./live-text.tsx";
 import type { CallFacts, Row } from "./row.ts";
 import { PANEL, TEXTS } from "./texts.ts";
@@ -119,17 +119,8 @@ function Documents({ event, call }: Omit<ValuesProps, "place">) {
   const title = isFailed ? PANEL.failure : PANEL.result;
   return (
     <>
-      {request !== undefined && (
-        <Document title={PANEL.request} value={request} bytes={call.requestBytes} />
-      )}
-      {isHead(request) && <p>{PANEL.head}</p>}
+      {request !== undefined && <Request value={request} bytes={call.requestBytes} />}
       {result !== undefined && <Document title={title} value={value} bytes={call.resultBytes} />}
     </>
   );
-}
-
-/** Returns true for the beginning of a request that the log does not have as a whole. */
-function isHead(request: unknown): boolean {
-  const fields: { head?: unknown; bytes?: unknown } = Object(request);
-  return typeof fields.head === "string" && typeof fields.bytes === "number";
 }

@@ -3,14 +3,16 @@ import { useQuery } from "@tanstack/react-query";
 import { Button, Panel, Segments, toast } from "@wattle/page";
 import { type FormEvent, useState } from "react";
 import { Guarded } from "../access/access.tsx";
-import type { ThreadPlace } from "../api/log.ts";
-import type { Thread } from "../api/thread.ts";
+import type { RunPlace, ThreadPlace } from "../api/log.ts";
+import { type Thread, useQuietThread } from "../api/thread.ts";
 import { Disclosure } from "../part/disclosure.tsx";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { JsonEditor } from "../part/json-editor.tsx";
 import { parsed } from "../part/parse-json.ts";
 import { Text, visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
+import { RouteLink, runRoute } from "../router/links.tsx";
+import { Request } from "../run/event.tsx";
 import { Failure } from "../shell/failure.tsx";
 import { Refusal, useAction } from "./action.tsx";
 import { resultForm } from "./fork.ts";
@@ -28,10 +30,19 @@ const KINDS: readonly Kind[] = ["answer", "fail", "retry"];
 interface PendingCallsProps {
   thread: Thread;
   tenant: string | undefined;
+  /** The only run whose calls are listed. */
+  run?: string;
+}
+
+/** The calls without a result that a run has started. */
+export function PendingCallsOf({ place }: { place: RunPlace }) {
+  const { run, tenant } = place;
+  const { data } = useQuietThread(place);
+  return data && <PendingCalls thread={data} tenant={tenant} run={run} />;
 }
 
 /** The calls without a result. While a run is running, its calls are in progress, not in doubt. */
-export function PendingCalls({ thread, tenant }: PendingCallsProps) {
+export function PendingCalls({ thread, tenant, run }: PendingCallsProps) {
   const { thread: id, status, interrupts } = thread;
   const place = { thread: id, tenant };
   const isIdle = status !== "running";
@@ -41,7 +52,7 @@ export function PendingCalls({ thread, tenant }: PendingCallsProps) {
     enabled: isIdle,
     refetchInterval: INTERVAL_MS,
   });
-  const calls = data ?? [];
+  const calls = (data ?? []).filter((call) => run === undefined || call.run === run);
   if (!isIdle || (error === null && calls.length === 0)) return null;
   return (
     <Panel title={SETTLE.title}>
@@ -68,13 +79,14 @@ function pathOf({ task, scope, call }: PendingCall): string {
 
 function Call({ place, call }: { place: ThreadPlace; call: PendingCall }) {
   const [isOpen, setOpen] = useState(false);
-  const { decision } = call;
+  const { decision, request } = call;
   return (
     <section className={styles.call} aria-label={visible(`${call.function} ${call.summary}`)}>
       <h3>
         <Text>{call.summary === "" ? call.function : call.summary}</Text>
       </h3>
-      <Facts facts={factsOf(call)} />
+      <Facts facts={factsOf(place, call)} />
+      {request !== undefined && <Request value={request} bytes={undefined} />}
       <p>{decision == null ? SETTLE.undecided : SETTLE.decided[decision.kind]}</p>
       <Guarded need="write">
         <Disclosure
@@ -89,13 +101,20 @@ function Call({ place, call }: { place: ThreadPlace; call: PendingCall }) {
   );
 }
 
-function factsOf({ function: name, node, task, scope, call, at_ms }: PendingCall): Fact[] {
+function factsOf(place: ThreadPlace, pending: PendingCall): Fact[] {
+  const { function: name, node, task, scope, call, at_ms, run, seq } = pending;
   return [
     [SETTLE.function, <Text key="function">{name}</Text>],
     [SETTLE.node, <Text key="node">{node}</Text>],
     [SETTLE.task, <Text key="task">{task}</Text>],
     [SETTLE.number, [...scope, call].join(".")],
     [SETTLE.started, <Time key="started" ms={at_ms} />],
+    [
+      SETTLE.event,
+      <RouteLink key="event" to={runRoute({ ...place, run }, seq)}>
+        {SETTLE.inTimeline(seq)}
+      </RouteLink>,
+    ],
   ];
 }
 

@@ -118,7 +118,7 @@ export const CONTROL = {
   cancelled: "The run was cancelled.",
   doubtTitle: "Make calls again?",
   doubtNote: (count: number) =>
-    `${count === 1 ? "One call is" : `${countText(count)} calls are`} in doubt and not settled: the host made ${count === 1 ? "it" : "them"} and does not know whether ${count === 1 ? "it" : "they"} took effect. If you go on, ${count === 1 ? "it is" : "they are"} made again. The page of the thread lists what is in doubt.`,
+    `${count === 1 ? "One call is" : `${countText(count)} calls are`} in doubt and not settled: the host made ${count === 1 ? "it" : "them"} and does not know whether ${count === 1 ? "it" : "they"} took effect. If you go on, ${count === 1 ? "it is" : "they are"} made again. The pages of the thread and of the run list what is in doubt.`,
   repeat: "Make the calls again",
 };
 
@@ -132,6 +132,8 @@ export const SETTLE = {
   task: "Task",
   number: "Number of the call",
   started: "Started",
+  event: "In the timeline",
+  inTimeline: (seq: number) => `Event ${seq}`,
   undecided: "Not settled",
   decided: {
     answer: "Settled: it returned the given result",

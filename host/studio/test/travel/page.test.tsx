@@ -99,6 +99,7 @@ async function answer(request: Request): Promise<Response> {
     const rest = { id: 2, source: "loop", step: 1, run: "r1", at_ms: 0, changed: [], next: [] };
     return Response.json({ ...rest, state: states[thread] ?? {} });
   }
+  if (what === "open-calls") return Response.json([]);
   const events = logs[thread];
   if (events === undefined) return problem(404, "no such thread");
   return Response.json(logPage(thread, events, searchParams));

@@ -1,5 +1,5 @@
 // The decisions about calls in doubt.
-import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { problem } from "../host.ts";
 import { show } from "../show.tsx";
@@ -12,6 +12,36 @@ beforeEach(() => {
 });
 
 afterEach(close);
+
+test("calls in doubt are shown with their requests, and lead to the timeline", async () => {
+  host.thread = threadWith(FAILED);
+  const request = { tool: "pay", arguments: HOSTILE };
+  host.calls = [
+    { ...CALL, request },
+    { ...CALL, run: "r0", call: 1 },
+  ];
+  show("/threads/t1");
+  const [first, second] = await screen.findAllByRole("link", { name: "Event 4" });
+  expect(first?.getAttribute("href")).toBe("/threads/t1/runs/r1?at=4");
+  expect(second?.getAttribute("href")).toBe("/threads/t1/runs/r0?at=4");
+  const shown = screen.getAllByRole("group", { name: "Request" });
+  expect(shown.map(({ textContent }) => textContent)).toEqual([expect.stringContaining("pay")]);
+  expect(document.querySelector("img")).toBeNull();
+});
+
+test("a run that has failed lists the calls in doubt that it started", async () => {
+  host.thread = threadWith(FAILED);
+  host.calls = [CALL, { ...CALL, run: "r0", call: 1 }];
+  show("/threads/t1/runs/r1");
+  const calls = await screen.findByRole("list", { name: "Calls in doubt" });
+  expect(within(calls).getAllByRole("listitem").length).toBe(1);
+  await click("Settle");
+  fireEvent.click(screen.getByRole("radio", { name: "It failed" }));
+  await click("Settle the call");
+  await waitFor(() =>
+    expect(host.sent.map(({ path }) => path)).toEqual(["/api/v1/threads/t1/settle"]),
+  );
+});
 
 describe("a call in doubt", () => {
   const settled = () => host.sent.map(({ body }) => body);
