@@ -145,6 +145,10 @@ async function reads(visit: Visit): Promise<void> {
   await request.waitFor();
   await page.goBack();
   await panel(page).waitFor({ state: "detached" });
+  // A superstep sums what its tasks took.
+  await rows(page, "step").first().getByRole("link").first().click();
+  await panel(page).getByText("Time in guests", { exact: true }).waitFor();
+  await closePanel(page);
   await page.getByRole("button", { name: "Close all" }).click();
   await comesTo(calls(page), 0);
   await page.getByRole("button", { name: "Open all" }).click();

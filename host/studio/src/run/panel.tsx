@@ -11,14 +11,22 @@ import { Fork } from "../travel/fork-form.tsx";
 import { Document, ReadEvent, Request } from "./event.tsx";
 import { LiveText } from "./live-text.tsx";
 import type { CallFacts, Row } from "./row.ts";
+import type { Sums } from "./sums.ts";
 import { PANEL, TEXTS } from "./texts.ts";
 
+interface RowPanelProps {
+  place: RunPlace;
+  row: Row;
+  /** What the parts of the row took and cost, if it is known. */
+  sums?: Sums | undefined;
+}
+
 /** The content of the panel of a row. */
-export function RowPanel({ place, row }: { place: RunPlace; row: Row }) {
+export function RowPanel({ place, row, sums }: RowPanelProps) {
   const { call, code, detail } = row;
   return (
     <>
-      <Facts facts={factsOf(row)} />
+      <Facts facts={factsOf(row, sums)} />
       <Note row={row} />
       {code !== undefined && (
         <StatedFailure title={PANEL.failure} failure={{ code, message: detail }} />
@@ -41,7 +49,7 @@ function Note({ row: { kind, label, status } }: { row: Row }): ReactNode {
   return note === undefined ? null : <p>{note}</p>;
 }
 
-function factsOf(row: Row): Fact[] {
+function factsOf(row: Row, sums: Sums | undefined): Fact[] {
   const { status, namespace, node, startMs, durationUs, seq, call } = row;
   return [
     [TEXTS.status, <Status key="status" name={status} />],
@@ -49,8 +57,24 @@ function factsOf(row: Row): Fact[] {
     [PANEL.namespace, textFact(namespace)],
     [PANEL.started, timeFact(startMs === 0 ? undefined : startMs)],
     [PANEL.duration, durationUs === undefined ? undefined : durationText(durationUs)],
+    ...(sums !== undefined && PARTS.has(row.kind) ? sumFacts(sums) : []),
     ...(call === undefined ? [] : callFacts(call)),
     [PANEL.seq, seq],
+  ];
+}
+
+/** Rows whose panels have the sums over what is in them. */
+const PARTS = new Set<Row["kind"]>(["step", "graph", "task", "attempt"]);
+
+function sumFacts({ guestUs, providerUs, storeUs, input, output, cost }: Sums): Fact[] {
+  const isTimed = guestUs + providerUs + storeUs > 0;
+  const time = (us: number) => (isTimed ? durationText(us) : undefined);
+  return [
+    [TEXTS.guestTime, time(guestUs)],
+    [TEXTS.providerTime, time(providerUs)],
+    [TEXTS.storeTime, time(storeUs)],
+    [PANEL.tokens, input + output > 0 ? TEXTS.tokensText(input, output) : undefined],
+    [PANEL.cost, cost === undefined ? undefined : costText(cost)],
   ];
 }
 

@@ -42,6 +42,9 @@ const LEVELS = "|";
 const TASK = ":";
 const CALL = ".";
 
+/** What is before the number of a node in its id. */
+const ID = "n";
+
 /** Maximum number of replayed calls that an attempt shows. Its row has the number of all. */
 const REPLAYED_ROWS = 500;
 
@@ -51,7 +54,7 @@ export class Places {
   readonly open = new Set<TreeNode>();
   readonly tasks = new Map<string, Task>();
   readonly #rootGraph = newGraph(this.root, "");
-  #count = 0;
+  readonly #nodes: TreeNode[] = [];
 
   /** Adds a node below another one. `more` has what differs from a node that has just begun. */
   add(
@@ -61,8 +64,8 @@ export class Places {
     label: string,
     more?: Partial<TreeNode>,
   ): TreeNode {
-    const added = newNode(`n${this.#count}`, kind, parent);
-    this.#count += 1;
+    const added = newNode(`${ID}${this.#nodes.length}`, kind, parent);
+    this.#nodes.push(added);
     added.seq = seq;
     added.startMs = startMs;
     added.label = label;
@@ -71,6 +74,11 @@ export class Places {
     if (added.status === "running") this.open.add(added);
     touch(parent);
     return added;
+  }
+
+  /** Returns the node with this id. */
+  byId(id: string): TreeNode | undefined {
+    return this.#nodes[Number(id.slice(ID.length))];
   }
 
   /** Notes that a node has ended. */

@@ -46,7 +46,16 @@ export function TimelineRows({ place, store, version }: RunViewProps) {
       </div>
       <Split
         label={current === undefined ? TEXTS.event : visible(nameOf(current))}
-        panel={current && <RowPanel key={current.id} place={place} row={current} />}
+        panel={
+          current && (
+            <RowPanel
+              key={current.id}
+              place={place}
+              row={current}
+              sums={timeline.sumsOf(current.id)}
+            />
+          )
+        }
         onClose={close}
       >
         <TimelineView

@@ -5,7 +5,8 @@ import type { EventOutline } from "../api/log.ts";
 import { digestText } from "../part/digest.ts";
 import { type Attempt, type Origin, Places, type Task } from "./places.ts";
 import type { Row, RowStatus } from "./row.ts";
-import { type Times, timesOf } from "./times.ts";
+import { type Sums, sumsOf } from "./sums.ts";
+import { timesOf } from "./times.ts";
 import { type CallState, pathOf, rowsOf, type TreeNode, touch } from "./tree.ts";
 
 /** An outline of one type. */
@@ -41,14 +42,10 @@ export interface Fork {
 export type ForkedCall = NonNullable<Of<"forked">["call"]>;
 
 /** Sums over the run. Replayed calls do not count. */
-export interface Totals extends Times {
+export interface Totals extends Sums {
   calls: number;
   /** Model calls without those whose result was reused. */
   modelCalls: number;
-  input: number;
-  output: number;
-  /** `undefined` if no call has a cost. */
-  cost: number | undefined;
 }
 
 /** The state of a node of a graph. */
@@ -155,6 +152,12 @@ export class Timeline {
 
   totals(): Totals {
     return { ...this.#totals };
+  }
+
+  /** Returns the sums of a row; `undefined` if there is no such row. */
+  sumsOf(id: string): Sums | undefined {
+    const node = this.#places.byId(id);
+    return node && sumsOf(node);
   }
 
   /** Returns the ids of the rows around an event and of its own row, from the outermost one. */

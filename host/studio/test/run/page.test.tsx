@@ -115,6 +115,23 @@ test("a run and its call show what they cost", async () => {
   expect(panel.textContent).toContain("Cost0.00036");
 });
 
+test("the panel of a task sums the times, tokens and costs in it", async () => {
+  const tokens = { input: 12, output: 3 };
+  const completion = { function: "llm.complete", tokens, cost: 0.25, started_ms: 1_000_030 };
+  const calls = [called("t1", 0, completion), called("t1", 1, completion)];
+  events = log(runStarted(), taskStarted("t1"), ...calls, taskFinished("t1"), runEnded());
+  show(`${ROUTE}?at=5`);
+  const panel = await screen.findByRole("complementary", { name: "node-t1" });
+  for (const fact of [
+    "Time in guests45",
+    "Time in host calls5",
+    "Tokens24 in, 6 out",
+    "Cost0.5",
+  ]) {
+    expect(panel.textContent).toContain(fact);
+  }
+});
+
 test("text of a model appears as it is streamed, also after the stream was cut", async () => {
   events = log(runStarted(), taskStarted("t1"), callStarted("t1", 0));
   show(`${ROUTE}?at=3`);

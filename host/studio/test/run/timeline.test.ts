@@ -397,6 +397,43 @@ test("time in the store is that before calls, and between supersteps", () => {
   expect(timeline.totals()).toMatchObject({ ...times, storeUs: 21_000 });
 });
 
+test("a superstep, a task and an attempt have the sums of what was executed in them", () => {
+  const asked = { function: "llm.complete", tokens: { input: 5, output: 2 }, cost: 0.25 };
+  const at = { started_ms: 1_000_055, duration_us: 4_000 };
+  const timeline = timelineOf(
+    log(
+      runStarted(),
+      taskStarted("t1"),
+      called("t1", 0, { ...asked, started_ms: 1_000_020 }),
+      taskFailed("t1"),
+      taskStarted("t1", 0, 2),
+      called("t1", 1, { ...asked, ...at, store_us: 1_000 }),
+      taskFinished("t1", { duration_us: 20_000 }),
+      taskStarted("t2"),
+      called("t2", 0, { tokens: { input: 1, output: 0 } }),
+      taskFinished("t2", { cached: true }),
+      // It has not ended.
+      taskStarted("t3"),
+    ),
+  );
+  const sums = (kind: string, label: string, number?: number) => {
+    const row = timeline.rows().find((it) => {
+      return it.kind === kind && it.label === label && (number ?? it.number) === it.number;
+    });
+    return row && timeline.sumsOf(row.id);
+  };
+  // The second attempt replays the call of the first one.
+  const second = { input: 5, output: 2, cost: 0.25, guestUs: 15_000, providerUs: 4_000 };
+  expect(sums("attempt", "node-t1", 2)).toEqual({ ...second, storeUs: 1_000 });
+  const both = { input: 10, output: 4, cost: 0.5, guestUs: 30_000, providerUs: 9_000 };
+  expect(sums("task", "node-t1")).toEqual({ ...both, storeUs: 1_000 });
+  expect(sums("step", "")).toEqual({ ...both, input: 11, storeUs: 1_000 });
+  const { calls, modelCalls, ...totals } = timeline.totals();
+  expect([calls, modelCalls, totals]).toEqual([3, 2, sums("step", "")]);
+  expect(sums("task", "node-t3")).toMatchObject({ input: 0, cost: undefined, guestUs: 0 });
+  expect(timeline.sumsOf("n99")).toBeUndefined();
+});
+
 test("rows below a closed one are left out, and an event leads to its row", () => {
   const timeline = timelineOf(
     log(runStarted(), taskStarted("t1"), callStarted("t1", 0), called("t1", 0)),
