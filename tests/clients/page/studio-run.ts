@@ -102,6 +102,9 @@ async function outlives(visit: Visit): Promise<void> {
   // The log says the same as the stream said, and has as many events.
   const live = await shown(page);
   await viewOfRun(page, "Log").click();
+  await page.getByText("Export or verify the log of the thread, with all its runs").click();
+  await page.getByRole("button", { name: "Verify the log" }).click();
+  await page.getByText(/^(All seals fit|The log has no seals)/).waitFor();
   const count = await countOfEvents(page);
   await page.reload();
   await eventually(async () => assert.equal(await countOfEvents(page), count));

@@ -11,6 +11,7 @@ import { Time } from "../part/time.tsx";
 import { type Column, VirtualList } from "../part/virtual-list.tsx";
 import { RouteLink, runViewRoute, useGo, useSearchOf } from "../router/links.tsx";
 import { name, wholeNumber } from "../router/search.ts";
+import { Log } from "../thread/log.tsx";
 import { Document, ReadEvent } from "./event.tsx";
 import type { LogLine } from "./log-line.ts";
 import styles from "./run.module.css";
@@ -62,6 +63,10 @@ export function LogView({ place, store, version }: RunViewProps) {
           shown={index === -1 ? undefined : index}
         />
       </Split>
+      <details className={styles.facts}>
+        <summary>{LOG.thread}</summary>
+        <Log thread={place.thread} tenant={place.tenant} />
+      </details>
     </>
   );
 }

@@ -120,4 +120,5 @@ export const LOG = {
   time: "Time",
   title: (seq: number | string) => `Event ${seq}`,
   none: "The run has no event of this type.",
+  thread: "Export or verify the log of the thread, with all its runs",
 };

@@ -35,6 +35,7 @@ let opened: OpenedStream[];
 let pages: URLSearchParams[];
 let tenants: (string | null)[];
 let refusal: Response | undefined;
+let seals: object;
 
 beforeEach(() => {
   refusal = undefined;
@@ -48,6 +49,7 @@ beforeEach(() => {
     if (pathname === `/api/v1/runs/${RUN}`) {
       return Response.json({ run: RUN, thread: "t1", thread_id: "t1", status: "running" });
     }
+    if (pathname === "/api/v1/threads/t1/verify") return Response.json(seals);
     if (pathname.includes("/log")) return problem(404, "no such run");
     return Response.json(accessOf({}));
   });
@@ -122,12 +124,7 @@ test("the panel of a task sums the times, tokens and costs in it", async () => {
   events = log(runStarted(), taskStarted("t1"), ...calls, taskFinished("t1"), runEnded());
   show(`${ROUTE}?at=5`);
   const panel = await screen.findByRole("complementary", { name: "node-t1" });
-  for (const fact of [
-    "Time in guests45",
-    "Time in host calls5",
-    "Tokens24 in, 6 out",
-    "Cost0.5",
-  ]) {
+  for (const fact of ["Time in guests45", "Time in host calls5", "Tokens24 in, 6 out", "Cost0.5"]) {
     expect(panel.textContent).toContain(fact);
   }
 });
@@ -165,6 +162,17 @@ test("a log that a starting host cannot read yet is streamed", async () => {
   await screen.findByText("completed");
   await link("node-t1");
   expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("the log of the thread can be verified beside that of the run", async () => {
+  events = log(runStarted(), runEnded());
+  seals = { seal: "5ea1", sealed_after: 0, last_seq: 2 };
+  show(`${ROUTE}?view=log&tenant=acme`);
+  fireEvent.click(await screen.findByText(/^Export or verify the log/));
+  expect(screen.getByRole("button", { name: "Export the thread" })).toBeDefined();
+  fireEvent.click(screen.getByRole("button", { name: "Verify the log" }));
+  await screen.findByText(/^All seals fit/);
+  await screen.findByText("5ea1");
 });
 
 test("rows can be closed and opened", async () => {
