@@ -154,6 +154,10 @@ async function reads(visit: Visit): Promise<void> {
   await closePanel(page);
   await page.getByRole("button", { name: "Close all" }).click();
   await comesTo(calls(page), 0);
+  // The address says what is closed.
+  await page.reload();
+  await page.getByRole("button", { name: "Open Superstep 0", exact: true }).waitFor();
+  await comesTo(calls(page), 0);
   await page.getByRole("button", { name: "Open all" }).click();
   await tool.waitFor();
   await page.getByText("Facts", { exact: true }).click();

@@ -2,27 +2,28 @@
 import { useState } from "react";
 import { isMissing } from "../api/missing.ts";
 import { useAppOf } from "../api/run.ts";
-import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
+import { runRoute, runViewRoute, useGo, useSearchOf } from "../router/links.tsx";
 import type { RunViewProps } from "../run/store.ts";
 import { Reading, together } from "../shell/failure.tsx";
+import { openedIn, openedText, openNodes } from "./opened.ts";
 import { itemPath } from "./page.tsx";
 import { useGraphs, useVersions } from "./read.ts";
-import { pathsAround, sceneOf } from "./scene.ts";
+import { sceneOf } from "./scene.ts";
 import type { FirstTasks } from "./states.ts";
 import { TEXTS } from "./texts.ts";
 import { GraphView } from "./view.tsx";
 
-/** The search parameter of the view: the path of the selected item. */
-const SEARCH = { node: itemPath };
+/** The search parameters of the view: the path of the selected item, and those of open nodes. */
+const SEARCH = { node: itemPath, open: openNodes };
 
 /** The namespace of the graph of a run. */
 const ROOT = "";
 
 export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   const { graph, digest } = timeline.facts;
-  const { node } = useSearchOf(SEARCH);
+  const { node, open: opened } = useSearchOf(SEARCH);
   const go = useGo();
-  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(pathsAround(node ?? "")));
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => openedIn(opened, node));
   const [first, setFirst] = useState<FirstTasks>(new Map());
   const app = useAppOf(place);
   const name = app.data;
@@ -37,6 +38,10 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
   if (data === undefined || isMissing(of.error)) {
     return <Reading of={of} notFound={TEXTS.notFound} text={TEXTS.reading} />;
   }
+  const note = (open: ReadonlySet<string>, node: string | undefined) => {
+    const search = { view: "graph", open: openedText(open, node), node };
+    go(runViewRoute(place, search), { replace: true });
+  };
   const states = timeline.nodes();
   const scene = sceneOf(data.root, ROOT, { graphs: data.graphs, open, states, first });
   // The picture stays if a later reading fails.
@@ -47,12 +52,16 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
       <GraphView
         scene={scene}
         states={states}
-        opening={{ open, setOpen }}
+        opening={{
+          open,
+          setOpen: (next) => {
+            setOpen(next);
+            note(next, node);
+          },
+        }}
         paging={{ first, setFirst }}
         selected={node}
-        onSelect={(path) =>
-          go(runRoute(place, undefined, { view: "graph", node: path }), { replace: true })
-        }
+        onSelect={(path) => note(open, path)}
         routeOf={(seq) => runRoute(place, seq)}
         tenant={place.tenant}
       />

@@ -31,9 +31,16 @@ export function runRoute(place: RunPlace, at?: number, search: RunSearch = {}): 
   return runViewRoute(place, { ...search, at: at?.toString() });
 }
 
-/** What a view of a run shows: the event `at`, the checkpoint of the graph `ns`, or a node. */
+/**
+ * What a view of a run shows: the event `at`, the checkpoint of the graph `ns`, or a node. `row` is
+ * the row of the timeline that is shown if it is not that of the event. `closed` has the closed rows
+ * of the timeline, and `open` the open nodes of the graph.
+ */
 export interface RunSearch {
   view?: string | undefined;
+  closed?: string | undefined;
+  open?: string | undefined;
+  row?: string | undefined;
   at?: string | undefined;
   checkpoint?: string | undefined;
   ns?: string | undefined;

@@ -64,7 +64,7 @@ export class Places {
     label: string,
     more?: Partial<TreeNode>,
   ): TreeNode {
-    const added = newNode(`${ID}${this.#nodes.length}`, kind, parent);
+    const added = newNode(idOf(`${this.#nodes.length}`), kind, parent);
     this.#nodes.push(added);
     added.seq = seq;
     added.startMs = startMs;
@@ -78,7 +78,7 @@ export class Places {
 
   /** Returns the node with this id. */
   byId(id: string): TreeNode | undefined {
-    return this.#nodes[Number(id.slice(ID.length))];
+    return this.#nodes[Number(numberOf(id))];
   }
 
   /** Notes that a node has ended. */
@@ -196,6 +196,16 @@ export class Places {
       this.end(node, "replayed");
     }
   }
+}
+
+/** Returns the id of the node with this number, which addresses have. */
+export function idOf(number: string): string {
+  return ID + number;
+}
+
+/** Returns the number of the node with this id. */
+export function numberOf(id: string): string {
+  return id.slice(ID.length);
 }
 
 function newGraph(node: TreeNode, namespace: string): Graph {

@@ -1,43 +1,53 @@
 // The timeline of a run with the panel of the selected row.
 import { Button } from "@wattle/page";
 import { useMemo, useState } from "react";
-import { rowLink, useFocusAfter } from "../part/focus-after.ts";
+import { useFocusAfter } from "../part/focus-after.ts";
 import { Split } from "../part/split.tsx";
 import { visible } from "../part/text.tsx";
-import { toggled } from "../part/toggled.ts";
-import { runRoute, useGo, useSearchOf } from "../router/links.tsx";
+import { runRoute, runViewRoute, useGo, useSearchOf } from "../router/links.tsx";
 import { wholeNumber } from "../router/search.ts";
+import { ClosedRows, closedRows } from "./closed-rows.ts";
 import { nameOf } from "./names.ts";
 import { RowPanel } from "./panel.tsx";
+import { idOf, numberOf } from "./places.ts";
 import type { Row } from "./row.ts";
 import styles from "./run.module.css";
 import type { RunViewProps } from "./store.ts";
 import { TEXTS } from "./texts.ts";
-import type { Timeline } from "./timeline.ts";
 import { TimelineView } from "./timeline-view.tsx";
 
-/** The search parameters of the view: the sequence number of the shown event. */
-const SEARCH = { at: wholeNumber };
+/**
+ * The search parameters of the view: the sequence number of the shown event, the number of the
+ * selected row if it is not that of the event, and the closed rows.
+ */
+const SEARCH = { at: wholeNumber, row: wholeNumber, closed: closedRows };
 
 /** The rows, and the panel of the selected one. */
 export function TimelineRows({ place, store, version }: RunViewProps) {
   const { timeline } = store;
-  const { at } = useSearchOf(SEARCH);
+  const { at, row, closed } = useSearchOf(SEARCH);
   const go = useGo();
-  const [collapsed, setCollapsed] = useState<ReadonlySet<string>>(new Set());
+  const collapsed = useMemo(() => ClosedRows.of(closed), [closed]);
   const [isFollowing, setFollowing] = useState(at === undefined);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline differs in each version.
   const rows = useMemo(() => timeline.rows(collapsed), [timeline, version, collapsed]);
-  const index = at === undefined ? -1 : indexOf(rows, timeline.pathTo(Number(at)));
+  const index =
+    at === undefined ? -1 : indexOf(rows, timeline.pathTo(Number(at), row && idOf(row)));
   const current = rows[index];
   const newest = isFollowing && !timeline.isOver ? rows.length - 1 : undefined;
-  const close = () => go(runRoute(place), { replace: true });
-  useFocusAfter(rowLink(current?.seq));
+  const close = () => go(runRoute(place, undefined, { closed }), { replace: true });
+  const collapse = ({ text }: ClosedRows) =>
+    go(runViewRoute(place, { closed: text, row, at }), { replace: true });
+  const routeOf = ({ id, seq }: Row) => {
+    const own = timeline.rowOf(seq) === id ? undefined : numberOf(id);
+    return runRoute(place, seq, { closed, row: own });
+  };
+  useFocusAfter(current && `a[data-row="${current.id}"]`);
   return (
     <>
       <div className={styles.tools}>
-        <Button onClick={() => setCollapsed(new Set())}>{TEXTS.expandAll}</Button>
-        <Button onClick={() => setCollapsed(parentsIn(timeline))}>{TEXTS.collapseAll}</Button>
+        <Button onClick={() => collapse(ClosedRows.NONE)}>{TEXTS.expandAll}</Button>
+        <Button onClick={() => collapse(ClosedRows.ALL)}>{TEXTS.collapseAll}</Button>
         {!timeline.isOver && (
           <Button aria-pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>
             {TEXTS.newest}
@@ -59,11 +69,11 @@ export function TimelineRows({ place, store, version }: RunViewProps) {
         onClose={close}
       >
         <TimelineView
-          place={place}
+          routeOf={routeOf}
           rows={rows}
           current={current?.id}
           shown={current === undefined ? newest : index}
-          onToggle={({ id }) => setCollapsed(toggled(collapsed, id))}
+          onToggle={({ id }) => collapse(collapsed.toggled(id))}
         />
       </Split>
     </>
@@ -80,10 +90,4 @@ function indexOf(rows: readonly Row[], path: readonly string[]): number {
     if (depth > deepest) [found, deepest] = [index, depth];
   }
   return found;
-}
-
-/** Returns the ids of all rows that have others below them. */
-function parentsIn(timeline: Timeline): ReadonlySet<string> {
-  const rows = timeline.rows().filter(({ childCount }) => childCount > 0);
-  return new Set(rows.map(({ id }) => id));
 }

@@ -1,18 +1,18 @@
 // The rows of a timeline. Only visible ones are rendered.
 import type { ReactNode } from "react";
-import type { RunPlace } from "../api/log.ts";
 import { bytesText, durationText } from "../part/amount.ts";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { type Column, VirtualList } from "../part/virtual-list.tsx";
-import { RouteLink, runRoute } from "../router/links.tsx";
+import { RouteLink } from "../router/links.tsx";
 import { nameOf } from "./names.ts";
 import { hasState, type Row } from "./row.ts";
 import styles from "./run.module.css";
 import { TEXTS } from "./texts.ts";
 
 interface TimelineViewProps {
-  place: RunPlace;
+  /** Returns the route of the view in which a row is selected. */
+  routeOf: (row: Row) => string;
   rows: readonly Row[];
   /** Id of the selected row. */
   current: string | undefined;
@@ -28,11 +28,11 @@ const DEEPEST = 12;
 /** Characters at the end of a streamed text that a row shows. */
 const LIVE_CHARS = 160;
 
-export function TimelineView({ place, rows, current, shown, onToggle }: TimelineViewProps) {
+export function TimelineView({ routeOf, rows, current, shown, onToggle }: TimelineViewProps) {
   return (
     <VirtualList
       label={TEXTS.timeline}
-      columns={columnsOf(place, onToggle)}
+      columns={columnsOf(routeOf, onToggle)}
       rows={rows}
       rowKey={({ id }) => id}
       isComplete
@@ -42,12 +42,15 @@ export function TimelineView({ place, rows, current, shown, onToggle }: Timeline
   );
 }
 
-function columnsOf(place: RunPlace, onToggle: (row: Row) => void): readonly Column<Row>[] {
+function columnsOf(
+  routeOf: TimelineViewProps["routeOf"],
+  onToggle: TimelineViewProps["onToggle"],
+): readonly Column<Row>[] {
   return [
     {
       key: "name",
       header: TEXTS.event,
-      render: (row) => <Name place={place} row={row} onToggle={onToggle} />,
+      render: (row) => <Name to={routeOf(row)} row={row} onToggle={onToggle} />,
     },
     {
       key: "status",
@@ -79,13 +82,13 @@ function amountOf({ tokens, resultBytes }: NonNullable<Row["call"]>): string | u
 }
 
 interface NameProps {
-  place: RunPlace;
+  to: string;
   row: Row;
   onToggle: (row: Row) => void;
 }
 
-function Name({ place, row, onToggle }: NameProps): ReactNode {
-  const { depth, childCount, isOpen, seq } = row;
+function Name({ to, row, onToggle }: NameProps): ReactNode {
+  const { id, depth, childCount, isOpen, seq } = row;
   const name = nameOf(row);
   const toggle = isOpen ? TEXTS.close : TEXTS.open;
   return (
@@ -108,7 +111,7 @@ function Name({ place, row, onToggle }: NameProps): ReactNode {
       ) : (
         <span className={styles.toggle} aria-hidden="true" />
       )}
-      <RouteLink to={runRoute(place, seq)} data-seq={seq}>
+      <RouteLink to={to} data-seq={seq} data-row={id}>
         <Text>{name}</Text>
       </RouteLink>
       <span className={styles.detail}>

@@ -7,7 +7,15 @@ import { type Attempt, type Origin, Places, type Task } from "./places.ts";
 import type { Row, RowStatus } from "./row.ts";
 import { type Sums, sumsOf } from "./sums.ts";
 import { timesOf } from "./times.ts";
-import { type CallState, pathOf, rowsOf, type TreeNode, touch } from "./tree.ts";
+import {
+  type CallState,
+  type Collapsed,
+  pathOf,
+  rowsOf,
+  shownIn,
+  type TreeNode,
+  touch,
+} from "./tree.ts";
 
 /** An outline of one type. */
 type Of<T extends EventOutline["type"]> = Extract<EventOutline, { type: T }>;
@@ -140,7 +148,7 @@ export class Timeline {
   }
 
   /** Returns the rows in order. The rows below those in `collapsed` are left out. */
-  rows(collapsed: ReadonlySet<string> = new Set()): Row[] {
+  rows(collapsed: Collapsed = new Set()): Row[] {
     return rowsOf(this.#places.root, collapsed);
   }
 
@@ -160,11 +168,22 @@ export class Timeline {
     return node && sumsOf(node);
   }
 
-  /** Returns the ids of the rows around an event and of its own row, from the outermost one. */
-  pathTo(seq: number): readonly string[] {
+  /**
+   * Returns the ids of the rows around an event and of its own row, from the outermost one. `row` is
+   * the id of another row that the event belongs to.
+   */
+  pathTo(seq: number, row?: string): readonly string[] {
     const path: string[] = [];
-    for (let node = this.#nodes.get(seq); node?.parent; node = node.parent) path.unshift(node.id);
+    const own = row === undefined ? undefined : this.#places.byId(row);
+    let node = own ?? this.#nodes.get(seq);
+    for (; node?.parent; node = node.parent) path.unshift(node.id);
     return path;
+  }
+
+  /** Returns the id of the row of an event; `undefined` if it has none. */
+  rowOf(seq: number): string | undefined {
+    const node = this.#nodes.get(seq);
+    return node && shownIn(node).id;
   }
 
   /** Returns the states of the nodes that ran, by namespace and name. */

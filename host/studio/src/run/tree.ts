@@ -108,6 +108,14 @@ export function newCall(task: string, scope: readonly number[], call: number): C
   };
 }
 
+/** Tells for which rows those below them are left out, by id. */
+export type Collapsed = Pick<ReadonlySet<string>, "has">;
+
+/** Returns the innermost row that shows a node. */
+export function shownIn(node: TreeNode): TreeNode {
+  return node.parent !== null && isHidden(node) ? shownIn(node.parent) : node;
+}
+
 /** Returns true if the row of a node would say nothing that the row of its parent does not say. */
 function isHidden({ kind, parent }: TreeNode): boolean {
   if (kind === "attempt") return parent?.children.length === 1;
@@ -121,7 +129,7 @@ function shownChildren(node: TreeNode): readonly TreeNode[] {
 }
 
 /** Returns the rows below the root. The rows below those in `collapsed` are left out. */
-export function rowsOf(root: TreeNode, collapsed: ReadonlySet<string>): Row[] {
+export function rowsOf(root: TreeNode, collapsed: Collapsed): Row[] {
   const rows: Row[] = [];
   const add = (nodes: readonly TreeNode[], depth: number, parent: string | null) => {
     for (const node of nodes) {

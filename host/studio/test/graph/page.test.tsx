@@ -336,6 +336,26 @@ test("a node of a run is tried for the tenant of the run", async () => {
   expect(tried.getAttribute("href")).toBe("/apps/notes/play?graph=main&node=plan&tenant=acme");
 });
 
+test("the address of the graph of a run has the open nested graphs", async () => {
+  versions = versions.filter((it) => it.is_current);
+  events = [{ ...runStarted(), graph: "main" }, runEnded()];
+  const route = `/threads/t1/runs/${RUN}?view=graph`;
+  const { history } = show(route);
+  fireEvent.keyDown(await item("work"), { key: "o" });
+  await item("step");
+  expect(history.location.href).toBe(`${route}&open=work`);
+  fireEvent.click(await item("plan"));
+  const { href } = history.location;
+  expect(href).toBe(`${route}&open=work&node=plan`);
+  cleanup();
+  const { history: other } = show(href);
+  // What is around the selected item is open without being named.
+  fireEvent.click(await item("step"));
+  expect(other.location.href).toBe(`${route}&node=work%2Fstep`);
+  fireEvent.keyDown(await item("work"), { key: "o" });
+  expect(other.location.href).toBe(`${route}&open=*&node=work%2Fstep`);
+});
+
 test("the graph of a run whose version is gone is the current one", async () => {
   versions = versions.filter((it) => it.is_current);
   events = [{ ...runStarted(), graph: "main" }, runEnded()];

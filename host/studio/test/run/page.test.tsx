@@ -16,6 +16,7 @@ import {
   runEnded,
   runStarted,
   streamed,
+  taskFailed,
   taskFinished,
   taskStarted,
   text,
@@ -162,6 +163,41 @@ test("a log that a starting host cannot read yet is streamed", async () => {
   await screen.findByText("completed");
   await link("node-t1");
   expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("an address leads to the closed rows and to the selected one", async () => {
+  events = log(
+    runStarted(),
+    taskStarted("t1"),
+    called("t1", 0),
+    taskFailed("t1"),
+    taskStarted("t1", 0, 2),
+    taskFinished("t1"),
+    taskStarted("t2"),
+    called("t2", 0, { function: "llm.complete" }),
+    taskFinished("t2"),
+    runEnded(),
+  );
+  const { history } = show(ROUTE);
+  fireEvent.click(await screen.findByRole("button", { name: "Close node-t2" }));
+  expect(screen.queryByRole("link", { name: "llm.complete" })).toBeNull();
+  // The row of the task and that of its last attempt show the same event.
+  fireEvent.click(await link("node-t1"));
+  await screen.findByRole("complementary", { name: "node-t1" });
+  const { href } = history.location;
+  expect(href).toBe(`${ROUTE}?closed=6&row=1&at=6`);
+  cleanup();
+  show(href);
+  await screen.findByRole("complementary", { name: "node-t1" });
+  expect(screen.getByRole("button", { name: "Open node-t2" })).toBeDefined();
+  fireEvent.click(screen.getByRole("button", { name: "Close all" }));
+  fireEvent.click(screen.getByRole("button", { name: "Open Superstep 0" }));
+  expect(screen.getByRole("button", { name: "Open node-t1" })).toBeDefined();
+  fireEvent.click(screen.getByRole("button", { name: "Open all" }));
+  await link("llm.complete");
+  fireEvent.click(screen.getByRole("button", { name: "Close" }));
+  await waitFor(() => expect(screen.queryByRole("complementary")).toBeNull());
+  expect(document.activeElement?.textContent).toBe("node-t1");
 });
 
 test("the log of the thread can be verified beside that of the run", async () => {

@@ -445,6 +445,22 @@ test("rows below a closed one are left out, and an event leads to its row", () =
   expect(timeline.pathTo(99)).toEqual([]);
 });
 
+test("rows that share an event have paths of their own", () => {
+  const timeline = timelineOf(
+    log(runStarted(), taskStarted("t1"), taskFailed("t1"), taskStarted("t1", 0, 2)),
+  );
+  const [step, task, first, second] = timeline.rows();
+  expect([step?.seq, task?.seq, second?.seq]).toEqual([2, 4, 4]);
+  expect([2, 3, 4, 99].map((seq) => timeline.rowOf(seq))).toEqual([
+    first?.id,
+    first?.id,
+    second?.id,
+    undefined,
+  ]);
+  expect(timeline.pathTo(4, task?.id)).toEqual([step?.id, task?.id]);
+  expect(timeline.pathTo(4, "n99")).toEqual(timeline.pathTo(4));
+});
+
 test("a row that has not changed is the same object", () => {
   const events = log(runStarted(), taskStarted("t1"), called("t1", 0), called("t1", 1));
   const timeline = timelineOf(events);
