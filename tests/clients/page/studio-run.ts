@@ -6,6 +6,7 @@ import { closePanel, panel, viewOfRun } from "./studio.ts";
 import {
   both,
   comesTo,
+  downloaded,
   eventually,
   isTitled,
   onPhone,
@@ -160,6 +161,15 @@ async function reads(visit: Visit): Promise<void> {
   await comesTo(calls(page), 0);
   await page.getByRole("button", { name: "Open all" }).click();
   await tool.waitFor();
+  // A run of the past becomes a case.
+  const save = page.getByRole("button", { name: "Save as a case…" });
+  await save.click();
+  await page.getByLabel("Name", { exact: true }).fill("past");
+  await visit.look("studio-run-case");
+  const [name, line] = await downloaded(page, "Save the case");
+  assert.equal(name, "past.jsonl");
+  assert.equal(JSON.parse(line).expect["/status"], "completed");
+  await save.click();
   await page.getByText("Facts", { exact: true }).click();
   await page.getByText("Time in guests").waitFor();
   await visit.look("studio-run-facts");

@@ -9,7 +9,7 @@ export interface CaseRun {
   context?: unknown;
   /** `completed`, `interrupted`, `failed` or `cancelled`. */
   status: string;
-  thread: Pick<Thread, "state" | "interrupts" | "failure">;
+  thread: Pick<Thread, "state" | "interrupts"> & { failure?: { code: string } | null | undefined };
 }
 
 /** Expectations by pointer. */

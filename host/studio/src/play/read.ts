@@ -3,7 +3,9 @@ import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
-import type { RunPlace, ThreadPlace } from "../api/log.ts";
+import { type RunPlace, readEvent, type ThreadPlace } from "../api/log.ts";
+import { readCheckpoint } from "../state/read.ts";
+import type { CaseRun } from "./case.ts";
 
 export type Tool = Schemas["ToolDocument"];
 
@@ -88,6 +90,26 @@ function bodyOf(start: Start): Pick<Schemas["StartDocument"], "input" | "goto" |
   }
   const { input, thread } = start;
   return { input, ...given({ thread_id: thread }) };
+}
+
+/** Sequence number of the first event of a thread. */
+export const FIRST_SEQ = 1;
+
+/**
+ * Reads what the first run of a thread was given: its input from the checkpoint that was made of it,
+ * and its context from the first event.
+ */
+export async function readGiven(
+  place: ThreadPlace,
+  checkpoint: number,
+  signal: AbortSignal,
+): Promise<Pick<CaseRun, "input" | "context">> {
+  const [event, { changed, state }] = await Promise.all([
+    readEvent(place, FIRST_SEQ, signal),
+    readCheckpoint({ ...place, namespace: "" }, String(checkpoint), signal),
+  ]);
+  const values = Object.entries(Object(state)).filter(([channel]) => changed.includes(channel));
+  return { input: Object.fromEntries(values), context: event?.context };
 }
 
 /** Reads a thread as a test of later code. */

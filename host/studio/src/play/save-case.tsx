@@ -40,7 +40,8 @@ export function SaveCase({ place, run }: SaveCaseProps) {
   );
 }
 
-function CaseForm({ run }: { run: CaseRun }) {
+/** A form for the case of a run. */
+export function CaseForm({ run }: { run: CaseRun }) {
   const [name, setName] = useState("");
   const [text, setText] = useState(() => jsonText(expectationsOf(run)));
   const [isChecked, setChecked] = useState(false);

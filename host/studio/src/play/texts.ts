@@ -94,6 +94,9 @@ export const CASE = {
   note:
     "A case is a line of a file such as eval/cases.jsonl, for wattle eval, or tests/cases.jsonl, " +
     "for wattle test. Both are in the folder of the app.",
+  reading: "Reading what the run was given…",
+  gone: "The host does not have the checkpoint with the input any more.",
+  givenNote: "The input is what the first checkpoint has of it: what the reducers made of it.",
   threadNote:
     "A test of the thread executes its nodes again with later code and needs no models. " +
     "It belongs into the folder tests of the app, and has the data of the thread.",

@@ -8,6 +8,7 @@ import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
+import { SaveRun } from "../play/save-run.tsx";
 import {
   chooseRunRoute,
   RouteLink,
@@ -115,6 +116,9 @@ function Summary({ place, timeline }: { place: RunPlace; timeline: Timeline }) {
         </div>
       )}
       {facts.failure && <StatedFailure title={TEXTS.failure} failure={facts.failure} />}
+      <div className={styles.case}>
+        <SaveRun place={place} facts={facts} />
+      </div>
       <details className={styles.facts}>
         <summary>{TEXTS.facts}</summary>
         <Facts facts={factsOf(timeline, data)} />

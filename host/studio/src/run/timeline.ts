@@ -26,6 +26,10 @@ export interface RunFacts {
   /** Digest of the graph with its components. */
   digest: string | undefined;
   reason: string | undefined;
+  /** Sequence number of the first event. */
+  firstSeq: number | undefined;
+  /** Number of the checkpoint with the input; `undefined` if the run has none. */
+  input: number | undefined;
   /** `undefined` before the end of the run. */
   status: string | undefined;
   startedMs: number | undefined;
@@ -102,6 +106,8 @@ export class Timeline {
     graph: undefined,
     digest: undefined,
     reason: undefined,
+    firstSeq: undefined,
+    input: undefined,
     status: undefined,
     startedMs: undefined,
     endedMs: undefined,
@@ -279,8 +285,8 @@ export class Timeline {
   #runStarted(event: Of<"run_started">): TreeNode | undefined {
     const { facts } = this;
     if (facts.startedMs === undefined) {
-      const { graph, digest, reason } = event;
-      Object.assign(facts, { graph, digest, reason, startedMs: event.at_ms });
+      const { graph, digest, reason, seq: firstSeq, at_ms: startedMs } = event;
+      Object.assign(facts, { graph, digest, reason, firstSeq, startedMs });
       return undefined;
     }
     // The host stopped while the run was active. Whatever was in progress has no end.
@@ -419,6 +425,7 @@ export class Timeline {
   #checkpointed(event: Of<"checkpointed">): TreeNode {
     const graph = this.#graph(event);
     const detail = event.changed.join(", ");
+    if (event.source === "input" && graph.namespace === "") this.facts.input ??= event.checkpoint;
     graph.nextStep = event.step;
     if (!event.namespace) this.facts.checkpoint = event.checkpoint;
     const step = graph.lastStep;

@@ -1,14 +1,15 @@
 // The view of a run, as a user sees it.
 import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { reached } from "@wattle/page/connection";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { noteTenantHeader } from "../../src/access/key.ts";
 import type { EventOutline } from "../../src/api/log.ts";
-import { accessOf, problem } from "../host.ts";
+import { accessOf, problem, threadOf } from "../host.ts";
 import { show } from "../show.tsx";
 import {
   called,
   callStarted,
+  checkpointed,
   log,
   logFrom,
   manyCalls,
@@ -37,6 +38,10 @@ let pages: URLSearchParams[];
 let tenants: (string | null)[];
 let refusal: Response | undefined;
 let seals: object;
+let checkpoint: object;
+
+// The view is loaded when it is opened. A busy machine takes longer for that than a test waits.
+beforeAll(() => import("../../src/run/page.tsx"));
 
 beforeEach(() => {
   refusal = undefined;
@@ -49,6 +54,12 @@ beforeEach(() => {
       return refusal ?? Response.json(logPage(searchParams));
     if (pathname === `/api/v1/runs/${RUN}`) {
       return Response.json({ run: RUN, thread: "t1", thread_id: "t1", status: "running" });
+    }
+    if (pathname === "/api/v1/threads/t1/open-calls") return Response.json([]);
+    if (pathname === "/api/v1/threads/t1/checkpoints/1") return Response.json(checkpoint);
+    if (pathname === "/api/v1/threads/t1") {
+      const rest = { run: "r2", state: {}, next: [], interrupts: [] };
+      return Response.json({ ...threadOf("t1", 1), ...rest });
     }
     if (pathname === "/api/v1/threads/t1/verify") return Response.json(seals);
     if (pathname.includes("/log")) return problem(404, "no such run");
@@ -163,6 +174,38 @@ test("a log that a starting host cannot read yet is streamed", async () => {
   await screen.findByText("completed");
   await link("node-t1");
   expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a past run that failed is saved as a case, unless another run was before it", async () => {
+  const failure = { code: "unavailable", message: "gone" };
+  const input = checkpointed(0, { source: "input" });
+  events = log(runStarted(), input, runEnded("failed", { failure }));
+  details = { 1: { context: { language: "en" } } };
+  checkpoint = { changed: ["messages"], state: { messages: ["hi"], other: 1 } };
+  const saved: Blob[] = [];
+  vi.spyOn(URL, "createObjectURL").mockImplementation((blob) => {
+    saved.push(blob as Blob);
+    return "blob:x";
+  });
+  vi.spyOn(HTMLAnchorElement.prototype, "click").mockReturnValue();
+  show(ROUTE);
+  fireEvent.click(await screen.findByRole("button", { name: "Save as a case…" }));
+  fireEvent.change(await screen.findByLabelText("Name"), { target: { value: "past" } });
+  fireEvent.click(screen.getByRole("button", { name: "Save the case" }));
+  await waitFor(() => expect(saved.length).toBe(1));
+  expect(JSON.parse((await saved[0]?.text()) ?? "")).toEqual({
+    name: "past",
+    graph: "chat",
+    input: { messages: ["hi"] },
+    context: { language: "en" },
+    // The thread has gone on, so its state is not that of the run.
+    expect: { "/status": "failed", "/failure/code": "unavailable" },
+  });
+  cleanup();
+  events = logFrom(4, runStarted(), input, runEnded("failed", { failure }));
+  show(ROUTE);
+  await screen.findByText("failed");
+  expect(screen.queryByRole("button", { name: "Save as a case…" })).toBeNull();
 });
 
 test("an address leads to the closed rows and to the selected one", async () => {

@@ -1,7 +1,7 @@
 // Forks from the view of a run, and the comparison of two runs, as a user sees them.
 import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { reached } from "@wattle/page/connection";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { noteTenantHeader } from "../../src/access/key.ts";
 import type { EventOutline } from "../../src/api/log.ts";
 import { problem, threadOf } from "../host.ts";
@@ -62,6 +62,9 @@ let refusal: Response | undefined;
 let held: Promise<void> | undefined;
 /** The response to the newest fork. */
 let started: Response | undefined;
+
+// The view is loaded when it is opened. A busy machine takes longer for that than a test waits.
+beforeAll(() => import("../../src/run/page.tsx"));
 
 beforeEach(() => {
   [sent, refusal, held, started] = [[], undefined, undefined, undefined];

@@ -1,0 +1,58 @@
+// Saves a run of the past as a case of a data set.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { RunPlace } from "../api/log.ts";
+import { useQuietThread } from "../api/thread.ts";
+import { Disclosure } from "../part/disclosure.tsx";
+import type { RunFacts } from "../run/timeline.ts";
+import { Reading, together } from "../shell/failure.tsx";
+import { FIRST_SEQ, readGiven } from "./read.ts";
+import { CaseForm } from "./save-case.tsx";
+import { CASE } from "./texts.ts";
+
+interface SaveRunProps {
+  place: RunPlace;
+  facts: RunFacts;
+}
+
+/** A form for the case of a run that has ended. A case makes no runs before its own. */
+export function SaveRun({ place, facts }: SaveRunProps) {
+  const [isOpen, setOpen] = useState(false);
+  const { firstSeq, graph, input, status } = facts;
+  const isFirst = firstSeq === FIRST_SEQ;
+  if (!isFirst || graph === undefined || input === undefined || status === undefined) return null;
+  return (
+    <Disclosure name={CASE.open} isOpen={isOpen} onToggle={setOpen}>
+      <PastCase place={place} ended={{ graph, input, status, failure: facts.failure }} />
+    </Disclosure>
+  );
+}
+
+interface PastCaseProps {
+  place: RunPlace;
+  ended: { graph: string; input: number; status: string; failure: RunFacts["failure"] };
+}
+
+function PastCase({ place, ended }: PastCaseProps) {
+  const { graph, input, status, failure } = ended;
+  const { thread, tenant, run } = place;
+  const current = useQuietThread(place);
+  const given = useQuery({
+    queryKey: ["given", thread, tenant, input],
+    queryFn: ({ signal }) => readGiven(place, input, signal),
+    // Neither the event nor the checkpoint changes.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const { data } = current;
+  if (data === undefined || given.data === undefined) {
+    return <Reading of={together(current, given)} notFound={CASE.gone} text={CASE.reading} />;
+  }
+  // A thread that has gone on has another state than the run has left.
+  const left = data.run === run ? data : { state: {}, interrupts: [], failure };
+  return (
+    <>
+      <p className="w-note">{CASE.givenNote}</p>
+      <CaseForm run={{ graph, ...given.data, status, thread: left }} />
+    </>
+  );
+}
