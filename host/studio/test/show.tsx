@@ -4,8 +4,16 @@ import { createMemoryHistory, type RouterHistory, RouterProvider } from "@tansta
 import { render } from "@testing-library/react";
 import { AccessProvider } from "../src/access/access.tsx";
 import type { Access } from "../src/access/scope.ts";
+import { FEATURES } from "../src/router/features.ts";
 import { createStudioRouter } from "../src/router/router.tsx";
 import { accessOf } from "./host.ts";
+
+// On a busy machine, loading a module may take longer than a test waits for what a view shows.
+await Promise.all([
+  ...FEATURES.map(({ page }) => page.preload?.()),
+  import("../src/graph/run-graph.tsx"),
+  import("../src/travel/edit-form.tsx"),
+]);
 
 /** A view that is shown. */
 interface Shown {
