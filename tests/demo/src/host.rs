@@ -1,4 +1,4 @@
-//! Host and stand-ins as child processes, on free ports, with a new data folder.
+//! Host and stand-ins as child processes, on free ports.
 
 use std::path::{Path, PathBuf};
 
@@ -33,10 +33,14 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Starts stand-ins and host, with a new folder for configuration and data.
-    pub(crate) async fn start(root: &Path) -> Result<Self> {
+    /// Starts stand-ins and host. Configuration and data are in `folder`, by default a new one.
+    pub(crate) async fn start(root: &Path, folder: Option<PathBuf>) -> Result<Self> {
         let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
-        let folder = tempfile::Builder::new().prefix("wattle-demo-").tempdir()?.keep();
+        let folder = match folder {
+            Some(folder) => folder,
+            None => tempfile::Builder::new().prefix("wattle-demo-").tempdir()?.keep(),
+        };
+        std::fs::create_dir_all(&folder)?;
         let mut standin = Program::start({
             let mut command = Command::new(programs.join("wattle-standin"));
             command.arg("--print-addr");

@@ -1,5 +1,6 @@
 //! `wattle-demo`: starts the stand-ins and the host on free ports with a new data folder, and uses
-//! all applications over HTTP, as a front end would. `cargo xtask demo` starts it.
+//! all applications over HTTP, as a front end would. `cargo xtask demo` starts it. `--once` exits
+//! after the demo, and `--folder <path>` names the folder of configuration and data.
 
 mod asset;
 mod config;
@@ -21,12 +22,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let once = match std::env::args().nth(1).as_deref() {
-        None => false,
-        Some("--once") => true,
-        Some(other) => bail!("unknown option `{other}`; `--once` exits after the demo"),
-    };
-    let mut host = Host::start(&root()).await?;
+    let Options { once, folder } = Options::read(std::env::args().skip(1))?;
+    let mut host = Host::start(&root(), folder).await?;
     say(&format!("stand-ins for all outside services on {}", host.standins));
     say(&format!("wattle on {} with data in {}", host.address, host.data.display()));
 
@@ -56,6 +53,35 @@ async fn main() -> Result<()> {
         wait_for_end().await?;
     }
     host.stop().await
+}
+
+/// The options of the command line.
+#[derive(Debug, Default)]
+struct Options {
+    /// True if the program exits after the demo.
+    once: bool,
+    /// The folder of configuration and data; `None` for a new one.
+    folder: Option<PathBuf>,
+}
+
+impl Options {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut options = Self::default();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--once" => options.once = true,
+                "--folder" => {
+                    let folder = arguments.next().context("`--folder` needs a path")?;
+                    options.folder = Some(std::path::absolute(folder)?);
+                }
+                other => bail!(
+                    "unknown option `{other}`; `--once` exits after the demo, `--folder <path>` \
+                     names the folder of configuration and data"
+                ),
+            }
+        }
+        Ok(options)
+    }
 }
 
 /// Waits for Ctrl-C, or for SIGTERM if the demo runs in the background.

@@ -1,4 +1,4 @@
-//! The real `wattle` binary as a child process, which a test can kill.
+//! The real `wattle` binary as a child process, which a test can kill, and the demo.
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -20,15 +20,31 @@ use crate::workspace::{ENVIRONMENT, Workspace};
 /// If it is not built: run `cargo build --bin wattle`, or `cargo xtask test`, which builds it
 /// first.
 pub fn path() -> PathBuf {
+    built("wattle")
+}
+
+/// Returns the path of a program that cargo built.
+fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a path of this test");
     let folder = own.ancestors().nth(2).expect("a target folder");
-    let binary = folder.join(format!("wattle{}", std::env::consts::EXE_SUFFIX));
+    let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     assert!(
-        binary.is_file(),
-        "{} is missing; run `cargo build --bin wattle` first",
-        binary.display()
+        program.is_file(),
+        "{} is missing; run `cargo build --bin {name}` first",
+        program.display()
     );
-    binary
+    program
+}
+
+/// Runs the demo to its end. Its configuration and data are in the folder of a workspace.
+///
+/// # Panics
+///
+/// If it is not built, or cannot be started.
+pub async fn demo(workspace: &Workspace) -> CommandOutput {
+    let mut command = Command::new(built("wattle-demo"));
+    command.args(["--once", "--folder"]).arg(workspace.root());
+    command.kill_on_drop(true).output().await.expect("the demo starts").into()
 }
 
 /// Returns a command that runs the binary in a folder, without the environment of the test.

@@ -7,6 +7,7 @@ mod asset;
 mod attack;
 mod components;
 mod crash;
+mod demo;
 mod engine;
 mod eval;
 mod expense;
