@@ -43,6 +43,7 @@ async function explores(visit: Visit): Promise<void> {
   await page.keyboard.press("o");
   await item(page, "call_then_wait").waitFor();
   await visit.look("studio-graph");
+  await visit.lookWide("studio-graph");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   await hasFocus(page, "call_then_wait");

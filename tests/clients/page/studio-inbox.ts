@@ -105,6 +105,7 @@ async function worksOff(visit: Visit): Promise<void> {
     if (way === "reason" && !looked.has(way)) await visit.look("inbox-approval");
     if (way === "form" && !looked.has(way)) {
       await visit.look("inbox-form");
+      await visit.lookWide("inbox-form");
       await comeBack(page, thread);
     }
     looked.add(way);

@@ -96,6 +96,7 @@ async function installs(visit: Visit): Promise<void> {
   const listed = rows.filter({ hasText: used });
   await listed.waitFor();
   await visit.look("studio-plugins");
+  await visit.lookWide("studio-plugins");
   // The page of the plugin keeps the denied call, with the same line.
   await listed.getByRole("link", { name: "bench" }).click();
   const denied = page.getByRole("region", { name: "Newest denied calls" });

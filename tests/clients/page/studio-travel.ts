@@ -90,6 +90,7 @@ async function compare(visit: Visit): Promise<void> {
   await right?.getByText("completed", { exact: true }).waitFor();
   await page.getByText(/^The runs part at llm\./).waitFor();
   await visit.look("travel-compare");
+  await visit.lookWide("travel-compare");
   // On a telephone, nothing cuts the failure.
   await page.setViewportSize({ width: 375, height: 720 });
   await eventually(async () => {
