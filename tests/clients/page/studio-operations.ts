@@ -44,6 +44,24 @@ async function createsKey(visit: Visit): Promise<void> {
   assert.deepEqual(sent, ["POST /api/v1/", "DELETE /api/v1/keys/"]);
 }
 
+/** Tokens and cost, and the numbers of each app, model and tenant. */
+async function groups(page: Page): Promise<void> {
+  const numbers = (name: string) => page.getByRole("table", { name, exact: true });
+  const heading = (table: string, name: string | RegExp) =>
+    numbers(table).getByRole("columnheader", { name });
+  await heading("Tokens by time", /^Input \(\d/).waitFor();
+  await heading("Cost by time", /^Cost \(\d/).waitFor();
+  const each = page.getByLabel("Each");
+  await each.selectOption("app");
+  await heading("Runs by time", "misdeeds (5)").waitFor();
+  await page.waitForURL(/\/studio\/operations\?by=app$/);
+  await each.selectOption("model");
+  await heading("Tokens by time", /^chat \(\d/).waitFor();
+  assert.equal(await numbers("Runs by time").count(), 0, "a run has no model");
+  await each.selectOption("tenant");
+  await heading("Runs by time", "Without a tenant (5)").waitFor();
+}
+
 /** What the host did, what it does next, and what it takes. */
 async function operates(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -59,16 +77,16 @@ async function operates(visit: Visit): Promise<void> {
   const runs = page.getByRole("table", { name: "Runs by time", exact: true });
   // The heading, and the only interval with runs.
   await comesTo(runs.getByRole("row"), 2);
-  await runs.getByRole("columnheader", { name: "Failed (1)" }).waitFor();
+  await runs.getByRole("columnheader", { name: "Failed (2)" }).waitFor();
   const frame = page.getByRole("group", { name: "Runs by time", exact: true });
   const hidden = await frame.evaluate((box) => box.scrollWidth - box.clientWidth);
   assert.equal(hidden, 0, "each column can be seen");
   await visit.look("operations-statistics");
-  await page.getByLabel("Each").selectOption("app");
-  await runs.getByRole("columnheader", { name: "misdeeds (3)" }).waitFor();
-  await page.waitForURL(/\/studio\/operations\?by=app$/);
+  await visit.lookWide("operations-statistics");
+  await groups(page);
   await goTo(page, "Limits reached");
-  await page.getByText("No run reached a limit in this time.").waitFor();
+  const limits = page.getByRole("table", { name: "Limits that runs reached" });
+  await limits.getByRole("cell", { name: "output", exact: true }).waitFor();
   await page.getByRole("cell", { name: "other", exact: true }).waitFor();
   await visit.look("operations-limits");
   await goTo(page, "Hosts");

@@ -6,6 +6,7 @@
 mod control;
 mod graph;
 mod newcomer;
+mod operations;
 mod travel;
 
 use bytes::Bytes;
@@ -40,9 +41,6 @@ const PLAY: &str = "studio-play.js";
 
 /// The program of an operator who installs a plugin.
 const PLUGINS: &str = "studio-plugins.js";
-
-/// The program of an operator who looks after the host.
-const OPERATIONS: &str = "studio-operations.js";
 
 /// The path of the studio.
 const STUDIO: &str = "/studio/";
@@ -89,11 +87,26 @@ entry = "ask_shaped"
 [graphs.ask.nodes.ask_shaped]
 "#;
 
+/// A graph that calls a model.
+const TALK: &str = r#"
+[graphs.talk]
+entry = "ask_model"
+[graphs.talk.channels.route]
+[graphs.talk.channels.schema]
+[graphs.talk.channels.answer]
+[graphs.talk.nodes.ask_model]
+"#;
+
 /// Starts a server that needs these keys, if there are any, with a thread of a hostile user and a
 /// plain one.
 async fn served(keys: &'static str) -> Result<TestServer, LeftOut> {
+    served_with(keys, "", "").await
+}
+
+/// As [`served`], with more graphs and configuration.
+async fn served_with(keys: &'static str, graphs: &str, toml: &str) -> Result<TestServer, LeftOut> {
     clients::studio()?;
-    let mut setup = Setup::misdeeds(GRAPHS).await;
+    let mut setup = Setup::misdeeds(&[GRAPHS, graphs].concat()).await.with(toml);
     if !keys.is_empty() {
         setup.keys = keys;
         setup = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n");
@@ -390,28 +403,4 @@ async fn an_operator_drops_a_broken_component_and_then_one_that_works() {
     let plugin = get("/api/v1/plugins/bench").await.expect(200);
     assert_eq!(plugin[0]["use"]["denied"], 1, "{plugin}");
     get("/api/v1/plugins/lark").await.expect(404);
-}
-
-#[tokio::test]
-async fn an_operator_sees_what_the_host_did_and_what_it_does_next() {
-    let server = need!(served(KEY).await);
-    let input = json!({ "code": "misdeed", "message": "no such order" });
-    let failing = json!({ "graph": "fail", "input": input, "thread_id": "failed", "wait": true });
-    run(&server, None, &failing).await;
-    let later = json!({
-        "assistant_id": "count",
-        "input": { "number": 1 },
-        "after_seconds": 3_600,
-        "webhook": "https://hooks.example/<x>",
-    });
-    let daily = json!({
-        "assistant_id": "count",
-        "input": { "number": 1 },
-        "schedule": "0 9 * * *",
-    });
-    for (path, body) in [("/runs", later), ("/runs/crons", daily)] {
-        let request = server.request("POST", path).json(&body);
-        Answer::of(request.bearer_auth(KEY)).await.expect(200);
-    }
-    need!(browser::at_a_browser(OPERATIONS, "operates", &server.url(STUDIO)).await);
 }
