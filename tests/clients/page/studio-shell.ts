@@ -1,7 +1,7 @@
 // A user of the studio: login, navigation, keys, and the lists of threads and runs; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { KEY, logIn, main } from "./studio.ts";
+import { KEY, logIn, main, panel } from "./studio.ts";
 import {
   both,
   comesTo,
@@ -110,6 +110,36 @@ async function logsIn(visit: Visit): Promise<void> {
   assert.deepEqual(visit.sent, [], "a login changes nothing");
 }
 
+/** The names of buttons that change something in the views of threads, runs and questions. */
+const CHANGES = /^(Approve|Cancel|Drain|Edit|Fork|Migrate|Reject|Resume|Retry what|Send|Settle)/;
+
+/** Whether a view has nothing that changes something. */
+async function changesNothing(page: Page): Promise<void> {
+  const buttons = page.getByRole("button", { name: CHANGES });
+  assert.deepEqual(await buttons.allTextContents(), [], "the key may only read");
+  assert.equal(await page.getByRole("group", { name: "Actions", exact: true }).count(), 0);
+}
+
+/** The addresses of a thread, of a call that failed, and of the inbox. */
+async function readsByAddress(visit: Visit): Promise<void> {
+  const { page } = visit;
+  await page.goto(new URL("threads/refused", visit.url).href);
+  const runs = page.getByRole("list", { name: "Runs, newest first" });
+  await runs.getByRole("link").waitFor();
+  await changesNothing(page);
+  await runs.getByRole("link").click();
+  const failed = page.locator('[data-kind="call"][data-status="failed"]').getByRole("link");
+  await failed.last().click();
+  await page.waitForURL(/[?&]at=\d+$/);
+  await page.reload();
+  await panel(page).getByRole("group", { name: "Failure" }).waitFor();
+  await changesNothing(page);
+  await page.goto(new URL("inbox", visit.url).href);
+  await page.getByRole("list", { name: "Pending questions" }).getByRole("link").click();
+  await page.getByText("Your key may read questions and not answer them.").waitFor();
+  await changesNothing(page);
+}
+
 /** A key that can only read: what is for the operator is hidden and not asked for. */
 async function reads(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -120,6 +150,8 @@ async function reads(visit: Visit): Promise<void> {
   await main(page).getByRole("link", { name: "Threads" }).click();
   await row(page, "plain").waitFor();
   await visit.look("studio-reader");
+  await readsByAddress(visit);
+  assert.deepEqual(visit.sent, [], "reading changes nothing");
 }
 
 /** Waits until the list has these threads and no others. */
@@ -175,9 +207,25 @@ async function findsRun(visit: Visit): Promise<void> {
   await hasFailed(page);
 }
 
+/** With the key of a tenant, what belongs to another one is not listed and not found. */
+async function findsOwn(visit: Visit): Promise<void> {
+  const { page } = visit;
+  visit.expect(/status of 404/);
+  await page.getByRole("button", { name: "Log out" }).click();
+  await logIn(page, parameter(visit.url, "globex"));
+  await hasFailed(page);
+  await main(page).getByRole("link", { name: "Threads" }).click();
+  await lists(page, "order-2");
+  await main(page).getByRole("link", { name: "Runs" }).click();
+  await comesTo(page.locator("tr[data-index]"), 1);
+  await page.goto(new URL("threads/order-1", visit.url).href);
+  const missing = "There is no such thread, or it belongs to another tenant.";
+  await page.getByRole("alert").getByText(missing).waitFor();
+}
+
 /**
  * An operator finds the threads of all tenants by each kind of filter, in the address, too, and
- * sees what changes.
+ * sees what changes. A tenant finds its own.
  */
 async function finds(visit: Visit): Promise<void> {
   const { page } = visit;
@@ -232,6 +280,7 @@ async function finds(visit: Visit): Promise<void> {
   await page.getByRole("heading", { name: "order-1" }).waitFor();
   await page.getByRole("group", { name: "Metadata" }).getByText("Green tea").waitFor();
   await findsRun(visit);
+  await findsOwn(visit);
   assert.deepEqual(visit.sent, [], "a search changes nothing");
 }
 

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
-use wattle_kit::standin::Pattern;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
 use wattle_suite::desk::{Desk, MODEL_PATH};
 use wattle_suite::scene::Scene;
@@ -145,7 +145,16 @@ async fn the_studio_asks_for_a_key_and_hands_it_to_other_tabs() {
 
 #[tokio::test]
 async fn the_studio_hides_what_a_key_forbids() {
-    let server = need!(served(KEY).await);
+    let server = need!(served_with(KEY, &[ASK, TALK].concat(), "").await);
+    let refusal = Fault::Status { status: 400, retry_after: None, body: None };
+    server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), refusal));
+    for (thread, graph, input) in [
+        ("refused", "talk", json!({ "route": "chat" })),
+        ("question", "ask", json!({ "schema": { "type": "boolean" } })),
+    ] {
+        let start = json!({ "graph": graph, "input": input, "thread_id": thread, "wait": true });
+        run(&server, None, &start).await;
+    }
     let new = json!({ "name": "reader", "scopes": ["read"] });
     let request = server.request("POST", "/api/v1/keys").json(&new);
     let made = Answer::of(request.bearer_auth(KEY)).await.expect(201);
@@ -203,7 +212,12 @@ async fn the_studio_finds_threads_and_runs_of_all_tenants() {
         }
         other => panic!("unexpected order `{other}` of the scenario"),
     };
-    need!(browser::with_orders(PROGRAM, "finds", &server.url(STUDIO), obey).await);
+    let new = json!({ "name": "globex", "tenant": "globex", "scopes": ["read"] });
+    let request = server.request("POST", "/api/v1/keys").json(&new);
+    let made = Answer::of(request.bearer_auth(KEY)).await.expect(201);
+    let key = made["key"].as_str().expect("a key");
+    let url = server.url(&format!("{STUDIO}?globex={key}"));
+    need!(browser::with_orders(PROGRAM, "finds", &url, obey).await);
 }
 
 #[tokio::test]
