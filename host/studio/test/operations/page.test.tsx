@@ -1,15 +1,12 @@
 // The operation of the host, as a user sees it.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { AccessProvider } from "../../src/access/access.tsx";
 import { credentials, noteTenantHeader, setKey } from "../../src/access/key.ts";
 import type { Access } from "../../src/access/scope.ts";
 import { newKeyOf } from "../../src/operations/key-form.tsx";
 import { showKey } from "../../src/operations/made-key.ts";
-import { createStudioRouter } from "../../src/router/router.tsx";
-import { accessOf, problem } from "../host.ts";
+import { problem } from "../host.ts";
+import { show as showAs } from "../show.tsx";
 
 // The tests have no canvas to draw on.
 vi.mock("@wattle/page/plot", () => ({ default: () => null }));
@@ -58,17 +55,8 @@ async function respond(request: Request): Promise<Response> {
 }
 
 function show(path: string, values: Partial<Access> = {}): void {
-  const access = accessOf({ is_operator: true, ...values });
-  noteTenantHeader(access.tenant_header ?? null);
-  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  const router = createStudioRouter(createMemoryHistory({ initialEntries: [path] }));
-  render(
-    <QueryClientProvider client={client}>
-      <AccessProvider access={access}>
-        <RouterProvider router={router} />
-      </AccessProvider>
-    </QueryClientProvider>,
-  );
+  noteTenantHeader(values.tenant_header ?? null);
+  showAs(path, { is_operator: true, ...values });
 }
 
 async function parts(): Promise<string[]> {
