@@ -55,6 +55,30 @@ fn route(context: &Context, _input: Empty) -> Result<Outcome<()>, Failure> {
     Ok(Outcome::nothing().goto("next").send("other", json!({"step": context.step})))
 }
 
+/// Joins words.
+#[node]
+fn join(
+    /// Without whitespace.
+    words: Vec<String>,
+    #[serde(default)] end: String,
+    times: Option<u32>,
+) -> Result<Value, Failure> {
+    let times = times.map_or(1, |times| times as usize);
+    Ok(json!({ "text": words.join(" ").repeat(times) + &end }))
+}
+
+/// Names the node, and counts the items of a channel.
+#[node(channels)]
+fn named(context: &Context, arguments: Vec<String>) -> Result<Value, Failure> {
+    Ok(json!({ "text": format!("{} {}", context.node, arguments.len()) }))
+}
+
+/// Reads no channel.
+#[node(channels)]
+fn tick(context: &Context) -> Result<Value, Failure> {
+    Ok(json!({ "text": context.step.to_string() }))
+}
+
 /// Takes a number.
 #[tool(read_only)]
 fn strict(_context: &ToolContext, args: Number) -> Result<ToolOutput, Failure> {
@@ -109,7 +133,7 @@ fn item(request: &Request) -> Result<Response, Failure> {
 }
 
 crate::export! {
-    nodes: [count_words, repeat, route],
+    nodes: [count_words, repeat, route, join, named, tick],
     tools: [strict, lenient, echo, arguments, nothing],
     reducers: [sum],
     handlers: [item],
@@ -150,6 +174,36 @@ fn node_runs_on_documents() {
     let decision = testing::run_node::<route>(&context("route-it"), &json!({})).unwrap();
     assert_eq!(decision.goto, ["next"]);
     assert_eq!(decision.sends[0].input, json!({"step": 0}));
+}
+
+#[test]
+fn parameters_of_a_node_are_its_channels() {
+    assert_eq!((join::ENTRY.name, join::ENTRY.doc), ("join", "Joins words."));
+    let (input, _) = testing::node_schemas::<join>();
+    assert_eq!(input["properties"]["words"]["description"], "Without whitespace.");
+    assert_eq!(input["required"], json!(["words"]));
+
+    let run = |input: Value| testing::run_node::<join>(&context("join"), &input);
+    let decision = run(json!({"words": ["a", "b"], "end": "!", "times": 2, "more": 1})).unwrap();
+    assert_eq!(decision.update("text"), Some(&json!("a ba b!")));
+    assert_eq!(run(json!({"words": ["a"]})).unwrap().update("text"), Some(&json!("a")));
+    let failure = run(json!({"words": ["a"], "times": "x"})).unwrap_err();
+    let expected = "the input of node `join` is invalid at `times`:";
+    assert!(failure.message.starts_with(expected), "{}", failure.message);
+    assert_eq!(join(vec!["a".to_owned()], "!".to_owned(), None), Ok(json!({"text": "a!"})));
+}
+
+#[test]
+fn channels_follow_a_context() {
+    let input = json!({"arguments": ["a", "b"]});
+    let decision = testing::run_node::<named>(&context("named"), &input).unwrap();
+    assert_eq!(decision.update("text"), Some(&json!("named 2")));
+
+    let (input, _) = testing::node_schemas::<tick>();
+    assert_eq!(input, json!({"type": "object", "properties": {}}));
+    let context = Context { step: 3, ..Context::default() };
+    let decision = testing::run_node::<tick>(&context, &json!({})).unwrap();
+    assert_eq!(decision.update("text"), Some(&json!("3")));
 }
 
 #[test]

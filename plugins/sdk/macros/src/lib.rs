@@ -3,8 +3,8 @@
 //!
 //! Each attribute adds a type with the name of its function, which describes the function to the
 //! host. Functions and types have separate namespaces, so `export!` can use the type by the same
-//! path with which tests call the function. The function itself is unchanged, except that `#[tool]`
-//! moves the attributes of parameters to the fields of the arguments.
+//! path with which tests call the function. The function itself is unchanged, except that the
+//! attributes of parameters that are fields of the input move to these fields.
 
 mod doc;
 mod entry;
@@ -18,10 +18,27 @@ use syn::{ItemFn, parse_macro_input};
 
 /// Declares a function as a graph node.
 ///
-/// The signature is `fn(&Context, Input) -> Result<Output, Failure>`. The documentation of the
-/// function becomes the description of the node. `#[node(name = "...")]` sets another name than
-/// that of the function. `#[node(config = Config)]` publishes the schema of the configuration that
+/// The signature is `fn(&Context, Input) -> Result<Output, Failure>`, where the fields of `Input` are
+/// the channels that the node reads. A function that does not begin with a reference takes the
+/// channels as parameters instead of a context and a type:
+/// `fn(title: String, limit: Option<u32>) -> Result<Output, Failure>`. Their documentation and their
+/// attributes of `serde` and `schemars` are those of fields. The documentation of the function
+/// becomes the description of the node. `#[node(name = "...")]` sets another name than that of the
+/// function. `#[node(config = Config)]` publishes the schema of the configuration that
 /// `Context::config` returns.
+///
+/// # Context, input or channels
+///
+/// The first parameter is a context if its type is written as a reference, such as `&Context`. The
+/// macro does not see types, so the rule is the one of `#[tool]`:
+///
+/// | function | reads |
+/// |---|---|
+/// | `#[node] fn(title: String, limit: u32)` | the channels `title` and `limit` |
+/// | `#[node] fn(note: Note)` | the channel `note` |
+/// | `#[node] fn(&Context, note: Note)` | the channels that are the fields of `Note` |
+/// | `#[node(channels)] fn(&Context, note: Note)` | the channel `note` |
+/// | `#[node(channels)] fn(&Context, title: String, limit: u32)` | the channels `title` and `limit` |
 #[proc_macro_attribute]
 pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);

@@ -4,9 +4,10 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Ident, ItemFn, LitStr, Token, Type};
+use syn::{Error, Ident, ItemFn, LitStr, Signature, Token, Type};
 
-use crate::{doc, entry, parameters, signature};
+use crate::parameters::{Fields, Types};
+use crate::{doc, entry, signature};
 
 /// The attribute of a function.
 #[derive(Clone, Copy)]
@@ -36,6 +37,24 @@ impl Kind {
             Self::Reducer => "fn(Option<Current>, Vec<Update>) -> Result<Value, Failure>",
         }
     }
+
+    /// Returns the types of a function whose parameters are the fields of its input; `None` if the
+    /// attribute does not accept such a function.
+    fn types(self) -> Option<Types> {
+        match self {
+            Self::Node => Some(Types {
+                context: quote!(::wattle_plugin::Context),
+                output: "Output",
+                field: "a channel",
+            }),
+            Self::Tool => Some(Types {
+                context: quote!(::wattle_plugin::tool::ToolContext),
+                output: "ToolOutput",
+                field: "an argument",
+            }),
+            Self::Reducer => None,
+        }
+    }
 }
 
 /// Arguments of an attribute: `name = "..."` and the arguments of its kind. All are optional.
@@ -44,6 +63,8 @@ pub(crate) struct Arguments {
     name: Option<LitStr>,
     /// Type of a node's configuration.
     config: Option<Type>,
+    /// The parameters of a node after its context are channels.
+    channels: Option<Ident>,
     /// Hints of a tool. The identifiers give error messages their location.
     read_only: Option<Ident>,
     idempotent: Option<Ident>,
@@ -74,6 +95,7 @@ impl Arguments {
                 input.parse::<Token![=]>()?;
                 self.config = Some(input.parse()?);
             }
+            "channels" => self.channels = Some(key),
             "read_only" => self.read_only = Some(key),
             "idempotent" => self.idempotent = Some(key),
             "accepts_invalid" => {
@@ -90,6 +112,9 @@ impl Arguments {
 
     /// Rejects arguments that the kind of attribute does not accept.
     fn check(&self, kind: Kind) -> syn::Result<()> {
+        if let (Kind::Tool | Kind::Reducer, Some(channels)) = (kind, &self.channels) {
+            return Err(Error::new(channels.span(), "only a node has channels"));
+        }
         match (kind, &self.config, self.read_only.as_ref().or(self.idempotent.as_ref())) {
             (Kind::Tool | Kind::Reducer, Some(config), _) => {
                 Err(Error::new(config.span(), "only a node has a configuration"))
@@ -105,9 +130,9 @@ impl Arguments {
 /// Returns the function together with its entry type. After a compile error, the entry does not
 /// name the function: `export!` still finds the entry, so nothing else is reported.
 pub(crate) fn expand(kind: Kind, arguments: &Arguments, mut function: ItemFn) -> TokenStream {
-    let has_parameters = matches!(kind, Kind::Tool) && parameters::are_arguments(&function.sig);
-    let attributes = has_parameters.then(|| parameters::take_attributes(&mut function.sig));
-    let (name, target, error) = match checked(kind, arguments, &function, attributes.as_deref()) {
+    let has_channels = arguments.channels.is_some();
+    let fields = kind.types().and_then(|it| Fields::take(it, &mut function.sig, has_channels));
+    let (name, target, error) = match checked(kind, arguments, &function, fields.as_ref()) {
         Ok((name, target)) => (name, Some(target), None),
         Err(error) => (function.sig.ident.to_string(), None, Some(error.into_compile_error())),
     };
@@ -120,24 +145,37 @@ pub(crate) fn expand(kind: Kind, arguments: &Arguments, mut function: ItemFn) ->
 }
 
 /// Returns the name of the entry and its function, if function and arguments are those of the
-/// attribute. `attributes` are those of the parameters of a tool, if these are its arguments.
+/// attribute. `fields` are the parameters of the function that are the fields of its input.
 fn checked(
     kind: Kind,
     arguments: &Arguments,
     function: &ItemFn,
-    attributes: Option<&[Vec<Attribute>]>,
+    fields: Option<&Fields>,
 ) -> syn::Result<(String, TokenStream)> {
     arguments.check(kind)?;
-    let (form, inputs) = match attributes {
-        Some(attributes) => (parameters::FORM, attributes.len()),
-        None => (kind.form(), INPUTS),
-    };
-    signature::check(&function.sig, form, inputs)?;
-    let target = match attributes {
-        Some(attributes) => parameters::closure(&function.sig, attributes)?,
-        None => target(function),
+    let target = match fields {
+        Some(fields) => {
+            signature::check(&function.sig, &fields.form(), function.sig.inputs.len())?;
+            fields.closure(&function.sig)?
+        }
+        None => {
+            check_channels(kind, &function.sig)?;
+            signature::check(&function.sig, kind.form(), INPUTS)?;
+            target(function)
+        }
     };
     Ok((checked_name(arguments, function)?, target))
+}
+
+/// Rejects a node with parameters after its context that are no channels.
+fn check_channels(kind: Kind, signature: &Signature) -> syn::Result<()> {
+    let is_node = matches!(kind, Kind::Node) && signature.receiver().is_none();
+    if is_node && signature.inputs.len() > INPUTS {
+        let message =
+            "write `#[node(channels)]` to take channels as the parameters after a context";
+        return Err(Error::new(signature.paren_token.span.join(), message));
+    }
+    Ok(())
 }
 
 /// Names the function. The span makes errors about wrong types point to the signature.
@@ -277,6 +315,8 @@ mod tests {
         assert!(fits(Kind::Node, "name = \"a\", config = Config,"));
         assert!(fits(Kind::Tool, "read_only, idempotent"));
         assert!(!fits(Kind::Tool, "config = Config"));
+        assert!(fits(Kind::Node, "channels, config = Config"));
+        assert!(!fits(Kind::Tool, "channels"));
         assert!(!fits(Kind::Node, "read_only"));
         assert!(!fits(Kind::Reducer, "idempotent"));
     }
@@ -292,17 +332,39 @@ mod tests {
     }
 
     #[test]
-    fn only_a_tool_takes_its_arguments_as_parameters() {
+    fn nodes_and_tools_take_their_fields_as_parameters() {
         let function: ItemFn = parse_quote! {
             fn count(/** Words. */ text: String) -> Result<ToolOutput, Failure> { work() }
         };
-        let text = expand(Kind::Tool, &Arguments::default(), function.clone()).to_string();
-        assert!(text.contains("fn count (text : String)"), "{text}");
-        assert!(text.contains("count (arguments . text)"), "{text}");
-        for kind in [Kind::Node, Kind::Reducer] {
+        for (kind, context) in [
+            (Kind::Node, "| _ : & :: wattle_plugin :: Context , arguments : count |"),
+            (Kind::Tool, "| _ : & :: wattle_plugin :: tool :: ToolContext , arguments : count |"),
+        ] {
             let text = expand(kind, &Arguments::default(), function.clone()).to_string();
-            assert!(text.contains("expected the arguments of"), "{text}");
+            for part in ["fn count (text : String)", "count (arguments . text)", context] {
+                assert!(text.contains(part), "{part} is not in {text}");
+            }
         }
+        let text = expand(Kind::Reducer, &Arguments::default(), function).to_string();
+        assert!(text.contains("expected the arguments of"), "{text}");
+    }
+
+    #[test]
+    fn node_takes_channels_after_its_context_only_with_the_attribute() {
+        let function: ItemFn = parse_quote! {
+            fn count(ctx: &Context, text: String) -> Result<Update, Failure> { work() }
+        };
+        let with_channels: Arguments = parse_str("channels").unwrap();
+        let text = expand(Kind::Node, &with_channels, function.clone()).to_string();
+        assert!(text.contains("count (context , arguments . text)"), "{text}");
+        let text = expand(Kind::Node, &Arguments::default(), function).to_string();
+        assert!(text.contains("TypedNode (count)"), "{text}");
+
+        let function: ItemFn = parse_quote! {
+            fn count(ctx: &Context, a: A, b: B) -> Result<Update, Failure> { work() }
+        };
+        let text = expand(Kind::Node, &Arguments::default(), function).to_string();
+        assert!(text.contains("write `#[node(channels)]`"), "{text}");
     }
 
     #[test]
@@ -314,6 +376,7 @@ mod tests {
         );
         let text = expand(Kind::Tool, &Arguments::default(), function).to_string();
         assert!(text.contains("expected the result of `fn(name: Type, ...)"), "{text}");
+        assert!(text.contains("Result<ToolOutput, Failure>"), "{text}");
     }
 
     #[test]

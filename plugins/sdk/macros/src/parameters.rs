@@ -1,4 +1,5 @@
-//! Tools whose arguments are the parameters of their functions.
+//! Functions whose parameters are the fields of their input: the arguments of a tool, or the
+//! channels of a node.
 
 use std::mem;
 
@@ -7,19 +8,136 @@ use quote::{ToTokens as _, quote};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, FnArg, Ident, Pat, PatType, Signature, Type};
 
-/// The signature of a tool whose parameters are its arguments.
-pub(crate) const FORM: &str = "fn(name: Type, ...) -> Result<ToolOutput, Failure>";
-
 /// The attributes that set the levels of lints.
 const LINT_LEVELS: [&str; 5] = ["allow", "deny", "expect", "forbid", "warn"];
 
-/// Returns true if the parameters of a tool are its arguments. The first parameter of other tools
-/// is a context, which is a reference.
-pub(crate) fn are_arguments(signature: &Signature) -> bool {
-    match signature.inputs.first() {
-        Some(FnArg::Typed(first)) => !is_reference(&first.ty),
-        Some(FnArg::Receiver(_)) => false,
-        None => true,
+/// The types of a function whose parameters are the fields of its input.
+pub(crate) struct Types {
+    /// Path of the context.
+    pub(crate) context: TokenStream,
+    /// Name of the output, for messages.
+    pub(crate) output: &'static str,
+    /// Name of a field with its article, for messages.
+    pub(crate) field: &'static str,
+}
+
+/// The parameters of a function that are the fields of its input.
+pub(crate) struct Fields {
+    types: Types,
+    /// True if the first parameter is the context. The fields are the other parameters.
+    has_context: bool,
+    /// The attributes of each field.
+    attributes: Vec<Vec<Attribute>>,
+}
+
+impl Fields {
+    /// Takes the attributes of each parameter that are for its field, such as documentation. The
+    /// compiler rejects them at parameters. Levels of lints stay at the parameter. Returns `None`
+    /// for a function that takes its input as one type.
+    ///
+    /// The parameters of a function without a context are fields. A context is a reference, and the
+    /// parameters after it are fields only if `after_context` is true.
+    pub(crate) fn take(
+        types: Types,
+        signature: &mut Signature,
+        after_context: bool,
+    ) -> Option<Self> {
+        let has_context = match signature.inputs.first() {
+            Some(FnArg::Typed(first)) => is_reference(&first.ty),
+            Some(FnArg::Receiver(_)) => return None,
+            None => false,
+        };
+        if has_context && !after_context {
+            return None;
+        }
+        let fields = signature.inputs.iter_mut().skip(usize::from(has_context));
+        let attributes = fields.map(take_attributes).collect();
+        Some(Self { types, has_context, attributes })
+    }
+
+    /// Returns the signature of the function, for messages.
+    pub(crate) fn form(&self) -> String {
+        let context = if self.has_context { "&Context, " } else { "" };
+        format!("fn({context}name: Type, ...) -> Result<{}, Failure>", self.types.output)
+    }
+
+    /// Returns a closure that takes the input as one type, and passes its fields to the function.
+    /// The function is no method, which [`signature::check`](crate::signature::check) rejects.
+    pub(crate) fn closure(&self, signature: &Signature) -> syn::Result<TokenStream> {
+        let function = &signature.ident;
+        let context_type = &self.types.context;
+        // The spans keep the variables apart from a function with the same name.
+        let context = Ident::new("context", Span::mixed_site());
+        let arguments = Ident::new("arguments", Span::mixed_site());
+        let (context_pattern, passed_context) = if self.has_context {
+            (quote!(#context), Some(quote!(#context,)))
+        } else {
+            (quote!(_), None)
+        };
+        let (names, fields) = self.names_and_fields(signature)?;
+        if names.is_empty() {
+            return Ok(quote! {
+                |#context_pattern: &#context_type, _: ::wattle_plugin::Empty| {
+                    #function(#passed_context)
+                }
+            });
+        }
+        // The type hides the entry with the same name, which is the type of no field.
+        Ok(quote! {{
+            #[derive(::wattle_plugin::serde::Deserialize, ::wattle_plugin::schemars::JsonSchema)]
+            #[serde(crate = "::wattle_plugin::serde")]
+            #[schemars(crate = "::wattle_plugin::schemars")]
+            #[allow(non_camel_case_types, reason = "shares the function's name")]
+            struct #function {
+                #(#fields,)*
+            }
+            |#context_pattern: &#context_type, #arguments: #function| {
+                #function(#passed_context #(#arguments.#names),*)
+            }
+        }})
+    }
+
+    /// Returns the name of each field, and its declaration.
+    fn names_and_fields<'s>(
+        &self,
+        signature: &'s Signature,
+    ) -> syn::Result<(Vec<&'s Ident>, Vec<TokenStream>)> {
+        let parameters = signature.inputs.iter().skip(usize::from(self.has_context));
+        let typed = parameters.filter_map(|parameter| match parameter {
+            FnArg::Typed(typed) => Some(typed),
+            FnArg::Receiver(_) => None,
+        });
+        let (mut names, mut fields) = (Vec::new(), Vec::new());
+        for (parameter, attributes) in typed.zip(&self.attributes) {
+            if let Some(cfg) = attributes.iter().find(|attribute| attribute.path().is_ident("cfg"))
+            {
+                let field = self.types.field;
+                let message = format!("{field} cannot depend on `cfg`: put it at the function");
+                return Err(Error::new(cfg.span(), message));
+            }
+            let (name, of) = self.field(parameter)?;
+            names.push(name);
+            fields.push(quote!(#(#attributes)* #name: #of));
+        }
+        Ok((names, fields))
+    }
+
+    /// Returns the name and the type of a field.
+    fn field<'s>(&self, parameter: &'s PatType) -> syn::Result<(&'s Ident, &'s Type)> {
+        let field = self.types.field;
+        let Pat::Ident(name) = &*parameter.pat else {
+            let message = format!("expected the name of {field}");
+            return Err(Error::new(parameter.pat.span(), message));
+        };
+        let of: &Type = &parameter.ty;
+        if has_reference(of.to_token_stream()) {
+            let message = format!(
+                "{field} is owned: take `String` in the place of `&str`; only a context, which is \
+                 the first parameter, is a reference"
+            );
+            return Err(Error::new(of.span(), message));
+        }
+        Ok((&name.ident, of))
     }
 }
 
@@ -33,82 +151,18 @@ fn is_reference(of: &Type) -> bool {
     }
 }
 
-/// Takes the attributes of each parameter that are for the field of the argument, such as
-/// documentation. The compiler rejects them at parameters. Levels of lints stay at the parameter.
-pub(crate) fn take_attributes(signature: &mut Signature) -> Vec<Vec<Attribute>> {
-    let attributes = signature.inputs.iter_mut().map(|parameter| {
-        let attributes = match parameter {
-            FnArg::Typed(typed) => &mut typed.attrs,
-            FnArg::Receiver(receiver) => &mut receiver.attrs,
-        };
-        let (levels, of_field) = mem::take(attributes).into_iter().partition(is_lint_level);
-        *attributes = levels;
-        of_field
-    });
-    attributes.collect()
+fn take_attributes(parameter: &mut FnArg) -> Vec<Attribute> {
+    let attributes = match parameter {
+        FnArg::Typed(typed) => &mut typed.attrs,
+        FnArg::Receiver(receiver) => &mut receiver.attrs,
+    };
+    let (levels, of_field) = mem::take(attributes).into_iter().partition(is_lint_level);
+    *attributes = levels;
+    of_field
 }
 
 fn is_lint_level(attribute: &Attribute) -> bool {
     LINT_LEVELS.iter().any(|level| attribute.path().is_ident(level))
-}
-
-/// Returns a closure with the signature of a tool, which passes the fields of the arguments to the
-/// function. `attributes` are those of the parameters. The function is no method, which
-/// [`signature::check`](crate::signature::check) rejects.
-pub(crate) fn closure(
-    signature: &Signature,
-    attributes: &[Vec<Attribute>],
-) -> syn::Result<TokenStream> {
-    let function = &signature.ident;
-    if signature.inputs.is_empty() {
-        return Ok(quote! {
-            |_: &::wattle_plugin::tool::ToolContext, _: ::wattle_plugin::Empty| #function()
-        });
-    }
-    let mut names = Vec::new();
-    let mut fields = Vec::new();
-    let parameters = signature.inputs.iter().filter_map(|parameter| match parameter {
-        FnArg::Typed(typed) => Some(typed),
-        FnArg::Receiver(_) => None,
-    });
-    for (parameter, attributes) in parameters.zip(attributes) {
-        if let Some(cfg) = attributes.iter().find(|attribute| attribute.path().is_ident("cfg")) {
-            let message = "an argument cannot depend on `cfg`: put it at the function";
-            return Err(Error::new(cfg.span(), message));
-        }
-        let (name, of) = argument(parameter)?;
-        names.push(name);
-        fields.push(quote!(#(#attributes)* #name: #of));
-    }
-    // The span keeps the variable apart from a function with the same name.
-    let arguments = Ident::new("arguments", Span::mixed_site());
-    // The type hides the entry with the same name, which is the type of no argument.
-    Ok(quote! {{
-        #[derive(::wattle_plugin::serde::Deserialize, ::wattle_plugin::schemars::JsonSchema)]
-        #[serde(crate = "::wattle_plugin::serde")]
-        #[schemars(crate = "::wattle_plugin::schemars")]
-        #[allow(non_camel_case_types, reason = "shares the function's name")]
-        struct #function {
-            #(#fields,)*
-        }
-        |_: &::wattle_plugin::tool::ToolContext, #arguments: #function| {
-            #function(#(#arguments.#names),*)
-        }
-    }})
-}
-
-/// Returns the name and the type of an argument.
-fn argument(parameter: &PatType) -> syn::Result<(&Ident, &Type)> {
-    let Pat::Ident(name) = &*parameter.pat else {
-        return Err(Error::new(parameter.pat.span(), "expected the name of an argument"));
-    };
-    let of: &Type = &parameter.ty;
-    if has_reference(of.to_token_stream()) {
-        let message = "an argument is owned: take `String` in the place of `&str`; only a context \
-                       is a reference, and the arguments after it are one type";
-        return Err(Error::new(of.span(), message));
-    }
-    Ok((&name.ident, of))
 }
 
 /// Returns true if the tokens of a type have a reference, as those of `Option<&str>`.
@@ -126,22 +180,28 @@ mod tests {
     use quote::quote;
     use syn::{ItemFn, parse_quote, parse_str};
 
-    use super::{are_arguments, closure, take_attributes};
+    use super::{Fields, Types};
 
     fn parsed(function: &str) -> ItemFn {
         parse_str(function).unwrap()
     }
 
+    /// Takes the fields of a function, which may follow its context.
+    fn take(function: &mut ItemFn, after_context: bool) -> Option<Fields> {
+        let types = Types { context: quote!(Context), output: "Output", field: "a field" };
+        Fields::take(types, &mut function.sig, after_context)
+    }
+
     /// Returns the closure, or the message of the error.
     fn expanded(function: &str) -> Result<String, String> {
         let mut function = parsed(function);
-        let attributes = take_attributes(&mut function.sig);
-        let closure = closure(&function.sig, &attributes);
+        let fields = take(&mut function, true).unwrap();
+        let closure = fields.closure(&function.sig);
         closure.map(|closure| closure.to_string()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn tool_without_a_context_has_its_arguments_as_parameters() {
+    fn function_without_a_context_has_its_fields_as_parameters() {
         for (function, expected) in [
             ("fn f() -> Answer { work() }", true),
             ("fn f(a: A) -> Answer { work() }", true),
@@ -150,15 +210,29 @@ mod tests {
             ("fn f(c: (&ToolContext), args: Args) -> Answer { work() }", false),
             ("fn f(self) -> Answer { work() }", false),
         ] {
-            assert_eq!(are_arguments(&parsed(function).sig), expected, "{function}");
+            assert_eq!(take(&mut parsed(function), false).is_some(), expected, "{function}");
         }
+    }
+
+    #[test]
+    fn parameters_after_a_context_are_fields_only_if_the_attribute_says_so() {
+        let function = "fn f(c: &Context, /** Words. */ a: A) -> Answer { work() }";
+        assert!(take(&mut parsed(function), false).is_none());
+        let fields = take(&mut parsed(function), true).unwrap();
+        assert!(fields.has_context && fields.attributes.len() == 1);
+        assert_eq!(fields.form(), "fn(&Context, name: Type, ...) -> Result<Output, Failure>");
+        let text = expanded(function).unwrap();
+        for part in ["| context : & Context , arguments : f |", "f (context , arguments . a)"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(take(&mut parsed("fn f(&self, a: A) -> Answer { work() }"), true).is_none());
     }
 
     #[test]
     fn context_may_be_a_type_of_another_macro() {
         let context = Group::new(Delimiter::None, quote!(&ToolContext));
-        let function: ItemFn = parse_quote!(fn f(c: #context, args: Args) -> Answer { work() });
-        assert!(!are_arguments(&function.sig));
+        let mut function: ItemFn = parse_quote!(fn f(c: #context, args: Args) -> Answer { work() });
+        assert!(take(&mut function, false).is_none());
     }
 
     #[test]
@@ -182,8 +256,8 @@ mod tests {
     #[test]
     fn attributes_do_not_stay_at_parameters() {
         let mut function = parsed("fn f(/** Words. */ #[serde(default)] title: String) -> A {}");
-        let attributes = take_attributes(&mut function.sig);
-        assert_eq!(attributes[0].len(), 2);
+        let fields = take(&mut function, false).unwrap();
+        assert_eq!(fields.attributes[0].len(), 2);
         let text = quote!(#function).to_string();
         assert!(text.contains("f (title : String)"), "{text}");
     }
@@ -192,22 +266,27 @@ mod tests {
     fn levels_of_lints_stay_at_parameters() {
         let function = "fn f(/** Words. */ #[expect(unused_variables)] title: String) -> A {}";
         let mut function = parsed(function);
-        let attributes = take_attributes(&mut function.sig);
+        let attributes = take(&mut function, false).unwrap().attributes;
         assert!(attributes[0].len() == 1 && attributes[0][0].path().is_ident("doc"));
         let text = quote!(#function).to_string();
         assert!(text.contains("f (# [expect (unused_variables)] title : String)"), "{text}");
     }
 
     #[test]
-    fn tool_without_arguments_takes_empty_ones() {
-        let text = expanded("fn f() -> Answer { work() }").unwrap();
-        assert!(text.contains(":: wattle_plugin :: Empty") && text.ends_with("f ()"), "{text}");
+    fn function_without_fields_takes_an_empty_input() {
+        for (function, call) in [
+            ("fn f() -> Answer { work() }", "{ f () }"),
+            ("fn f(c: &Context) -> Answer { work() }", "{ f (context ,) }"),
+        ] {
+            let text = expanded(function).unwrap();
+            assert!(text.contains(":: wattle_plugin :: Empty") && text.ends_with(call), "{text}");
+        }
     }
 
     #[test]
     fn parameters_that_cannot_be_fields_are_rejected() {
         for (function, expected) in [
-            ("fn f(Point { x, y }: Point) -> Answer { work() }", "the name of an argument"),
+            ("fn f(Point { x, y }: Point) -> Answer { work() }", "the name of a field"),
             ("fn f(a: A, text: &str) -> Answer { work() }", "take `String`"),
             ("fn f(text: Option<&str>) -> Answer { work() }", "take `String`"),
             ("fn f(pair: (u8, &str)) -> Answer { work() }", "take `String`"),
