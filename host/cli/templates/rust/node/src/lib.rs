@@ -2,11 +2,6 @@
 
 use wattle_plugin::prelude::*;
 
-#[derive(Deserialize, JsonSchema)]
-struct Input {
-    name: String,
-}
-
 #[derive(Serialize, JsonSchema)]
 struct Update {
     greeting: String,
@@ -14,8 +9,8 @@ struct Update {
 
 /// Greets a person.
 #[node]
-fn greet(_context: &Context, input: Input) -> Result<Update, Failure> {
-    Ok(Update { greeting: format!("Hello, {}!", input.name) })
+fn greet(name: String) -> Result<Update, Failure> {
+    Ok(Update { greeting: format!("Hello, {name}!") })
 }
 
 wattle_plugin::export! { nodes: [greet] }

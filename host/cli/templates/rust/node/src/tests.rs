@@ -4,6 +4,6 @@ use super::*;
 
 #[test]
 fn a_person_is_greeted_by_name() {
-    let update = greet(&Context::default(), Input { name: "Ada".to_owned() }).unwrap();
+    let update = greet("Ada".to_owned()).unwrap();
     assert_eq!(update.greeting, "Hello, Ada!");
 }
