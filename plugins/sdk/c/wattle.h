@@ -122,6 +122,14 @@ typedef struct wattle_plugin {
 /* The nodes and tools of this plugin. Its author defines them. */
 extern const wattle_plugin wattle_exports;
 
+/* Defines `wattle_exports` of a plugin without tools, from the initializers of its nodes. */
+#define WATTLE_EXPORT_NODES(...)                                                                   \
+    static const wattle_node wattle_nodes[] = {__VA_ARGS__};                                       \
+    const wattle_plugin wattle_exports = {                                                         \
+        .nodes = wattle_nodes,                                                                     \
+        .nodes_count = WATTLE_COUNT(wattle_nodes),                                                 \
+    }
+
 /*
  * The manifest of the plugin: TOML text that requests the permissions that it needs, as a string
  * literal. Only a component has it. That of a component of an app has no effect: `[needs]` in

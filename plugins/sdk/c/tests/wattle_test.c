@@ -19,6 +19,11 @@
         }                                                                                          \
     } while (0)
 
+/* The exports of a plugin without tools, beside those of the example. */
+#define wattle_exports exports_of_nodes
+WATTLE_EXPORT_NODES({.name = "first", .doc = "a, b"}, {.name = "second"});
+#undef wattle_exports
+
 /* Number of bytes that were allocated. The sources are compiled with `-Dcalloc=counted_calloc`. */
 static size_t allocated;
 
@@ -147,6 +152,12 @@ static void plugins_are_described(void) {
     CHECK(is(tools.ptr[0].name, "fahrenheit"));
     CHECK(is(tools.ptr[0].extra.ptr[0].f0, "hints"));
     CHECK(is(tools.ptr[0].extra.ptr[0].f1, "{\"read_only\":true,\"idempotent\":false}"));
+}
+
+static void nodes_are_exported_without_a_table(void) {
+    CHECK(exports_of_nodes.nodes_count == 2 && exports_of_nodes.tools_count == 0);
+    CHECK(strcmp(exports_of_nodes.nodes[0].doc, "a, b") == 0);
+    CHECK(strcmp(exports_of_nodes.nodes[1].name, "second") == 0);
 }
 
 static void nodes_return_updates_by_channel(void) {
@@ -326,6 +337,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     CASE(plugins_are_described),
+    CASE(nodes_are_exported_without_a_table),
     CASE(nodes_return_updates_by_channel),
     CASE(failures_reach_the_host),
     CASE(unknown_nodes_are_not_found),

@@ -26,7 +26,7 @@ static const char *approve(const wattle_context *context, const char *input) {
 #define OBJECT(field, type)                                                                        \
     "{\"type\":\"object\",\"properties\":{\"" field "\":{\"type\":\"" type "\"}},\"required\":[\"" field "\"]}"
 
-static const wattle_node nodes[] = {
+WATTLE_EXPORT_NODES(
     {
         .name = "greet",
         .doc = "Greets a person.",
@@ -40,7 +40,5 @@ static const wattle_node nodes[] = {
         .input_schema = OBJECT("greeting", "string"),
         .output_schema = OBJECT("approved", "boolean"),
         .run = approve,
-    },
-};
-
-const wattle_plugin wattle_exports = {.nodes = nodes, .nodes_count = WATTLE_COUNT(nodes)};
+    }
+);

@@ -11,12 +11,10 @@ static const char *greet(const wattle_context *context, const char *input) {
     return wattle_format("{\"greeting\":%s}", wattle_quote(wattle_format("Hello, %s!", name)));
 }
 
-static const wattle_node nodes[] = {{
+WATTLE_EXPORT_NODES({
     .name = "greet",
     .doc = "Greets a person.",
     .input_schema = "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}",
     .output_schema = "{\"type\":\"object\",\"properties\":{\"greeting\":{\"type\":\"string\"}},\"required\":[\"greeting\"]}",
     .run = greet,
-}};
-
-const wattle_plugin wattle_exports = {.nodes = nodes, .nodes_count = WATTLE_COUNT(nodes)};
+});
