@@ -3,6 +3,7 @@
 mod lock;
 mod prepare;
 mod process;
+pub(crate) mod sources;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,21 +1,18 @@
 //! Builds an app when its sources have changed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use wattle_run::ports::Sandbox;
 
-use crate::build::AppBuild;
+use crate::build::{AppBuild, sources};
 use crate::command::build::render_components;
 use crate::error::Error;
 use crate::load::manifest::{FILE, Manifest};
-use crate::load::watcher::{Watcher, is_ignored};
+use crate::load::watcher::Watcher;
 use crate::output::Output;
-
-/// Folders with generated files, which toolchains create beside sources.
-const GENERATED: [&str; 2] = ["__pycache__", "target"];
 
 /// Size and modification time of each source file.
 type Fingerprint = BTreeMap<PathBuf, (u64, SystemTime)>;
@@ -64,7 +61,8 @@ impl Builder {
             return Ok(());
         }
         Output::note(&format!("building `{}`", self.folder.display()));
-        let components = AppBuild::open(&self.folder)?.build(self.sandbox.as_ref()).await?;
+        let build = AppBuild::open(&self.folder)?;
+        let components = build.build(self.sandbox.as_ref()).await?;
         Output::note(&render_components(&components));
         Ok(())
     }
@@ -80,32 +78,17 @@ impl Builder {
     }
 }
 
-fn fingerprint_of(sources: &[PathBuf]) -> Fingerprint {
+fn fingerprint_of(watched: &[PathBuf]) -> Fingerprint {
     let mut fingerprint = Fingerprint::new();
-    for source in sources {
-        add(&mut fingerprint, source);
+    for path in watched {
+        sources::visit(path, &mut |file, metadata| {
+            if metadata.is_file() {
+                let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                fingerprint.insert(file.to_owned(), (metadata.len(), modified));
+            }
+        });
     }
     fingerprint
-}
-
-/// Adds a file, or the files of a folder. Symbolic links are not followed, because they can form a
-/// cycle.
-fn add(fingerprint: &mut Fingerprint, path: &Path) {
-    let Ok(metadata) = path.symlink_metadata() else { return };
-    if metadata.is_file() {
-        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        fingerprint.insert(path.to_owned(), (metadata.len(), modified));
-    }
-    if !metadata.is_dir() {
-        return;
-    }
-    // A folder that cannot be read has no sources.
-    for entry in path.read_dir().into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if !is_ignored(&name) && !GENERATED.iter().any(|written| *written == name) {
-            add(fingerprint, &entry.path());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -126,6 +109,9 @@ mod tests {
         assert_eq!(before.len(), 1);
         fs::write(folder.join("src/__pycache__/a.pyc"), "").unwrap();
         fs::write(folder.join("src/.hidden"), "").unwrap();
+        // Cargo marks its target folder. A folder of sources may have the same name.
+        fs::create_dir_all(folder.join("src/target")).unwrap();
+        fs::write(folder.join("src/target/CACHEDIR.TAG"), "").unwrap();
         assert_eq!(fingerprint(), before);
         fs::write(folder.join("src/deep/a.py"), "12").unwrap();
         assert_ne!(fingerprint(), before);
