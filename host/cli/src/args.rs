@@ -17,7 +17,7 @@ use wattle_mcp::check::NOTES_TARGET;
 use crate::exit;
 use crate::load::compiler;
 
-pub use self::author::{AppArg, BenchArgs, DevArgs, NewArgs, TestArgs};
+pub use self::author::{AppArg, BenchArgs, BuildArgs, DevArgs, NewArgs, TestArgs};
 pub use self::eval::EvalArgs;
 pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeArg};
 pub use self::run_options::{DurabilityArg, RunOptionArgs};
@@ -67,7 +67,7 @@ pub enum Command {
     /// Create the folder of a new app: a component, a graph, and tests
     New(NewArgs),
     /// Build the components of an app with the commands in `[build]` of its `app.toml`
-    Build(AppArg),
+    Build(BuildArgs),
     /// Build an app, serve it, and run an input again after each change
     Dev(DevArgs),
     /// Run the tests of an app: its cases, and threads that were exported as tests

@@ -3,6 +3,7 @@
 mod lock;
 mod prepare;
 mod process;
+mod record;
 pub(crate) mod sources;
 
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde::Serialize;
-use wattle_graph::id::PluginName;
+use wattle_graph::id::{Digest, PluginName};
 use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::{Plugin, Sandbox};
 
@@ -21,6 +22,7 @@ use crate::load::manifest::build::BuildTable;
 use crate::load::manifest::{FILE, Manifest};
 use crate::load::plugin_file;
 use crate::load::turns::Turn;
+use crate::output::Output;
 use crate::paths::canonical;
 use crate::scaffold::sdk;
 
@@ -87,29 +89,61 @@ impl AppBuild {
     }
 
     /// Builds the components, and replaces those of the app when the sandbox has loaded all of
-    /// them. The commands print to stderr. Waits while another process builds the app. Dropping the
-    /// future kills the running command.
+    /// them. The commands print to stderr. If nothing has changed since the last build, they do not
+    /// run, unless `force` is true. Waits while another process builds the app. Dropping the future
+    /// kills the running command.
     ///
     /// # Errors
     ///
     /// [`Error::Failed`] if a command fails or an output cannot be loaded. The app then keeps its
     /// components.
-    pub(crate) async fn build(&self, sandbox: &dyn Sandbox) -> Result<Vec<Component>, Error> {
+    pub(crate) async fn build(
+        &self,
+        sandbox: &dyn Sandbox,
+        force: bool,
+    ) -> Result<Vec<Component>, Error> {
         let work = self.folder.join(WORK_FOLDER);
         let _lock = lock::take(&work).await?;
         let sdk = self.table.sdk.map(|language| sdk::unpack(language, &work.join(SDK_FOLDER)));
         let sdk = sdk.transpose()?;
         prepare::prepare(&self.folder, &self.table, sdk, &work).await?;
-        for command in &self.table.commands {
-            let ran = process::run(&self.folder, &self.table.env, command).await;
-            ran.map_err(|failure| self.with_hint(failure))?;
+        // A source that changes while the commands run requires another build, so the digest is
+        // computed before.
+        let inputs = record::inputs(&self.table, &self.watched(), sdk);
+        let is_current =
+            !force && inputs.is_some_and(|inputs| record::holds(&work, inputs, &self.outputs()));
+        if is_current {
+            Output::note(
+                "nothing has changed since the last build, so its components are used; `wattle \
+                 build --force` builds them again",
+            );
+        } else {
+            record::remove(&work.join(record::MARK))?;
+            self.run_commands().await?;
         }
         let mut built = Vec::new();
         for (name, output) in &self.table.outputs {
             built.push(self.load(name, &self.folder.join(output), sandbox).await?);
         }
         install(&built)?;
+        if let Some(inputs) = inputs.filter(|_| !is_current) {
+            let made: Vec<Digest> = built.iter().map(|built| Digest::of(&built.bytes)).collect();
+            record::write(&work, inputs, &made)?;
+        }
         Ok(built.into_iter().map(|built| built.component).collect())
+    }
+
+    /// Returns the files that the commands make.
+    fn outputs(&self) -> Vec<PathBuf> {
+        self.table.outputs.values().map(|output| self.folder.join(output)).collect()
+    }
+
+    async fn run_commands(&self) -> Result<(), Error> {
+        for command in &self.table.commands {
+            let ran = process::run(&self.folder, &self.table.env, command).await;
+            ran.map_err(|failure| self.with_hint(failure))?;
+        }
+        Ok(())
     }
 
     /// Adds a hint to the failure of a command that seems to lack a package.

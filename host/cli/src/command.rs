@@ -62,7 +62,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         return new::new(new, output);
     }
     let of_app = match &args.command {
-        Command::Build(it) => app::configuration(it.app.as_deref()),
+        Command::Build(it) => app::configuration(it.app.app.as_deref()),
         Command::Dev(it) => app::configuration(it.app.app.as_deref()),
         Command::Test(it) => app::configuration(it.app.app.as_deref()),
         Command::Bench(it) => app::configuration(Some(it.app.as_str())),

@@ -33,6 +33,17 @@ pub struct AppArg {
     pub app: Option<String>,
 }
 
+/// Arguments of `build`.
+#[derive(Clone, Debug, Args)]
+pub struct BuildArgs {
+    /// The app.
+    #[command(flatten)]
+    pub app: AppArg,
+    /// Run the commands even if nothing has changed since the last build
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// Arguments of `dev`.
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {

@@ -1,20 +1,20 @@
 //! Runs the preparation commands of a build, and repeats them only if their inputs have changed.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use wattle_graph::id::Digest;
 
-use crate::build::process;
+use crate::build::{process, record};
 use crate::error::Error;
 use crate::load::manifest::build::{BuildCommand, BuildTable};
 
 /// The file with the digest of everything that the last preparation depended on.
 pub(super) const MARK: &str = "prepared";
 
-/// Runs the commands under `prepare`, unless they have succeeded with the same inputs.
+/// Runs the commands under `prepare`, unless they have succeeded with the same inputs. The commands
+/// can change what a build depends on, so the record of the last build is removed before they run.
 pub(super) async fn prepare(
     folder: &Path,
     table: &BuildTable,
@@ -31,12 +31,8 @@ pub(super) async fn prepare(
     }
     // The digest is removed first, because an interrupted command can leave an incomplete result
     // even if the inputs equal the recorded ones.
-    match fs::remove_file(&mark) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::file("remove", mark)(error));
-        }
-        _ => {}
-    }
+    record::remove(&mark)?;
+    record::remove(&work.join(record::MARK))?;
     for command in &table.prepare {
         process::run(folder, &table.env, command).await?;
     }
@@ -96,6 +92,21 @@ mod tests {
         assert_eq!(prepared(&fails, None).await, (false, 3));
         let again = prepared(&log, sdk).await;
         assert_eq!(again, (true, 4), "the failed commands may have removed packages");
+    }
+
+    #[tokio::test]
+    async fn a_preparation_removes_the_record_of_the_last_build() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = table(&["sh", "-c", "echo x >> log"]);
+        let prepared = async || prepared(folder.path(), &log, None).await;
+        assert_eq!(prepared().await, (true, 1));
+        let built = folder.path().join("work").join(record::MARK);
+        fs::write(&built, "").unwrap();
+        assert_eq!(prepared().await, (true, 1));
+        assert!(built.exists());
+        fs::write(folder.path().join("lock"), "1").unwrap();
+        assert_eq!(prepared().await, (true, 2));
+        assert!(!built.exists());
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::args::AppArg;
+use crate::args::BuildArgs;
 use crate::build::{AppBuild, Component};
 use crate::command::{app, format};
 use crate::config::Config;
@@ -19,12 +19,12 @@ struct Report {
     components: Vec<Component>,
 }
 
-pub(super) async fn build(config: Config, args: &AppArg, output: Output) -> Result<Exit, Error> {
-    let build = AppBuild::open(&app::folder(&config, args.app.as_deref())?)?;
+pub(super) async fn build(config: Config, args: &BuildArgs, output: Output) -> Result<Exit, Error> {
+    let build = AppBuild::open(&app::folder(&config, args.app.app.as_deref())?)?;
     let sandbox = open_sandbox(&config)?;
     let stop = StopSignal::listen(STOP_LIMIT)?;
     let components = tokio::select! {
-        built = build.build(sandbox.as_ref()) => built?,
+        built = build.build(sandbox.as_ref(), args.force) => built?,
         () = stop.wait() => return Ok(Exit::Stopped),
     };
     output.data(&Report { components }, |report| render_components(&report.components));

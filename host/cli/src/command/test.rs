@@ -72,7 +72,7 @@ pub(super) async fn test(config: Config, args: &TestArgs, output: Output) -> Res
     if manifest.build.is_some() && !args.no_build {
         let build = AppBuild::open(&folder)?;
         tokio::select! {
-            built = build.build(sandbox.as_ref()) => drop(built?),
+            built = build.build(sandbox.as_ref(), false) => drop(built?),
             () = ctrl_c.pressed() => return Ok(Exit::Stopped),
         }
     }

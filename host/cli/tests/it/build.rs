@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -39,8 +39,7 @@ fn write(folder: &Path, script: &str) {
 fn a_build_replaces_a_component_only_with_one_that_can_be_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/tools/date/date.wasm");
-    let shipped = shipped.canonicalize().unwrap();
+    let shipped = shipped();
     let component = folder.join("bin/date.wasm");
     fs::create_dir(folder.join(".wattle")).unwrap();
 
@@ -95,6 +94,87 @@ fn a_build_replaces_a_component_only_with_one_that_can_be_loaded() {
     let (code, said) = build(folder);
     assert!(code == Some(1) && said.contains("plugin `late`"), "{said}");
     assert_eq!(fs::read(&component).unwrap(), b"from before");
+}
+
+/// Returns the shipped component of the plugin `date`.
+fn shipped() -> PathBuf {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/tools/date/date.wasm");
+    file.canonicalize().unwrap()
+}
+
+/// Note of a build whose commands did not run.
+const UNCHANGED: &str = "nothing has changed since the last build";
+
+#[test]
+fn the_commands_of_an_unchanged_app_run_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (output, component) = (folder.join(".wattle/out/made.wasm"), folder.join("bin/date.wasm"));
+    let source = folder.join("src/date.c");
+    fs::create_dir(folder.join("src")).unwrap();
+    fs::write(&source, "1").unwrap();
+    let shipped = shipped();
+    let script = format!("echo ran >> log; cp \"{}\" .wattle/out/made.wasm", shipped.display());
+    write(folder, &script);
+    // Returns the number of times that the commands have run.
+    let runs_after = |args: &[&str]| {
+        let Output { status, stderr, .. } = wattle(folder, args);
+        let said = String::from_utf8(stderr).unwrap();
+        assert_eq!(status.code(), Some(0), "{said}");
+        let runs = fs::read_to_string(folder.join("log")).unwrap().lines().count();
+        (runs, said.contains(UNCHANGED))
+    };
+    assert_eq!(runs_after(&["build"]), (1, false));
+    assert_eq!(runs_after(&["build"]), (1, true));
+    assert_eq!(runs_after(&["build", "--force"]), (2, false));
+
+    fs::write(&source, "2").unwrap();
+    assert_eq!(runs_after(&["build"]), (3, false));
+    // Only the content of a source counts.
+    fs::write(&source, "2").unwrap();
+    assert_eq!(runs_after(&["build"]), (3, true));
+
+    fs::write(&output, "changed").unwrap();
+    assert_eq!(runs_after(&["build"]), (4, false));
+    fs::remove_file(&output).unwrap();
+    assert_eq!(runs_after(&["build"]), (5, false));
+    fs::remove_file(&component).unwrap();
+    assert_eq!(runs_after(&["build"]), (5, true));
+    assert_eq!(fs::read(&component).unwrap(), fs::read(&shipped).unwrap());
+
+    // A build that fails is not the last one to compare with.
+    write(folder, "exit 1");
+    assert_eq!(build(folder).0, Some(1));
+    write(folder, &script);
+    assert_eq!(runs_after(&["build"]), (6, false));
+}
+
+#[test]
+fn tests_use_the_components_of_an_unchanged_app() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["src", "tests"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    fs::write(folder.join("src/date.c"), "1").unwrap();
+    let case = "{\"name\": \"a\", \"input\": {}, \"expect\": {\"/status\": \"completed\"}}\n";
+    fs::write(folder.join("tests/cases.jsonl"), case).unwrap();
+    write(folder, &format!("cp \"{}\" .wattle/out/made.wasm", shipped().display()));
+    assert_eq!(build(folder).0, Some(0));
+    let said = String::from_utf8(wattle(folder, &["test"]).stderr).unwrap();
+    assert!(said.contains(UNCHANGED), "{said}");
+}
+
+#[test]
+fn an_app_without_sources_is_always_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, &format!("cp \"{}\" .wattle/out/made.wasm", shipped().display()));
+    for _ in 0..2 {
+        let (code, said) = build(folder);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!said.contains(UNCHANGED), "{said}");
+    }
 }
 
 /// Starts `wattle build` in a folder. Returns the process and its output.

@@ -62,7 +62,7 @@ impl Builder {
         }
         Output::note(&format!("building `{}`", self.folder.display()));
         let build = AppBuild::open(&self.folder)?;
-        let components = build.build(self.sandbox.as_ref()).await?;
+        let components = build.build(self.sandbox.as_ref(), false).await?;
         Output::note(&render_components(&components));
         Ok(())
     }

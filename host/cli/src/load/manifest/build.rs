@@ -25,7 +25,8 @@ pub struct BuildTable {
     pub prepare: Vec<BuildCommand>,
     /// Files that `prepare` depends on, relative to the app folder.
     pub prepare_inputs: Vec<PathBuf>,
-    /// Commands that build the components.
+    /// Commands that build the components. They run again only after a change of the commands, the
+    /// SDK, the files in `watch` and `prepare_inputs`, or the outputs.
     pub commands: Vec<BuildCommand>,
     /// The files that the commands make, by component, relative to the app folder.
     pub outputs: BTreeMap<PluginName, PathBuf>,
