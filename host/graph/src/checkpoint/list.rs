@@ -117,10 +117,12 @@ impl SharedList {
         items + commas + 2
     }
 
-    /// Returns true if all items are indexed. Otherwise, [`Self::digest`], [`Self::json_bytes`] and
-    /// the functions of [`conversation`](crate::conversation) serialize the items that are not.
-    pub fn is_indexed(&self) -> bool {
-        self.chunks.iter().all(|chunk| chunk.is_indexed())
+    /// Returns the items without an index, in order. [`Self::digest`], [`Self::json_bytes`] and the
+    /// functions of [`conversation`](crate::conversation) serialize these once. A new version of an
+    /// indexed list has at most those of the chunks that it does not share.
+    pub fn unindexed(&self) -> impl Iterator<Item = &Value> {
+        let chunks = self.chunks.iter().filter(|chunk| !chunk.is_indexed());
+        chunks.flat_map(|chunk| chunk.items()).map(|item| &*item.value)
     }
 
     /// Returns a copy of the list as a JSON array.
@@ -258,6 +260,11 @@ impl Serialize for SharedList {
 
 #[cfg(test)]
 impl SharedList {
+    /// Returns true if all items have an index.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.unindexed().next().is_none()
+    }
+
     /// Returns the number of items that this version does not share, at the same position, with
     /// another version.
     pub(crate) fn unshared_with(&self, other: &Self) -> usize {

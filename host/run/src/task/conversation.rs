@@ -1,11 +1,10 @@
 //! The conversation in the input of a task.
 
-use wattle_graph::checkpoint::SharedList;
 use wattle_graph::conversation::turn_start;
 use wattle_graph::id::ChannelName;
 use wattle_graph::plan::TaskInput;
 
-use crate::blocking::{are_large_values, block_in_place_in_turn};
+use crate::blocking::{block_in_place_in_turn, is_long_index};
 use crate::caller_id::CallerId;
 use crate::ports::sandbox::InputConversation;
 
@@ -18,15 +17,8 @@ pub(super) async fn input_conversation(
 ) -> Option<InputConversation> {
     let value = input.channel(channel)?;
     let list = value.list()?;
-    let from = block_in_place_in_turn(caller, is_long(list), || turn_start(list)).await;
+    let from = block_in_place_in_turn(caller, is_long_index(list), || turn_start(list)).await;
     Some(InputConversation { channel: channel.clone(), from, length: list.len() })
-}
-
-/// Returns true if the search for the current turn is long work. Versions of a list share the
-/// index that the search needs, so this is only the case for the first version of a long list, and
-/// for the input of a send.
-fn is_long(list: &SharedList) -> bool {
-    !list.is_indexed() && are_large_values(list.iter())
 }
 
 #[cfg(test)]

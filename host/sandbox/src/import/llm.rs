@@ -13,7 +13,7 @@ use wattle_graph::llm::{
     CompletionRequest, GeneratedImage, History, HistoryReference, ImageRequest, ResponseSchema,
     ToolChoice, ToolDefinition, Tries,
 };
-use wattle_run::blocking::is_long_parse;
+use wattle_run::blocking::is_long_index;
 use wattle_run::gate::Gate;
 use wattle_run::hostcall::llm::ROUTE;
 use wattle_run::limit;
@@ -117,7 +117,7 @@ impl HostState {
     ) -> Result<CompletionRequest, Failure> {
         let Some(reference) = reference else { return Ok(request) };
         let list = gate.conversation(&reference.channel)?;
-        let is_long = !list.is_indexed() && is_long_parse(list.weight() as usize);
+        let is_long = is_long_index(&list);
         let work = || request.with_history(reference, list);
         if is_long { self.parse_in_turn(gate, work).await } else { work() }
     }

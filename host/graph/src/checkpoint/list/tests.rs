@@ -80,6 +80,10 @@ fn a_longer_version_shares_the_index_of_full_chunks() {
     new.extend([json!("new")]);
     let indexed: Vec<bool> = new.chunks.iter().map(|chunk| chunk.is_indexed()).collect();
     assert_eq!(indexed, [true, true, false]);
+    assert_eq!(
+        new.unindexed().cloned().collect::<Vec<_>>(),
+        [json!(128), json!(129), json!("new")]
+    );
     assert!(old.is_indexed());
 }
 
