@@ -2,7 +2,7 @@
 //! the call. Other tool messages are omitted.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Deserialize;
 use serde::de::{Error as _, Unexpected};
@@ -82,7 +82,8 @@ impl<'v> Stored<'v> {
 
     fn parts(&self) -> Vec<Part> {
         let Some(content) = self.content else { return Vec::new() };
-        to_parts(content, &self.role, &|id: &str| self.tool_calls.iter().any(|call| call.id == id))
+        let calls: HashSet<&str> = self.tool_calls.iter().map(|call| &*call.id).collect();
+        to_parts(content, &self.role, &|id: &str| calls.contains(id))
     }
 
     fn is_error(&self) -> bool {
