@@ -154,6 +154,11 @@ pub const STEP_OUTCOME_BYTES: u64 = 64 << 20;
 /// writes at most as many bytes of JSON for one channel.
 pub const MOST_STATE_BYTES: u64 = 512 << 20;
 
+/// Maximum weight of the tool results that a history has more than once, in bytes. Each call of a
+/// conversation is followed by its result, and several calls can have the same id. Without the
+/// limit, a conversation of some megabytes with many such calls could become gigabytes.
+pub const HISTORY_REPEATED_BYTES: u64 = 16 << 20;
+
 /// Limits of graphs that an operator can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphLimits {
@@ -199,6 +204,16 @@ pub fn step_outcome_bytes(graph: &GraphName, allowed: u64) -> Exceeded {
          large things into blobs, or raise `limits.step_outcome_bytes` in wattle.toml"
     );
     Exceeded::new("step_outcome_bytes", allowed, message)
+}
+
+/// Returns the error for a conversation whose calls repeat too many results.
+pub fn history_repeated_bytes() -> Exceeded {
+    let allowed = HISTORY_REPEATED_BYTES;
+    let message = format!(
+        "several calls have the same id, and the results that they repeat take more than {allowed} \
+         bytes: give each call an id that no other call of the conversation has"
+    );
+    Exceeded::new("history_repeated_bytes", allowed, message)
 }
 
 /// Error: a limit was exceeded.

@@ -11,7 +11,9 @@ use serde_json::Value;
 use crate::conversation::content::to_parts;
 use crate::conversation::name::model_name;
 use crate::failure::{Failure, code};
+use crate::limit::{Exceeded, HISTORY_REPEATED_BYTES, history_repeated_bytes};
 use crate::llm::{Message, Part, Role, ToolCall, ToolResult};
+use crate::weight::weight;
 
 /// Content for a tool without output, because providers reject an empty result.
 const SILENT: &str = "done";
@@ -91,23 +93,46 @@ impl<'v> Stored<'v> {
     }
 }
 
-/// The results of tool calls with their positions in the conversation, in order, by the ids of the
-/// calls.
+/// A tool result of a conversation.
+struct Answer<'v> {
+    /// Position in the conversation.
+    position: usize,
+    item: &'v Value,
+    message: Stored<'v>,
+    /// True if a call has the result.
+    is_taken: bool,
+}
+
+/// The tool results of a conversation.
 #[derive(Default)]
-struct Results<'v>(HashMap<Cow<'v, str>, Vec<(usize, Stored<'v>)>>);
+struct Results<'v> {
+    /// The results in order, by the ids of the calls.
+    by_call: HashMap<Cow<'v, str>, Vec<Answer<'v>>>,
+    /// Weight of the results that further calls with the same id have, in bytes.
+    repeated: u64,
+}
 
 impl<'v> Results<'v> {
-    fn push(&mut self, position: usize, mut result: Stored<'v>) {
-        if let Some(Text(id)) = result.tool_call_id.take() {
-            self.0.entry(id).or_default().push((position, result));
+    fn push(&mut self, position: usize, item: &'v Value, mut message: Stored<'v>) {
+        if let Some(Text(id)) = message.tool_call_id.take() {
+            let answer = Answer { position, item, message, is_taken: false };
+            self.by_call.entry(id).or_default().push(answer);
         }
     }
 
     /// Returns the first result of a call after the message that requests it.
-    fn after(&self, position: usize, id: &str) -> Option<&Stored<'v>> {
-        let results = self.0.get(id)?;
-        let later = results.partition_point(|(other, _)| *other < position);
-        results.get(later).map(|(_, result)| result)
+    fn after(&mut self, position: usize, id: &str) -> Result<Option<&Stored<'v>>, Exceeded> {
+        let Some(answers) = self.by_call.get_mut(id) else { return Ok(None) };
+        let later = answers.partition_point(|answer| answer.position < position);
+        let Some(answer) = answers.get_mut(later) else { return Ok(None) };
+        if answer.is_taken {
+            self.repeated += weight(answer.item);
+            if self.repeated > HISTORY_REPEATED_BYTES {
+                return Err(history_repeated_bytes());
+            }
+        }
+        answer.is_taken = true;
+        Ok(Some(&answer.message))
     }
 }
 
@@ -123,7 +148,8 @@ impl<'v> Results<'v> {
 ///
 /// # Errors
 ///
-/// `invalid` if an item is not a message. The failure names its position and the channel.
+/// `invalid` if an item is not a message. The failure names its position and the channel. `limit` if
+/// calls with the same id repeat results of more than [`HISTORY_REPEATED_BYTES`].
 pub fn to_messages<'v>(
     items: impl IntoIterator<Item = &'v Value>,
     first: usize,
@@ -138,7 +164,7 @@ pub fn to_messages<'v>(
         })?;
         // A result is added together with its call. Providers reject a result without a call.
         if message.role == "tool" {
-            results.push(position, message);
+            results.push(position, item, message);
         } else {
             others.push((position, message));
         }
@@ -149,8 +175,10 @@ pub fn to_messages<'v>(
             "system" | "developer" => push(&mut shown, Role::System, message.parts()),
             "user" => push(&mut shown, Role::User, message.parts()),
             "assistant" => {
-                let result_of = |id: &str| results.after(position, id);
-                push_assistant(&mut shown, message, result_of, names);
+                let pushed = push_assistant(&mut shown, position, message, &mut results, names);
+                pushed.map_err(|exceeded| {
+                    exceeded.of(&format!("channel `{channel}`")).to_failure()
+                })?;
             }
             other => push(&mut shown, Role::Other(other.to_owned()), message.parts()),
         }
@@ -159,24 +187,25 @@ pub fn to_messages<'v>(
 }
 
 /// Adds a message of the model, and the results of its calls.
-fn push_assistant<'r, 'v: 'r>(
+fn push_assistant(
     shown: &mut Vec<Message>,
-    message: Stored<'v>,
-    result_of: impl Fn(&str) -> Option<&'r Stored<'v>>,
+    position: usize,
+    message: Stored<'_>,
+    results: &mut Results<'_>,
     names: &BTreeMap<String, String>,
-) {
+) -> Result<(), Exceeded> {
     let parts = message.parts();
     let state = message.provider_state.cloned().map(Part::Other);
     let reasoning = message.reasoning.map(|text| Part::Reasoning(text.0.into_owned()));
     let mut said: Vec<Part> = state.into_iter().chain(reasoning).chain(parts).collect();
-    let (mut results, mut pictures) = (Vec::new(), Vec::new());
+    let (mut answers, mut pictures) = (Vec::new(), Vec::new());
     for call in message.tool_calls {
-        let answer = result_of(&call.id);
+        let answer = results.after(position, &call.id)?;
         // If a person changed the arguments, the tool was called with the changed arguments.
         let changed = answer.and_then(|answer| answer.arguments);
         if let Some(answer) = answer {
             let (result, seen) = result(&call.id, answer);
-            results.push(result);
+            answers.push(result);
             pictures.extend(seen);
         }
         said.push(Part::ToolCall(ToolCall {
@@ -186,11 +215,12 @@ fn push_assistant<'r, 'v: 'r>(
         }));
     }
     push(shown, Role::Assistant, said);
-    shown.extend(results);
+    shown.extend(answers);
     if !pictures.is_empty() {
         pictures.insert(0, Part::Text("The images that the tools returned:".to_owned()));
     }
     push(shown, Role::User, pictures);
+    Ok(())
 }
 
 /// Adds a message unless it is empty. Providers reject empty messages.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::to_messages;
 use crate::failure::{Failure, code};
+use crate::limit::HISTORY_REPEATED_BYTES;
 use crate::llm::{Message, Part, Role};
 
 fn read(messages: &Value) -> Result<Vec<Message>, Failure> {
@@ -90,6 +91,25 @@ fn repeated_call_ids_have_the_next_result() {
         [&Assistant, &Tool, &Assistant, &Tool, &Assistant, &Assistant, &Tool, &Assistant],
         "a call without a result has none"
     );
+}
+
+#[test]
+fn results_that_calls_with_one_id_repeat_are_limited() {
+    let shared = |calls: usize, bytes: usize| {
+        let calls = vec![json!({ "id": "a", "name": "add" }); calls];
+        json!([
+            { "role": "assistant", "tool_calls": calls },
+            { "role": "tool", "tool_call_id": "a", "content": "x".repeat(bytes) },
+        ])
+    };
+    let limit = HISTORY_REPEATED_BYTES as usize;
+    for (calls, bytes) in [(1, limit + 1), (16, limit / 16)] {
+        assert_eq!(results(&show(shared(calls, bytes))).len(), calls);
+    }
+    let failure = read(&shared(17, limit / 16)).unwrap_err();
+    assert_eq!(failure.code, code::LIMIT);
+    assert!(failure.message.starts_with("channel `talk`: "), "{failure}");
+    assert_eq!(failure.details.unwrap()["limit"], "history_repeated_bytes");
 }
 
 #[test]
