@@ -154,6 +154,11 @@ pub const STEP_OUTCOME_BYTES: u64 = 64 << 20;
 /// writes at most as many bytes of JSON for one channel.
 pub const MOST_STATE_BYTES: u64 = 512 << 20;
 
+/// Maximum length of a name under which a history shows a tool, in bytes. Providers accept at most
+/// 128. Each call of the tool in the conversation has the name, so long names would make gigabytes of
+/// a conversation of some megabytes.
+pub const HISTORY_NAME_BYTES: usize = 256;
+
 /// Maximum weight of the tool results that a history has more than once, in bytes. Each call of a
 /// conversation is followed by its result, and several calls can have the same id. Without the
 /// limit, a conversation of some megabytes with many such calls could become gigabytes.

@@ -13,6 +13,7 @@ use crate::checkpoint::SharedList;
 use crate::conversation::{to_messages, unique_call_ids};
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, Digest};
+use crate::limit::HISTORY_NAME_BYTES;
 use crate::llm::completion::Completion;
 use crate::llm::message::Message;
 
@@ -34,7 +35,8 @@ pub struct HistoryReference {
     /// Messages that continue the conversation, in the format of the state.
     #[serde(default)]
     pub append: Vec<Value>,
-    /// Names under which the model sees tools, by the tools' own names; see [`to_messages`].
+    /// Names under which the model sees tools, of at most [`HISTORY_NAME_BYTES`], by the tools' own
+    /// names; see [`to_messages`].
     #[serde(default)]
     pub names: BTreeMap<String, String>,
 }
@@ -124,6 +126,7 @@ impl History {
             let text = format!("the history is at {at}, and the request has {messages} messages");
             return Err(Failure::new(code::INVALID, text));
         }
+        check_names(&names)?;
         Ok(Self {
             channel,
             at,
@@ -154,6 +157,18 @@ impl History {
     pub fn call_ids(&self, completion: &Completion) -> Option<Vec<String>> {
         self.list.as_ref().map(|list| unique_call_ids(list, &self.append, completion))
     }
+}
+
+/// Checks the length of the names under which the model sees tools.
+fn check_names(names: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let long = names.iter().find(|(_, seen)| seen.len() > HISTORY_NAME_BYTES);
+    let Some((own, seen)) = long else { return Ok(()) };
+    let bytes = seen.len();
+    let text = format!(
+        "the history names the tool `{own:.80}` with {bytes} bytes, more than the limit of \
+         {HISTORY_NAME_BYTES}"
+    );
+    Err(Failure::new(code::INVALID, text))
 }
 
 /// Returns a message without its id, as [`SharedList::digest`] leaves it out. A task that is
@@ -264,6 +279,16 @@ mod tests {
             let read = serde_json::from_value::<HistoryReference>(history.clone());
             assert!(read.is_err(), "{history}");
         }
+    }
+
+    #[test]
+    fn a_long_name_of_a_tool_is_invalid() {
+        let history = |bytes: usize| {
+            let names = json!({ "mcp:sum/add": "a".repeat(bytes) });
+            json!({ "channel": "m", "at": 0, "names": names })
+        };
+        assert!(request(history(HISTORY_NAME_BYTES), conversation("m")).is_ok());
+        assert_eq!(code_of(history(HISTORY_NAME_BYTES + 1)), code::INVALID);
     }
 
     #[test]

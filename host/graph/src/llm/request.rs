@@ -107,7 +107,8 @@ impl CompletionRequest {
     /// # Errors
     ///
     /// `invalid` for a position after the end of the conversation or of the messages of the
-    /// request; `not-found` for the id of a message that is not in the conversation.
+    /// request, or for a long name of a tool; `not-found` for the id of a message that is not in the
+    /// conversation.
     pub fn with_history(
         self,
         reference: HistoryReference,
