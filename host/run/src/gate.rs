@@ -7,8 +7,9 @@
 //! # Layout
 //!
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
-//! * `journal`: the recorded calls of a task; `task_gate`: the task of a gate; `budget`: the number
-//!   of calls, bytes and log messages of a guest call; [`call_list`]: the calls that a client sees.
+//! * `journal`: the recorded calls of a task; `task_gate`: the task of a gate; `task_input`: its
+//!   input; `budget`: the number of calls, bytes and log messages of a guest call; [`call_list`]: the
+//!   calls that a client sees.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
 //!   the functions that guests call. `deltas`: the pieces of a streamed completion;
@@ -36,6 +37,7 @@ mod pipeline;
 mod runs;
 pub mod stream;
 mod task_gate;
+pub(crate) mod task_input;
 mod task_subgraphs;
 mod ticket;
 pub(crate) mod tool_check;

@@ -7,9 +7,9 @@ use serde_json::Value;
 use wattle_graph::event::{EventKind, Log};
 use wattle_graph::id::{InterruptId, NodeName, TaskId, call_path};
 use wattle_graph::interrupt::Interrupt;
-use wattle_graph::plan::TaskInput;
 
 use crate::gate::journal::Journal;
+use crate::gate::task_input::HistoryInput;
 use crate::gate::task_subgraphs::TaskSubgraphs;
 use crate::gate::unwind::Unwind;
 use crate::limit::Limits;
@@ -31,7 +31,7 @@ pub struct TaskGate {
     pub scope: Vec<u32>,
     /// Input of the task; `None` for a tool, which sees of its caller's state only what a graph
     /// passes to it.
-    pub input: Option<TaskInput>,
+    pub(crate) input: Option<HistoryInput>,
     /// Log of the thread.
     pub log: Arc<ThreadLog>,
     /// Journal of the task, shared by all attempts.

@@ -11,6 +11,7 @@ use wattle_graph::id::PluginName;
 use wattle_graph::plan::Task;
 
 use crate::app::App;
+use crate::gate::task_input::HistoryInput;
 use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, GuestEnv, TaskGate, log_lost};
 use crate::ports::sandbox::{GuestError, NodeCall};
@@ -171,7 +172,7 @@ fn gate(
         task: task.id.clone(),
         node: task.node.clone(),
         scope: Vec::new(),
-        input: Some(context.input_of(task)),
+        input: Some(HistoryInput::new(context.input_of(task))),
         log: context.log.clone(),
         journal: history.journal.clone(),
         interrupts: history.interrupts.clone(),
