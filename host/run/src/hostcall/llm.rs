@@ -47,8 +47,8 @@ impl HostCall for CompletionRequest {
         }
     }
 
-    /// Returns the length of the whole conversation. A guest that writes the messages itself
-    /// transfers as many bytes.
+    /// Returns the length of the whole conversation, also of what the model does not get: the host
+    /// reads all of it for the digest.
     fn referenced_bytes(&self) -> u64 {
         self.history.as_ref().map_or(0, |history| history.bytes)
     }
