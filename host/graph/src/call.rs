@@ -117,7 +117,8 @@ impl Called {
 
     /// Returns the request for a completion. Returns `None` for a call of another kind, and for a
     /// request that the log holds only in part or that does not parse. All accessors of requests
-    /// and results return `None` in the same cases.
+    /// and results return `None` in the same cases. A request with a history has only the messages
+    /// around it.
     pub fn completion_request(&self) -> Option<CompletionRequest> {
         self.deserialize_if(CallKind::is_completion, Some(&self.request))
     }

@@ -75,7 +75,9 @@ fn add_model_call(called: &Called, view: &View<'_>, attributes: &mut Attributes)
         attributes.texts("gen_ai.response.finish_reasons", Some(answer.finish_reason.name()));
     }
     if view.content {
-        let given = request.map_or_else(|| called.request.clone(), |it| json!(it.messages));
+        // The messages of a request with a history are only a part of what the model got.
+        let whole = request.filter(|request| request.history.is_none());
+        let given = whole.map_or_else(|| called.request.clone(), |it| json!(it.messages));
         attributes.text("langfuse.observation.input", content::json(&given));
         if let Some(answer) = answer {
             let said = answer.structured.unwrap_or_else(|| json!(answer.parts));
@@ -220,8 +222,11 @@ fn add_sql_call(called: &Called, view: &View<'_>, attributes: &mut Attributes) -
 mod tests {
     use std::collections::BTreeMap;
 
+    use wattle_graph::id::Digest;
+
     use super::*;
     use crate::spans::attribute::Attribute;
+    use crate::spans::view::Route;
 
     #[test]
     fn usage_types_of_langfuse_have_no_tokens_in_common() {
@@ -245,6 +250,39 @@ mod tests {
                                    "output": 30, "output_reasoning_tokens": 20 });
             assert_eq!(details, expected);
         }
+    }
+
+    /// Returns the attribute with the input of a model call.
+    fn input(request: &Value) -> Value {
+        let digest = Digest::of(b"");
+        let called = json!({
+            "task": "t", "node": "n", "call": 0, "batch": 0, "function": "llm.complete",
+            "digest": digest, "request": request, "started_ms": 0, "duration_us": 0,
+            "result": { "Err": { "code": "unavailable", "message": "gone", "retryable": true } },
+        });
+        let called: Called = serde_json::from_value(called).unwrap();
+        let route = |_: &str| -> Option<Route> { None };
+        let mut attributes = Attributes::default();
+        describe(&called, &View { content: true, route: &route }, &mut attributes).unwrap();
+        let attributes: BTreeMap<String, Attribute> = attributes.into_iter().collect();
+        let Attribute::Text(input) = &attributes["langfuse.observation.input"] else {
+            panic!("the input is a JSON text")
+        };
+        serde_json::from_str(input).unwrap()
+    }
+
+    #[test]
+    fn the_input_of_a_model_call_is_its_messages_or_the_request_with_its_history() {
+        let messages = json!([{ "role": "user", "parts": [{ "text": "and?" }] }]);
+        let mut request = json!({ "route": "chat", "messages": messages });
+        assert_eq!(input(&request), messages);
+        request["history"] = json!({
+            "channel": "messages", "at": 0, "from": 0, "to": 2, "length": 2, "bytes": 70_000,
+            "digest": Digest::of(b""),
+        });
+        assert_eq!(input(&request), request);
+        let head = json!({ "route": "chat", "head": r#"{"route":"chat","#, "bytes": 70_000 });
+        assert_eq!(input(&head), head);
     }
 
     #[test]

@@ -97,6 +97,8 @@ impl V1 {
         let mut data = json!({ "output": output() });
         if let EventKind::Called(called) = &event.kind
             && let Some(request) = called.completion_request()
+            // The log does not have the messages of a history.
+            && request.history.is_none()
         {
             let asked: Vec<Value> = request.messages.iter().flat_map(of_request).collect();
             data["input"] = json!({ "messages": [asked] });

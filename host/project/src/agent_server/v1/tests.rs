@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wattle_graph::checkpoint::CheckpointSource;
 use wattle_graph::event::{Event, RunReason, RunStatus};
 use wattle_graph::failure::Failure;
+use wattle_graph::id::Digest;
 use wattle_graph::llm::Delta;
 
 use super::{Frame, V1};
@@ -408,6 +409,27 @@ fn events_of_a_model_call_have_its_run_id_and_its_messages() {
     assert_eq!(data["output"]["usage_metadata"]["total_tokens"], 5);
     assert_eq!(data["input"]["messages"][0][0]["content"], "hello?");
     assert_eq!((&metadata["ls_model_name"], &metadata["ls_provider"]), (&json!("m"), &json!("p")));
+}
+
+#[test]
+fn the_end_of_a_model_call_with_a_history_has_no_input() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(CheckpointSource::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.begin("agent");
+    log.call(0, "llm.complete");
+    let history = json!({
+        "channel": "messages", "at": 1, "from": 0, "to": 2, "length": 2, "bytes": 70_000,
+        "digest": Digest::of(b""),
+    });
+    let asked = json!([{ "role": "system", "parts": [{ "text": "be brief" }] }]);
+    let request = json!({ "route": "chat", "history": history, "messages": asked });
+    log.called(0, "llm.complete", request, Ok(answer(&json!([{ "text": "hi" }]))));
+    log.end(RunStatus::Completed);
+    let events = events(&log, RUNS[0]);
+    let end = events.iter().find(|event| event["event"] == "on_chat_model_end").unwrap();
+    assert_eq!(end["data"]["output"]["content"], "hi");
+    assert_eq!(end["data"].get("input"), None, "the log has only a part of it");
 }
 
 #[test]
