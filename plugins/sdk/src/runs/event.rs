@@ -183,7 +183,8 @@ pub struct Called {
     /// Function that was called.
     #[serde(rename = "function")]
     pub kind: CallKind,
-    /// The request. If it is large, only its beginning.
+    /// The request. If it is large, only its beginning. A model request with a long history has
+    /// `history` in place of the messages that the host adds.
     pub request: Value,
     /// The output or the failure.
     pub result: Result<Value, Failure>,

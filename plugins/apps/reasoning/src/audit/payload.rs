@@ -21,6 +21,10 @@ pub(super) fn prompt(called: &Called) -> Value {
             payload["purpose"] =
                 called.request.pointer("/response_schema/name").cloned().unwrap_or_default();
             payload["messages"] = messages.clone();
+            // Names the messages that the host added from a channel.
+            if let Some(history) = called.request.get("history") {
+                payload["history"] = history.clone();
+            }
         }
         // The log has only the beginning of a long request.
         None => payload["request"] = called.request.clone(),

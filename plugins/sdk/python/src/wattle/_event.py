@@ -128,7 +128,8 @@ class Called(_HostCall):
     call: int
     """Number of the call in its scope."""
     request: Any
-    """The request. If it is large, only its beginning."""
+    """The request. If it is large, only its beginning. A model request with a long history has
+    `history` in place of the messages that the host adds."""
     result: dict[str, Any]
     """The output under `Ok`, or the failure under `Err`, see `output` and `failure`."""
     duration_us: int

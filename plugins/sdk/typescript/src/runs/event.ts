@@ -97,7 +97,10 @@ export interface Called extends EventBase {
   call: number;
   /** Function that was called, as interface and name. */
   function: string;
-  /** The request. If it is large, only its beginning. */
+  /**
+   * The request. If it is large, only its beginning. A model request with a long history has
+   * `history` in place of the messages that the host adds.
+   */
   request: Json;
   /** The output or the failure. */
   result: { Ok: Json } | { Err: Json };

@@ -77,6 +77,22 @@ fn model_call_has_rows_with_prompt_and_completion() {
 }
 
 #[test]
+fn prompt_names_the_messages_that_the_host_added() {
+    let history = json!({"channel": "messages", "at": 0, "from": 0, "to": 40});
+    let messages = json!([{"role": "user", "parts": [{"text": "next"}]}]);
+    let request = json!({"route": "reasoning", "history": history, "messages": messages});
+    let log = events(
+        1,
+        &[
+            started(0, "llm.complete", "reasoning"),
+            called(0, "llm.complete", "", request, json!({"Ok": {"parts": []}})),
+        ],
+    );
+    let prompt = &fold(&log).rows[0].payload;
+    assert_eq!((&prompt["history"], &prompt["messages"]), (&history, &messages));
+}
+
+#[test]
 fn unreadable_completion_is_in_the_row_as_it_is() {
     let output = json!({"parts": "none"});
     let log = events(
