@@ -9,6 +9,7 @@ import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
 import { Fork } from "../travel/fork-form.tsx";
 import { Document, ReadEvent, Request } from "./event.tsx";
+import { HistoryPart } from "./history-part.tsx";
 import { LiveText } from "./live-text.tsx";
 import type { CallFacts, Row } from "./row.ts";
 import type { Sums } from "./sums.ts";
@@ -129,21 +130,22 @@ function Values({ place, event, call }: ValuesProps) {
   const { thread, tenant } = place;
   return (
     <>
-      <Documents event={event} call={call} />
+      <Documents place={place} event={event} call={call} />
       <Fork place={place} event={event} />
       <Blobs thread={thread} tenant={tenant} value={event} />
     </>
   );
 }
 
-function Documents({ event, call }: Omit<ValuesProps, "place">) {
+function Documents({ place, event, call }: ValuesProps) {
   if (call === undefined) return <Document title={PANEL.event} value={event} bytes={undefined} />;
-  const { request, result } = event;
+  const { namespace = "", request, result } = event;
   const { isFailed, value } = callResult(result);
   const title = isFailed ? PANEL.failure : PANEL.result;
   return (
     <>
       {request !== undefined && <Request value={request} bytes={call.requestBytes} />}
+      <HistoryPart place={place} namespace={namespace} call={call} request={request} />
       {result !== undefined && <Document title={title} value={value} bytes={call.resultBytes} />}
     </>
   );

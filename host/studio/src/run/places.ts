@@ -1,6 +1,6 @@
 // Where the events of a run belong: graphs, supersteps, tasks, attempts and calls, by their names
 // in the log.
-import type { RowKind } from "./row.ts";
+import type { RowKind, TaskStart } from "./row.ts";
 import { newCall, newNode, pathOf, place, type TreeNode, touch } from "./tree.ts";
 
 /** A graph of the run, with its supersteps. */
@@ -9,7 +9,8 @@ export interface Graph {
   readonly namespace: string;
   readonly steps: Map<number, TreeNode>;
   lastStep: TreeNode | undefined;
-  /** Superstep that runs next, as the last checkpoint says. */
+  /** Number of the last checkpoint, and the superstep that runs next. */
+  checkpoint: number | undefined;
   nextStep: number | undefined;
   /** The newest task of each node. */
   readonly tasks: Map<string, Task>;
@@ -19,6 +20,7 @@ export interface Graph {
 export interface Task {
   readonly id: string;
   readonly node: TreeNode;
+  readonly start: TaskStart;
   attempt: Attempt | undefined;
   /** Successful calls by path. A later attempt replays them. */
   readonly answered: Map<string, TreeNode>;
@@ -129,7 +131,8 @@ export class Places {
     const node = this.add(parent, at, "task", name, { node: name });
     // The row of a task shows the state of its last attempt.
     this.open.delete(node);
-    const task = { id, node, attempt: undefined, answered: new Map<string, TreeNode>() };
+    const start = { base: graph.checkpoint };
+    const task = { id, node, start, attempt: undefined, answered: new Map<string, TreeNode>() };
     this.tasks.set(id, task);
     graph.tasks.set(name, task);
     return task;
@@ -167,7 +170,7 @@ export class Places {
     const outer = scope.at(-1);
     const parent =
       outer === undefined ? attempt.node : this.call(task, attempt, scope.slice(0, -1), outer, at);
-    const facts = newCall(task.id, scope, call);
+    const facts = newCall(task, scope, call);
     const node = this.add(parent, at, "call", facts.function, { number: call, call: facts });
     attempt.calls.set(path, node);
     return node;
@@ -214,6 +217,7 @@ function newGraph(node: TreeNode, namespace: string): Graph {
     namespace,
     steps: new Map(),
     lastStep: undefined,
+    checkpoint: undefined,
     nextStep: undefined,
     tasks: new Map(),
   };

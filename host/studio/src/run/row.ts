@@ -35,9 +35,16 @@ export interface Tokens {
   readonly output: number;
 }
 
+/** Where the task of a call started. The calls of a task share it. */
+export interface TaskStart {
+  /** Number of the checkpoint; `undefined` if the events do not tell it. */
+  base: number | undefined;
+}
+
 /** What only host calls have. */
 export interface CallFacts {
   readonly task: string;
+  readonly start: Readonly<TaskStart>;
   /** Numbers of the enclosing tool calls. */
   readonly scope: readonly number[];
   /** Number of the call in its scope. */

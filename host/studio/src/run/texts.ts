@@ -109,6 +109,20 @@ export const PANEL = {
   } as Readonly<Record<string, string>>,
 };
 
+/** The texts of the history of a model request. */
+export const HISTORY = {
+  title: "History",
+  count: (count: number, channel: string) => {
+    const messages = count === 1 ? "1 message" : `${countText(count)} messages`;
+    return `${messages} of channel ${channel} before this step`;
+  },
+  state: "State before this step",
+  messages: "Messages of the history",
+  reading: "Reading the state…",
+  gone: "The host does not have the state before this step any more.",
+  other: "The state has other messages: the input of the task was sent by another one.",
+} as const;
+
 /** The texts of the log. */
 export const LOG = {
   log: "Log of the run",

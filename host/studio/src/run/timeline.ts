@@ -314,6 +314,7 @@ export class Timeline {
 
   #taskFinished(event: Of<"task_finished">): TreeNode {
     const [task, { node }] = this.#attempt(event, event.node);
+    task.start.base = event.base;
     task.node.number = event.index;
     node.seq = event.seq;
     node.durationUs = event.duration_us;
@@ -426,6 +427,7 @@ export class Timeline {
     const graph = this.#graph(event);
     const detail = event.changed.join(", ");
     if (event.source === "input" && graph.namespace === "") this.facts.input ??= event.checkpoint;
+    graph.checkpoint = event.checkpoint;
     graph.nextStep = event.step;
     if (!event.namespace) this.facts.checkpoint = event.checkpoint;
     const step = graph.lastStep;

@@ -1,6 +1,6 @@
 // The tree of a run, which grows with its events, and its rows.
 import { CALLS } from "../api/call.ts";
-import type { Ask, CallFacts, Row, RowKind, RowStatus } from "./row.ts";
+import type { Ask, CallFacts, Row, RowKind, RowStatus, TaskStart } from "./row.ts";
 
 /** The facts of a call while it is in progress. */
 export type CallState = { -readonly [K in keyof CallFacts]: CallFacts[K] } & { asks: Ask[] };
@@ -84,9 +84,14 @@ export function pathOf(scope: readonly number[], call: number): string {
  * Creates the facts of a call of which nothing else is known. If the log of the run lacks a call
  * that made others, that call is a tool call.
  */
-export function newCall(task: string, scope: readonly number[], call: number): CallState {
+export function newCall(
+  { id: task, start }: { id: string; start: TaskStart },
+  scope: readonly number[],
+  call: number,
+): CallState {
   return {
     task,
+    start,
     scope,
     call,
     function: CALLS.callTool,

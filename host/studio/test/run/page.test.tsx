@@ -33,6 +33,7 @@ const HOSTILE = "<img src=x onerror=alert(1)> \u202egnp";
 
 let events: EventOutline[];
 let details: Record<number, object>;
+let state: object;
 let opened: OpenedStream[];
 let pages: URLSearchParams[];
 let tenants: (string | null)[];
@@ -45,7 +46,7 @@ beforeAll(() => import("../../src/run/page.tsx"));
 
 beforeEach(() => {
   refusal = undefined;
-  [events, details, pages, tenants] = [[], {}, [], []];
+  [events, details, state, pages, tenants] = [[], {}, {}, [], []];
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
   opened = serveStreams(({ url, headers }) => {
     const { pathname, searchParams } = new URL(url);
@@ -62,6 +63,7 @@ beforeEach(() => {
       return Response.json({ ...threadOf("t1", 1), ...rest });
     }
     if (pathname === "/api/v1/threads/t1/verify") return Response.json(seals);
+    if (pathname === "/api/v1/threads/t1/checkpoints/7") return Response.json({ id: 7, state });
     if (pathname.includes("/log")) return problem(404, "no such run");
     return Response.json(accessOf({}));
   });
@@ -117,6 +119,39 @@ test("a call shows its request and its result, and its address leads to it", asy
   expect(screen.getByRole("row", { current: true }).textContent).toContain("http.send");
   fireEvent.click(screen.getByRole("button", { name: "Close" }));
   await waitFor(() => expect(screen.queryByRole("complementary")).toBeNull());
+});
+
+test("a model call shows the messages that the host has added to its request", async () => {
+  const completion = called("t1", 0, { function: "llm.complete" });
+  const finished = taskFinished("t1", { base: 7 });
+  events = log(runStarted(), taskStarted("t1"), completion, finished, runEnded());
+  const history = { channel: "talk", at: 1, from: 1, to: 3, length: 3, bytes: 70_000 };
+  details = { 3: { request: { route: "chat", history, messages: [] }, result: { Ok: {} } } };
+  state = { talk: ["oldest", HOSTILE, "newest"] };
+  show(`${ROUTE}?at=3`);
+  const panel = await screen.findByRole("complementary", { name: "llm.complete" });
+  await within(panel).findByText("2 messages of channel talk before this step");
+  const before = within(panel).getByRole("link", { name: "State before this step" });
+  expect(before.getAttribute("href")).toContain("/threads/t1/checkpoints/7");
+  fireEvent.click(within(panel).getByRole("button", { name: "Messages of the history" }));
+  const messages = await within(panel).findByRole("group", { name: "Messages of the history" });
+  expect(messages.textContent).toContain("<img src=x onerror=alert(1)> [U+202E]gnp");
+  expect(messages.textContent).toContain("newest");
+  expect(messages.textContent).not.toContain("oldest");
+});
+
+test("messages that were sent to a task are not looked for in the state", async () => {
+  const completion = called("t1", 0, { function: "llm.complete" });
+  const finished = taskFinished("t1", { base: 7 });
+  events = log(runStarted(), taskStarted("t1"), completion, finished, runEnded());
+  const history = { channel: "talk", at: 0, from: 0, to: 1, length: 1, bytes: 70_000 };
+  details = { 3: { request: { route: "chat", history, messages: [] }, result: { Ok: {} } } };
+  state = { talk: ["of the state", "as well"] };
+  show(`${ROUTE}?at=3`);
+  await screen.findByText("1 message of channel talk before this step");
+  fireEvent.click(screen.getByRole("button", { name: "Messages of the history" }));
+  await screen.findByText(/the input of the task was sent by another one/);
+  expect(screen.queryByText(/of the state/)).toBeNull();
 });
 
 test("a run and its call show what they cost", async () => {

@@ -63,6 +63,24 @@ test("the checkpoint of a run is the newest one of its root graph", () => {
   expect(checkpointAfter(...made, { type: "reopened", to: 2, interrupts: [] })).toBe(2);
 });
 
+test("the calls of a task have the checkpoint at which it started", () => {
+  const events = log(
+    runStarted(),
+    taskStarted("t0"),
+    called("t0", 0),
+    checkpointed(4),
+    taskStarted("t1", 5),
+    called("t1", 0),
+  );
+  const bases = () =>
+    timelineOf(events)
+      .rows()
+      .flatMap(({ call }) => (call ? call.start : []));
+  expect(bases()).toEqual([{ base: undefined }, { base: 5 }]);
+  events.push(...logFrom(7, taskFinished("t0", { base: 3 })));
+  expect(bases()).toEqual([{ base: 3 }, { base: 5 }]);
+});
+
 test("the cost of a run is that of its priced calls", () => {
   const tokens = { input: 12, output: 3 };
   const unpriced = log(runStarted(), taskStarted("t1"), called("t1", 0, { tokens }));
