@@ -174,14 +174,23 @@ pub struct Node {
     /// Channels that the node reads; `None` for the whole state. Nodes with the same function share
     /// the set, unless their configurations name the channels.
     pub reads: Option<Arc<BTreeSet<ChannelName>>>,
-    /// Channel with the conversation that the node continues, one of those that it reads. `None`
-    /// for a node that gets all of its channels whole.
-    pub conversation: Option<ChannelName>,
+    /// The conversation that the node continues, in one of the channels that it reads. `None` for a
+    /// node that declares none.
+    pub conversation: Option<NodeConversation>,
     /// Configuration of the node; `null` if there is none. Every call of the node gets the text of
     /// the configuration.
     pub config: Arc<JsonWithText>,
     /// Description of the node, from the graph or else from the plugin.
     pub doc: String,
+}
+
+/// The conversation that a node continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeConversation {
+    /// The channel with the messages.
+    pub channel: ChannelName,
+    /// Whether the node reads all messages and not only the current turn.
+    pub is_whole: bool,
 }
 
 impl Node {

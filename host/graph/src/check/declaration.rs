@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::check::node_reads::ChannelRef;
 use crate::check::plugin_catalog::{NodeSchema, PluginCatalog};
 use crate::definition::is_any_schema;
+use crate::graph::NodeConversation;
 use crate::id::{ChannelName, PluginName};
 use crate::schema::Schema;
 
@@ -63,13 +64,21 @@ impl Declaration {
         }
     }
 
-    /// Returns the channel with the conversation of the node; `None` if the node declares no
-    /// conversation, or if its configuration does not name exactly one channel.
-    pub(super) fn conversation(&self, config: Option<&Value>) -> Option<ChannelName> {
+    /// Returns the conversation of the node; `None` if the node declares no conversation, or if its
+    /// configuration does not name exactly one channel.
+    ///
+    /// The configuration can name the channel once more, for another purpose than to continue the
+    /// conversation. The node then reads the whole list.
+    pub(super) fn conversation(&self, config: Option<&Value>) -> Option<NodeConversation> {
         let declared = self.schema.node_reads.as_ref()?.conversation.as_ref()?;
         let mut channels = declared.channels(config).into_iter();
-        let first = channels.next()?;
-        channels.next().is_none().then_some(first)
+        let channel = channels.next()?;
+        if channels.next().is_some() {
+            return None;
+        }
+        let references = declared_channels(&self.schema).unwrap_or_default().iter();
+        let named = references.filter(|it| it.channels(config).contains(&channel)).count();
+        Some(NodeConversation { channel, is_whole: named > 1 })
     }
 
     /// Returns true if the node may pause the run.

@@ -15,7 +15,8 @@ pub struct NodeReads {
     /// The channels that the node reads; `None` for those that the input schema names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<Vec<ChannelRef>>,
-    /// The channel with the conversation of the node; one that the node reads.
+    /// The channel with the conversation of the node; one that the node reads. The node reads only
+    /// the current turn of it, unless several of `channels` name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ChannelRef>,
 }

@@ -10,7 +10,7 @@ use crate::check::problem::Problems;
 use crate::check::subgraphs::{self, CheckedGraphs, SubgraphDeclarations};
 use crate::check::{policies, schemas};
 use crate::definition::NodeDef;
-use crate::graph::{Node, NodeKind, RetryPolicy, TimeoutPolicy};
+use crate::graph::{Node, NodeConversation, NodeKind, RetryPolicy, TimeoutPolicy};
 use crate::id::{ChannelName, END, NodeName, PluginName};
 use crate::suggest;
 
@@ -81,15 +81,15 @@ fn reads(
     Some(Arc::new(named.iter().filter(is_channel).cloned().collect()))
 }
 
-/// Returns the channel of the graph with the conversation of a node.
+/// Returns the conversation of a node, if its channel is one of the graph.
 fn conversation(
     ctx: &CheckContext<'_>,
     def: &NodeDef,
     declared: &Declaration,
     reads: Option<&BTreeSet<ChannelName>>,
-) -> Option<ChannelName> {
-    let is_read = |name: &ChannelName| {
-        ctx.def.channels.contains_key(name) && reads.is_none_or(|reads| reads.contains(name))
+) -> Option<NodeConversation> {
+    let is_read = |NodeConversation { channel, .. }: &NodeConversation| {
+        ctx.def.channels.contains_key(channel) && reads.is_none_or(|reads| reads.contains(channel))
     };
     declared.conversation(def.with.as_ref()).filter(is_read)
 }

@@ -32,19 +32,26 @@ impl Gate {
 
     /// Returns the conversation that the history of a request refers to: the list in the input of
     /// the task under the name of the channel. A node can give to a model only what it reads. The
-    /// list of a send is copied.
+    /// list of a send is copied. The conversation that the node declares has no messages as long as
+    /// the input has no value for it.
     ///
     /// # Errors
     ///
     /// `unsupported` outside of a node, also in a tool that a node calls; `not-found` if the input
     /// has no such channel; `invalid` if its value is not a list.
     pub fn conversation(&self, channel: &ChannelName) -> Result<SharedList, Failure> {
-        let input = self.task.as_ref().and_then(|task| task.input.as_ref());
+        let task = self.task.as_ref();
+        let input = task.and_then(|task| task.input.as_ref());
         let input = input.ok_or_else(|| self.unsupported("history outside of a node"))?;
-        let value = input.channel(channel).ok_or_else(|| {
+        let is_declared = task.and_then(|task| task.conversation.as_ref()) == Some(channel);
+        let value = input.channel(channel).filter(|it| !is_declared || *it != Value::Null);
+        let Some(value) = value else {
+            if is_declared {
+                return Ok(SharedList::default());
+            }
             let text = format!("the input of the node has no channel `{channel}`");
-            Failure::new(code::NOT_FOUND, text)
-        })?;
+            return Err(Failure::new(code::NOT_FOUND, text));
+        };
         value.list().cloned().ok_or_else(|| {
             let text = format!("channel `{channel}` is not a list, so it is not a history");
             Failure::new(code::INVALID, text)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::event::{EventKind, Log};
-use wattle_graph::id::{InterruptId, NodeName, TaskId, call_path};
+use wattle_graph::id::{ChannelName, InterruptId, NodeName, TaskId, call_path};
 use wattle_graph::interrupt::Interrupt;
 
 use crate::gate::journal::Journal;
@@ -32,6 +32,8 @@ pub struct TaskGate {
     /// Input of the task; `None` for a tool, which sees of its caller's state only what a graph
     /// passes to it.
     pub(crate) input: Option<HistoryInput>,
+    /// Channel with the conversation that the node declares; `None` for a tool.
+    pub conversation: Option<ChannelName>,
     /// Log of the thread.
     pub log: Arc<ThreadLog>,
     /// Journal of the task, shared by all attempts.
@@ -63,6 +65,7 @@ impl TaskGate {
             node: self.node.clone(),
             scope,
             input: None,
+            conversation: None,
             log: self.log.clone(),
             journal: self.journal.tool_journal(call),
             interrupts: self.interrupts.clone(),

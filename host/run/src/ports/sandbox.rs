@@ -186,8 +186,7 @@ pub struct NodeCall {
     pub context: Arc<JsonWithText>,
     /// Input, with the whole conversation.
     pub input: TaskInput,
-    /// The conversation in the input. `None` if the node declares none, or if the input has no list
-    /// in the field of its channel.
+    /// The conversation in the input; `None` if the node declares none.
     pub conversation: Option<InputConversation>,
     /// The node's configuration in the graph; `null` if there is none.
     pub config: Arc<JsonWithText>,
@@ -204,13 +203,14 @@ impl NodeCall {
 }
 
 /// The conversation in the input of a node: a list of messages, of which a guest gets the current
-/// turn.
+/// turn. An input without a list there has a conversation without messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputConversation {
     /// The channel, which is also the name of the field of the input.
     pub channel: ChannelName,
-    /// Position of the first message of the current turn in the list; see
-    /// [`turn_start`](wattle_graph::conversation::turn_start).
+    /// Position of the first message that a guest gets: that of the current turn, see
+    /// [`turn_start`](wattle_graph::conversation::turn_start), or 0 for a node that reads the whole
+    /// list.
     pub from: usize,
     /// Number of messages in the list.
     pub length: usize,

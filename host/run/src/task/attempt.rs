@@ -39,7 +39,7 @@ pub(super) async fn attempt(
     match &node.body {
         NodeKind::Plugin { plugin, export } => {
             let code = plugin_of(&context.app, node, plugin)?;
-            let gate = Arc::new(gate(context, task, plugin, history, heartbeat.clone()));
+            let gate = Arc::new(gate(context, task, (node, plugin), history, heartbeat.clone()));
             let own_ms = gate.limits().node_timeout_ms;
             let work = async {
                 let call = node_call(context, task, node, export, number).await;
@@ -117,7 +117,7 @@ async fn node_call(
 ) -> NodeCall {
     let input = context.input_of(task);
     let conversation = match &node.conversation {
-        Some(channel) => input_conversation(context.caller, channel, &input).await,
+        Some(declared) => Some(input_conversation(context.caller, declared, &input).await),
         None => None,
     };
     NodeCall {
@@ -150,7 +150,7 @@ fn plugin_of(app: &App, node: &Node, plugin: &PluginName) -> Result<Arc<dyn Plug
 fn gate(
     context: &Arc<StepContext>,
     task: &Task,
-    plugin: &PluginName,
+    (node, plugin): (&Node, &PluginName),
     history: &TaskHistory,
     heartbeat: Arc<TaskHeartbeat>,
 ) -> Gate {
@@ -173,6 +173,7 @@ fn gate(
         node: task.node.clone(),
         scope: Vec::new(),
         input: Some(HistoryInput::new(context.input_of(task))),
+        conversation: node.conversation.as_ref().map(|it| it.channel.clone()),
         log: context.log.clone(),
         journal: history.journal.clone(),
         interrupts: history.interrupts.clone(),

@@ -1,24 +1,33 @@
 //! The conversation in the input of a task.
 
+use wattle_graph::checkpoint::ChannelValue;
 use wattle_graph::conversation::turn_start;
-use wattle_graph::id::ChannelName;
+use wattle_graph::graph::NodeConversation;
 use wattle_graph::plan::TaskInput;
 
 use crate::blocking::{block_in_place_in_turn, is_long_index};
 use crate::caller_id::CallerId;
 use crate::ports::sandbox::InputConversation;
 
-/// Returns the conversation of a node in its input. `None` if the input has no field with the name
-/// of the channel, or one that is not a list. Long work counts for `caller`.
+/// Returns which part of the conversation of a node is in its input. A conversation has no messages
+/// if the input has no field with the name of the channel, or one that is not a list. Long work
+/// counts for `caller`.
 pub(super) async fn input_conversation(
     caller: CallerId,
-    channel: &ChannelName,
+    conversation: &NodeConversation,
     input: &TaskInput,
-) -> Option<InputConversation> {
-    let value = input.channel(channel)?;
-    let list = value.list()?;
-    let from = block_in_place_in_turn(caller, is_long_index(list), || turn_start(list)).await;
-    Some(InputConversation { channel: channel.clone(), from, length: list.len() })
+) -> InputConversation {
+    let channel = conversation.channel.clone();
+    let value = input.channel(&channel);
+    let Some(list) = value.as_ref().and_then(ChannelValue::list) else {
+        return InputConversation { channel, from: 0, length: 0 };
+    };
+    let from = if conversation.is_whole {
+        0
+    } else {
+        block_in_place_in_turn(caller, is_long_index(list), || turn_start(list)).await
+    };
+    InputConversation { channel, from, length: list.len() }
 }
 
 #[cfg(test)]
@@ -26,7 +35,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use wattle_graph::checkpoint::ChannelValue;
+    use wattle_graph::id::ChannelName;
 
     use super::*;
 
@@ -42,20 +51,20 @@ mod tests {
 
     /// Returns an input of the state and one of a send, both with the field `messages`.
     fn inputs(messages: &Value) -> [TaskInput; 2] {
-        let values = [("messages", messages.clone()), ("n", json!(1))];
+        let values = [("messages", messages.clone()), ("n", json!(1)), ("none", json!(null))];
         let values = values.map(|(channel, value)| (name(channel), ChannelValue::from(value)));
-        let sent = json!({ "messages": messages, "n": 1 });
+        let sent = json!({ "messages": messages, "n": 1, "none": null });
         [
             TaskInput::State { values: Arc::new(values.into()), reads: None },
             TaskInput::Sent(Arc::new(sent)),
         ]
     }
 
-    async fn found(channel: &str, input: &TaskInput) -> Option<(usize, usize)> {
-        let channel = name(channel);
-        let found = input_conversation(CallerId::default(), &channel, input).await?;
-        assert_eq!(found.channel, channel);
-        Some((found.from, found.length))
+    async fn part(channel: &str, is_whole: bool, input: &TaskInput) -> (usize, usize) {
+        let conversation = NodeConversation { channel: name(channel), is_whole };
+        let part = input_conversation(CallerId::default(), &conversation, input).await;
+        assert_eq!(part.channel, conversation.channel);
+        (part.from, part.length)
     }
 
     #[tokio::test]
@@ -68,22 +77,28 @@ mod tests {
         ];
         for (roles, from) in cases {
             for input in inputs(&talk(roles)) {
-                assert_eq!(found("messages", &input).await, Some((from, roles.len())), "{roles:?}");
+                let found = part("messages", false, &input).await;
+                assert_eq!(found, (from, roles.len()), "{roles:?}");
+                assert_eq!(part("messages", true, &input).await, (0, roles.len()), "{roles:?}");
             }
         }
     }
 
+    /// The node gets the position nevertheless, so it does not take the host for one that cannot
+    /// cut conversations.
     #[tokio::test]
-    async fn only_a_list_in_the_input_is_a_conversation() {
+    async fn a_conversation_without_a_list_has_no_messages() {
         for input in inputs(&talk(&["user"])) {
-            assert_eq!(found("n", &input).await, None);
-            assert_eq!(found("missing", &input).await, None);
+            for channel in ["n", "none", "missing"] {
+                assert_eq!(part(channel, false, &input).await, (0, 0), "{channel}");
+            }
         }
         let sent = TaskInput::Sent(Arc::new(talk(&["user"])));
-        assert_eq!(found("messages", &sent).await, None);
+        assert_eq!(part("messages", false, &sent).await, (0, 0));
         let [TaskInput::State { values, .. }, _] = inputs(&talk(&["user"])) else { panic!() };
         let reads = Some(Arc::new([name("n")].into()));
-        assert_eq!(found("messages", &TaskInput::State { values, reads }).await, None);
+        let unread = TaskInput::State { values, reads };
+        assert_eq!(part("messages", false, &unread).await, (0, 0));
     }
 
     /// The work of a long list waits for a turn, and has the same result.
@@ -91,7 +106,7 @@ mod tests {
     async fn a_long_conversation_is_cut_as_a_short_one() {
         let roles = ["user", "assistant"].repeat(1_000);
         for input in inputs(&talk(&roles)) {
-            assert_eq!(found("messages", &input).await, Some((1_998, 2_000)));
+            assert_eq!(part("messages", false, &input).await, (1_998, 2_000));
         }
     }
 }

@@ -1289,7 +1289,8 @@ typedef struct exports_wattle_plugin_node_node_info_t {
   // `input-schema`, and the one with its conversation, which is among them:
   // `{"channels": [CHANNEL], "conversation": CHANNEL}`. A CHANNEL is `{"channel": NAME}` or
   // `{"config": KEY, "default": NAME}`: what the configuration has under the key, one name or
-  // a list of names. What is no channel of the graph is left out. At most 1 KiB.
+  // a list of names. What is no channel of the graph is left out. If several of `channels` name
+  // the one with the conversation, the node reads it whole. At most 1 KiB.
   exports_wattle_plugin_node_extra_t   extra;
 } exports_wattle_plugin_node_node_info_t;
 
@@ -1312,7 +1313,8 @@ typedef struct exports_wattle_plugin_node_task_context_t {
   // The run's context as JSON; `null` if there is none.
   exports_wattle_plugin_node_json_t   context;
   // `conversation` says that the input has the items from `from` on of the conversation that the
-  // node declares, a list of `length` items: `{"channel", "from", "length"}`.
+  // node declares, a list of `length` items: `{"channel", "from", "length"}`. Without a list in
+  // the input, both are 0. Missing if the graph has no such channel.
   exports_wattle_plugin_node_extra_t   extra;
 } exports_wattle_plugin_node_task_context_t;
 

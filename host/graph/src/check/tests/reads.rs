@@ -37,7 +37,8 @@ fn read(lines: &str, input: Value, reads: Value) -> (Option<String>, Option<Stri
     let names = |reads: &BTreeSet<ChannelName>| {
         reads.iter().map(ChannelName::as_str).collect::<Vec<_>>().join(" ")
     };
-    (node.reads.as_deref().map(names), node.conversation.map(String::from))
+    let conversation = node.conversation.map(|it| String::from(it.channel));
+    (node.reads.as_deref().map(names), conversation)
 }
 
 #[test]
@@ -59,6 +60,19 @@ fn the_configuration_of_a_node_names_its_channels() {
         let found = read(config, json!({}), configurable());
         let expected = (Some(reads.to_owned()), conversation.map(str::to_owned));
         assert_eq!(found, expected, "{config}");
+    }
+}
+
+#[test]
+fn a_conversation_that_is_named_for_another_purpose_too_is_whole() {
+    for (config, is_whole) in [
+        ("", false),
+        ("nodes.a.with = { state = 'notes' }", false),
+        ("nodes.a.with = { state = ['notes', 'messages'] }", true),
+        ("nodes.a.with = { messages = 'notes', state = ['messages'] }", false),
+    ] {
+        let [node, _] = nodes(config, json!({}), configurable());
+        assert_eq!(node.conversation.unwrap().is_whole, is_whole, "{config}");
     }
 }
 
