@@ -1,5 +1,8 @@
 //! Graph nodes: the context of a node and its outcome.
 
+mod conversation;
+mod reads;
+
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -7,6 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::conversation::Conversation;
+pub use self::reads::{ChannelRef, Reads};
 use crate::failure::Failure;
 use crate::json::{self, Extra, JsonText};
 
@@ -14,7 +19,7 @@ use crate::json::{self, Extra, JsonText};
 pub const END: &str = "END";
 
 /// Key of [`Context::extra`] that contains the configuration of the node.
-const CONFIG: &str = "config";
+pub(crate) const CONFIG: &str = "config";
 
 /// Key of [`Context::extra`] that contains the failure for an error handler.
 const ERROR: &str = "error";

@@ -9,7 +9,7 @@ pub use crate::failure::{Failure, code};
 pub use crate::json::{Empty, Extra};
 pub use crate::llm::Completion;
 pub use crate::message::{Image, Message, Part, Role};
-pub use crate::node::{Context, END, NodeError, Outcome};
+pub use crate::node::{ChannelRef, Context, END, NodeError, Outcome, Reads};
 pub use crate::tool::{ToolContext, ToolOutput, Unchecked};
 pub use crate::web::{Request, Response, StreamFormat};
 pub use crate::{

@@ -56,12 +56,28 @@ pub use self::record::{Logged, SqlAnswer, Statement};
 use crate::export::{self, HandlerEntry, Node, Tool};
 use crate::failure::Failure;
 use crate::json::{self, JsonText};
-use crate::node::{Context, Decision, Send, Update};
+use crate::node::{CONFIG, Context, Conversation, Decision, Reads, Send, Update};
 use crate::tool::{ToolContext, ToolOutput};
 
-/// Runs a node with an input, as the host does.
+/// Runs a node with an input, as the host does. For a node with a conversation, the context gets
+/// one whose messages are all in the input, unless it has one.
 pub fn run_node<N: Node>(context: &Context, input: &Value) -> Result<Decision, Failure> {
+    let context = match whole_conversation::<N>(context, input) {
+        Some(conversation) => &context.clone().with_conversation(conversation),
+        None => context,
+    };
     parsed((N::ENTRY.function)().run(context, &input.to_string())?)
+}
+
+/// Returns the conversation of a node for an input with all messages. `None` if the context has a
+/// conversation, or if the node declares none.
+fn whole_conversation<N: Node>(context: &Context, input: &Value) -> Option<Conversation> {
+    if context.conversation().is_ok() {
+        return None;
+    }
+    let channel = N::ENTRY.reads?.conversation_channel(context.extra.get(CONFIG))?;
+    let length = input.get(channel.as_str()).and_then(Value::as_array).map_or(0, Vec::len);
+    Some(Conversation { channel, from: 0, length })
 }
 
 /// Parses the values of a decision, as the host does.
@@ -91,6 +107,11 @@ pub fn node_schemas<N: Node>() -> (Value, Value) {
 /// Returns the schema of a node's configuration, if it has one.
 pub fn config_schema<N: Node>() -> Option<Value> {
     N::ENTRY.config_schema.map(|schema| schema())
+}
+
+/// Returns the channels that a node declares with `reads`, as the host receives them.
+pub fn node_reads<N: Node>() -> Option<Value> {
+    N::ENTRY.reads.map(Reads::describe)
 }
 
 /// Calls a tool with arguments, as the host does.

@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::export::{Handler, HandlerEntry, Node, NodeEntry, Reducer, Tool};
+use crate::node::Conversation;
 use crate::prelude::{
-    Context, Deserialize, Empty, Failure, JsonSchema, Outcome, Request, Response, Serialize,
-    ToolContext, ToolOutput, Unchecked, code, handler, json, node, reducer, tool,
+    ChannelRef, Context, Deserialize, Empty, Failure, JsonSchema, Outcome, Reads, Request,
+    Response, Serialize, ToolContext, ToolOutput, Unchecked, code, handler, json, node, reducer,
+    tool,
 };
 use crate::testing;
 use crate::tool::ToolHints;
@@ -48,6 +50,14 @@ impl Default for Config {
 fn repeat(context: &Context, input: Input) -> Result<Value, Failure> {
     let config: Config = context.config()?;
     Ok(json!({ "text": input.text.repeat(config.times as usize) }))
+}
+
+const TALK: ChannelRef = ChannelRef::config_or("messages", "talk");
+
+/// Returns which part of the conversation its input has.
+#[node(reads = Reads::channels(&[TALK]).with_conversation(TALK))]
+fn converse(context: &Context, _input: Value) -> Result<Value, Failure> {
+    Ok(json!({ "part": context.conversation()? }))
 }
 
 #[node(name = "route-it")]
@@ -133,7 +143,7 @@ fn item(request: &Request) -> Result<Response, Failure> {
 }
 
 crate::export! {
-    nodes: [count_words, repeat, route, join, named, tick],
+    nodes: [count_words, repeat, converse, route, join, named, tick],
     tools: [strict, lenient, echo, arguments, nothing],
     reducers: [sum],
     handlers: [item],
@@ -222,6 +232,28 @@ fn configuration_has_a_schema_and_is_read() {
     let failure = run(context("repeat").with_config(json!({"time": 3}))).unwrap_err();
     let expected = "the configuration of node `repeat` is invalid at `time`:";
     assert!(failure.message.starts_with(expected), "{}", failure.message);
+}
+
+#[test]
+fn node_has_the_conversation_that_it_declares() {
+    let talk = json!({"config": "messages", "default": "talk"});
+    let declared = json!({"channels": [talk], "conversation": talk});
+    assert_eq!(testing::node_reads::<converse>(), Some(declared));
+    assert_eq!(testing::node_reads::<repeat>(), None);
+    let run = |context: Context| {
+        let input = json!({"talk": [1, 2], "other": [1], "title": "a"});
+        testing::run_node::<converse>(&context, &input).unwrap().update("part").cloned().unwrap()
+    };
+    let part = |channel: &str, from, length| Conversation { channel: channel.into(), from, length };
+    assert_eq!(run(context("converse")), json!(part("talk", 0, 2)));
+    for (channel, length) in [("other", 1), ("title", 0), ("missing", 0)] {
+        let context = context("converse").with_config(json!({"messages": channel}));
+        assert_eq!(run(context), json!(part(channel, 0, length)));
+    }
+    let later = part("talk", 4, 6);
+    assert_eq!(run(context("converse").with_conversation(later.clone())), json!(later));
+    let failure = converse(&context("converse"), json!({})).unwrap_err();
+    assert_eq!(failure.code, code::UNSUPPORTED);
 }
 
 #[test]

@@ -25,7 +25,8 @@ use syn::{ItemFn, parse_macro_input};
 /// attributes of `serde` and `schemars` are those of fields. The documentation of the function
 /// becomes the description of the node. `#[node(name = "...")]` sets another name than that of the
 /// function. `#[node(config = Config)]` publishes the schema of the configuration that
-/// `Context::config` returns.
+/// `Context::config` returns. `#[node(reads = READS)]` declares the channels that the node reads, as
+/// a constant of the type `Reads`.
 ///
 /// # Context, input or channels
 ///

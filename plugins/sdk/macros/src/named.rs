@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, Ident, ItemFn, LitStr, Signature, Token, Type};
+use syn::{Error, Expr, Ident, ItemFn, LitStr, Signature, Token, Type};
 
 use crate::parameters::{Fields, Types};
 use crate::{doc, entry, signature};
@@ -65,6 +65,8 @@ pub(crate) struct Arguments {
     config: Option<Type>,
     /// The parameters of a node after its context are channels.
     channels: Option<Ident>,
+    /// Constant with the channels that a node reads.
+    reads: Option<Expr>,
     /// Hints of a tool. The identifiers give error messages their location.
     read_only: Option<Ident>,
     idempotent: Option<Ident>,
@@ -96,6 +98,10 @@ impl Arguments {
                 self.config = Some(input.parse()?);
             }
             "channels" => self.channels = Some(key),
+            "reads" => {
+                input.parse::<Token![=]>()?;
+                self.reads = Some(input.parse()?);
+            }
             "read_only" => self.read_only = Some(key),
             "idempotent" => self.idempotent = Some(key),
             "accepts_invalid" => {
@@ -114,6 +120,9 @@ impl Arguments {
     fn check(&self, kind: Kind) -> syn::Result<()> {
         if let (Kind::Tool | Kind::Reducer, Some(channels)) = (kind, &self.channels) {
             return Err(Error::new(channels.span(), "only a node has channels"));
+        }
+        if let (Kind::Tool | Kind::Reducer, Some(reads)) = (kind, &self.reads) {
+            return Err(Error::new(reads.span(), "only a node reads channels"));
         }
         match (kind, &self.config, self.read_only.as_ref().or(self.idempotent.as_ref())) {
             (Kind::Tool | Kind::Reducer, Some(config), _) => {
@@ -221,6 +230,10 @@ fn node(name: &str, doc: &str, arguments: &Arguments, target: Option<&TokenStrea
         )),
         None => quote!(::std::option::Option::None),
     };
+    let reads = match &arguments.reads {
+        Some(reads) => quote!(::std::option::Option::Some(#reads)),
+        None => quote!(::std::option::Option::None),
+    };
     let function = match target {
         Some(target) => quote! {
             ::std::boxed::Box::new(::wattle_plugin::export::TypedNode(#target))
@@ -232,6 +245,7 @@ fn node(name: &str, doc: &str, arguments: &Arguments, target: Option<&TokenStrea
             name: #name,
             doc: #doc,
             config_schema: #config_schema,
+            reads: #reads,
             function: || #function,
         };
     }
@@ -312,20 +326,23 @@ mod tests {
             let arguments: Arguments = parse_str(text).unwrap();
             arguments.check(kind).is_ok()
         };
-        assert!(fits(Kind::Node, "name = \"a\", config = Config,"));
+        assert!(fits(Kind::Node, "name = \"a\", config = Config, reads = READS,"));
         assert!(fits(Kind::Tool, "read_only, idempotent"));
         assert!(!fits(Kind::Tool, "config = Config"));
         assert!(fits(Kind::Node, "channels, config = Config"));
         assert!(!fits(Kind::Tool, "channels"));
+        assert!(!fits(Kind::Tool, "reads = READS"));
         assert!(!fits(Kind::Node, "read_only"));
         assert!(!fits(Kind::Reducer, "idempotent"));
     }
 
     #[test]
-    fn entry_has_the_configuration_schema_and_the_hints() {
-        let arguments: Arguments = parse_str("config = crate::Config").unwrap();
+    fn entry_has_the_configuration_schema_the_channels_and_the_hints() {
+        let arguments = "config = crate::Config, reads = crate::READS";
+        let arguments: Arguments = parse_str(arguments).unwrap();
         let text = expand(Kind::Node, &arguments, function()).to_string();
         assert!(text.contains("node_config_schema :: < crate :: Config >"), "{text}");
+        assert!(text.contains("reads : :: std :: option :: Option :: Some (crate :: READS)"));
         let arguments: Arguments = parse_str("read_only").unwrap();
         let text = expand(Kind::Tool, &arguments, function()).to_string();
         assert!(text.contains("read_only : true , idempotent : false"), "{text}");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::json::{self, JsonText};
-use crate::node::{Context, Decision, NodeOutput};
+use crate::node::{Context, Decision, NodeOutput, Reads};
 
 /// The description of a node and the function that runs it.
 #[derive(Clone, Copy)]
@@ -17,6 +17,8 @@ pub struct NodeEntry {
     pub doc: &'static str,
     /// Returns the JSON Schema of the configuration; `None` for a node without one.
     pub config_schema: Option<fn() -> Value>,
+    /// The channels that the node reads; `None` for those that the input type names.
+    pub reads: Option<Reads>,
     /// Returns the function.
     pub function: fn() -> Box<dyn NodeFunction>,
 }

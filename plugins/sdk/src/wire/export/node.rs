@@ -19,15 +19,18 @@ pub fn describe(entries: &[NodeEntry]) -> Vec<raw::NodeInfo> {
             doc: entry.doc.to_owned(),
             input_schema: function.input_schema().to_string(),
             output_schema: function.output_schema().to_string(),
-            extra: config_schema(entry),
+            extra: described(entry),
         }
     };
     entries.iter().map(info).collect()
 }
 
-fn config_schema(entry: &NodeEntry) -> Vec<(String, String)> {
-    let schema = entry.config_schema.map(|schema| schema().to_string());
-    schema.map(|schema| ("config-schema".to_owned(), schema)).into_iter().collect()
+/// Returns the extension fields of a description.
+fn described(entry: &NodeEntry) -> Vec<(String, String)> {
+    let schema = entry.config_schema.map(|schema| ("config-schema", schema()));
+    let reads = entry.reads.map(|reads| ("reads", reads.describe()));
+    let fields = schema.into_iter().chain(reads);
+    fields.map(|(key, value)| (key.to_owned(), value.to_string())).collect()
 }
 
 /// Runs the node that the context names. Fails with `not-found` if it does not exist.
