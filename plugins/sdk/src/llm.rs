@@ -29,7 +29,8 @@
 //! # Ok::<_, Failure>(())
 //! ```
 
-mod completion;
+pub(crate) mod completion;
+pub(crate) mod history;
 mod image;
 mod request;
 mod route;
@@ -37,6 +38,7 @@ mod stream;
 mod task;
 
 pub use self::completion::{Attempt, Completion, FinishReason, Usage};
+pub use self::history::History;
 pub use self::image::{GeneratedImage, ImageRequest, generate_images};
 pub use self::request::{Request, ResponseSchema, ToolChoice, ToolDefinition, complete_all};
 pub use self::route::{RouteInfo, route};

@@ -11,6 +11,9 @@ use crate::message::{Message, Part, Role, ToolCall, text_of};
 /// Extension field that contains the id of a completion or message.
 const ID: &str = "id";
 
+/// Extension field of a completion that contains unique ids of its tool calls.
+pub(crate) const CALL_IDS: &str = "call_ids";
+
 /// The reason why a completion ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -203,6 +206,27 @@ impl Completion {
     pub fn attempts(&self) -> Vec<Attempt> {
         let attempts = self.extra.get("attempts").map(Vec::<Attempt>::deserialize);
         attempts.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Returns an id for each tool call, in order, that no other call of the conversation has. A
+    /// node that writes the calls to the conversation gives them these ids, because some models use
+    /// an id again. Returns `None` for a completion without tool calls, and for a request without a
+    /// [history](crate::llm::Request::history).
+    ///
+    /// [`FakeHost`](crate::testing::FakeHost) does not know the whole conversation, and returns the
+    /// ids of the calls unless the script sets `call_ids` in [`Completion::extra`].
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use wattle_plugin::llm::Completion;
+    ///
+    /// let mut answer = Completion::of_tool_call("call-1", "add", json!({"a": 1}));
+    /// assert_eq!(answer.call_ids(), None);
+    /// answer.extra.insert("call_ids".to_owned(), json!(["call-1-7"]));
+    /// assert_eq!(answer.call_ids(), Some(vec!["call-1-7".to_owned()]));
+    /// ```
+    pub fn call_ids(&self) -> Option<Vec<String>> {
+        Vec::deserialize(self.extra.get(CALL_IDS)?).ok()
     }
 
     /// Converts the completion to a message, with which the conversation can continue. The

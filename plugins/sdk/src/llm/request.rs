@@ -78,7 +78,7 @@ pub struct ResponseSchema {
 pub struct Request {
     /// Name of the route, from the app's manifest.
     pub route: String,
-    /// Messages of the conversation, in order.
+    /// Messages of the conversation, in order, without those of a [history](Self::history).
     pub messages: Vec<Message>,
     /// Tools that the model can call.
     pub tools: Vec<ToolDefinition>,
@@ -228,7 +228,8 @@ impl Request {
         host::llm::complete(self)
     }
 
-    /// Returns all text of the conversation. For test scripts whose result depends on it.
+    /// Returns all text of the messages. For test scripts whose result depends on it. Messages of a
+    /// history are not in it, because only the host has them.
     pub fn text(&self) -> String {
         let texts: Vec<String> = self.messages.iter().map(Message::text).collect();
         texts.join("\n")

@@ -13,7 +13,8 @@ const CONVERSATION: &str = "conversation";
 /// The conversation of a node: a list of messages in a channel.
 ///
 /// The input of the node has only the messages of the current turn: those from the last user
-/// message on, or from an earlier message with a tool call that has no result.
+/// message on, or from an earlier message with a tool call that has no result. A request gives all
+/// of them to a model with [`Request::history`](crate::llm::Request::history).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
     /// Name of the channel, which is also the name of the field of the input.

@@ -313,6 +313,7 @@ mod tests {
     use super::FakeHost;
     use crate::failure::{Failure, code};
     use crate::message::Part;
+    use crate::node::Conversation;
     use crate::tool::ToolOutput;
     use crate::{emit, interrupt, llm, params, sql, tools};
 
@@ -365,6 +366,19 @@ mod tests {
             arguments: r#"{"a":1}"#.to_owned(),
         };
         assert_eq!(pieces, [text("I "), text("will"), call]);
+    }
+
+    #[test]
+    fn completion_of_a_request_with_a_history_has_ids_of_its_calls() {
+        let host = FakeHost::new()
+            .llm(|_| Ok(llm::Completion::of_tool_call("call-1", "add", json!({"a": 1}))));
+        let request = || llm::Request::route("chat");
+        let talk = Conversation::default();
+        host.run(|| {
+            let answer = request().history(&talk).complete().unwrap();
+            assert_eq!(answer.call_ids(), Some(vec!["call-1".to_owned()]));
+            assert_eq!(request().complete().unwrap().call_ids(), None);
+        });
     }
 
     #[test]

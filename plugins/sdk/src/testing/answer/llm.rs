@@ -2,6 +2,8 @@
 
 use crate::failure::Failure;
 use crate::json::Extra;
+use crate::llm::completion::CALL_IDS;
+use crate::llm::history::HISTORY;
 use crate::llm::{Completion, GeneratedImage, ImageRequest, Request, RouteInfo, StreamEvent};
 use crate::message::Part;
 use crate::testing::answer::blob;
@@ -9,7 +11,20 @@ use crate::testing::state::{play, with};
 
 pub(crate) fn complete(request: Request) -> Result<Completion, Failure> {
     with(|state| state.notes.llm.push(request.clone()))?;
-    play(|state| state.llm.clone(), &request, "FakeHost::llm")
+    let mut completion = play(|state| state.llm.clone(), &request, "FakeHost::llm")?;
+    if request.extra.contains_key(HISTORY) {
+        add_call_ids(&mut completion);
+    }
+    Ok(completion)
+}
+
+/// Adds the ids of the tool calls to the completion of a request with a history, unless the script
+/// sets others.
+fn add_call_ids(completion: &mut Completion) {
+    let ids: Vec<String> = completion.tool_calls().map(|call| call.id.clone()).collect();
+    if !ids.is_empty() {
+        completion.extra.entry(CALL_IDS).or_insert(ids.into());
+    }
 }
 
 pub(crate) fn complete_all(requests: Vec<Request>) -> Vec<Result<Completion, Failure>> {
