@@ -1,10 +1,11 @@
 //! The node `agent`: one turn of a model.
 
+use wattle_plugin::llm::History;
 use wattle_plugin::prelude::{Context, Failure, Value, code, json, llm, node};
 
 use crate::ask;
 use crate::batch::{Batch, Sent};
-use crate::config::{AgentConfig, AtLimit};
+use crate::config::{AgentConfig, AtLimit, READS};
 use crate::conversation::{Conversation, Stored, give_ids};
 use crate::granted::Granted;
 use crate::offer::Offer;
@@ -18,10 +19,11 @@ const DOCUMENT: &str = "Give your answer again, as the requested document.";
 /// call to the tool node as a separate task. Otherwise the graph continues along its edges. After
 /// the last permitted turn, the run fails, or the graph continues as after a completion without
 /// tool calls.
-#[node(config = AgentConfig)]
+#[node(config = AgentConfig, reads = READS)]
 pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     let config: AgentConfig = context.config()?;
-    let mut talk = Conversation::read(&config.messages, &state)?;
+    let whole = context.conversation()?;
+    let talk = Conversation::read(&whole, &state)?;
     let mut said = talk.closing();
     give_ids(&context.task_id, &mut said);
     if talk.turns() >= config.max_turns {
@@ -30,26 +32,31 @@ pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
             AtLimit::End => Turn::of(&config.messages, &said),
         };
     }
-    talk.extend(&said);
     let offer = offer(&config)?;
+    let history = History::of(&whole).names(offer.assigned_names());
+    let history = said.iter().try_fold(history, append)?;
     let completion = ask::ask(&config, |note| {
-        let mut request = request(&config, &talk, &offer, note);
+        let mut request = request(&config, history.clone(), note);
         request.tools.clone_from(&offer.definitions);
         request
     })?;
-    let message = talk.assistant(&completion, &offer);
+    let message = Stored::assistant(&completion, &offer)?;
     said.push(message.clone());
     let mut turn = Turn::of(&config.messages, &said)?;
     if !message.tool_calls.is_empty() {
         let shown = config.state.as_ref().map(|channels| Shown::of(channels, &state));
         send(&config, &talk, &offer, (message, shown), &mut turn)?;
     } else if let Some(answer) = &config.answer {
-        talk.extend(&[message]);
-        let asked = request_document(&config, &talk, &offer);
+        let asked = request(&config, append(history, &message)?, None).user(DOCUMENT);
         let asked = asked.schema_value(answer.name.clone(), answer.schema.clone());
         turn.write(&answer.channel, asked.complete()?.structured()?);
     }
     Ok(turn)
+}
+
+/// Adds a message to a history that the state does not have yet.
+fn append(history: History, message: &Stored) -> Result<History, Failure> {
+    Ok(history.append(serde_json::to_value(message)?))
 }
 
 fn out_of_turns(context: &Context, limit: usize) -> Failure {
@@ -71,12 +78,7 @@ fn offer(config: &AgentConfig) -> Result<Offer, Failure> {
 }
 
 /// Returns a request with the whole conversation. Appends the note to the system message.
-fn request(
-    config: &AgentConfig,
-    talk: &Conversation,
-    offer: &Offer,
-    note: Option<&str>,
-) -> llm::Request {
+fn request(config: &AgentConfig, history: History, note: Option<&str>) -> llm::Request {
     let mut request = llm::Request::route(config.route.clone());
     let system: Vec<&str> = config.system.as_deref().into_iter().chain(note).collect();
     if !system.is_empty() {
@@ -84,11 +86,7 @@ fn request(
     }
     request.temperature = config.temperature;
     request.max_output_tokens = config.max_output_tokens;
-    request.messages(talk.show(offer))
-}
-
-fn request_document(config: &AgentConfig, talk: &Conversation, offer: &Offer) -> llm::Request {
-    request(config, talk, offer, None).user(DOCUMENT)
+    request.history_with(history)
 }
 
 /// Sends the calls to the tool node, each as a separate task or all in one task.
@@ -125,7 +123,7 @@ fn send(
 mod tests {
     use wattle_plugin::llm::Completion;
     use wattle_plugin::message::{Part, Role};
-    use wattle_plugin::node::Decision;
+    use wattle_plugin::node::{Conversation, Decision};
     use wattle_plugin::prelude::{Context, Failure, ToolOutput, Value, json};
     use wattle_plugin::testing::{self, FakeHost};
     use wattle_plugin::tool::ToolInfo;
@@ -156,6 +154,8 @@ mod tests {
         assert!(decision.goto.is_empty() && decision.sends.is_empty());
         let request = host.llm_requests().remove(0);
         assert_eq!(request.messages[0].role, Role::System);
+        let history = json!({"channel": "messages", "at": 1, "from": 0});
+        assert_eq!((request.extra["history"].clone(), request.messages.len()), (history, 1));
         assert_eq!((request.temperature, request.tools.len()), (Some(0.0), 2));
     }
 
@@ -216,8 +216,8 @@ mod tests {
         assert_eq!(written[0]["status"], "error");
         assert_eq!(written[1]["content"], "go on");
         let request = host.llm_requests().remove(0);
-        let roles: Vec<_> = request.messages.iter().map(|message| &message.role).collect();
-        assert_eq!(roles, [&Role::User, &Role::Assistant, &Role::Tool, &Role::User]);
+        let history = json!({"channel": "messages", "at": 0, "from": 0, "append": [written[0]]});
+        assert_eq!((request.extra["history"].clone(), request.messages.len()), (history, 0));
     }
 
     #[test]
@@ -261,6 +261,27 @@ mod tests {
     }
 
     #[test]
+    fn later_turns_have_the_whole_conversation_in_the_request_only() {
+        let host = host().llm(|_| Ok(Completion::of_text("hello")));
+        let conversation = Conversation { channel: "talk".to_owned(), from: 40, length: 41 };
+        let context = Context::default().with_config(json!({"route": "chat", "messages": "talk"}));
+        let context = context.with_conversation(conversation);
+        let state = json!({"talk": [user("hi")]});
+        host.run(|| testing::run_node::<agent>(&context, &state)).unwrap();
+        let history = json!({"channel": "talk", "at": 0, "from": 0});
+        assert_eq!(host.llm_requests()[0].extra["history"], history);
+    }
+
+    #[test]
+    fn host_without_histories_is_reported_before_the_model_is_called() {
+        let host = host().llm(|_| Ok(Completion::of_text("hello")));
+        let context = Context::default().with_config(json!({"route": "chat"}));
+        let failure = host.run(|| agent(&context, json!({"messages": [user("hi")]}))).unwrap_err();
+        assert_eq!(failure.code, "unsupported");
+        assert!(host.llm_requests().is_empty());
+    }
+
+    #[test]
     fn structured_answer_is_requested_after_the_text() {
         let host = host().llm(|request| {
             Ok(match request.response_schema {
@@ -278,7 +299,10 @@ mod tests {
         assert_eq!(decision.update("result"), Some(&json!({"total": 3})));
         assert_eq!(decision.update("messages").unwrap()[0]["reasoning"], "hm");
         let request = host.llm_requests().remove(1);
-        assert!(request.tools.is_empty() && request.text().starts_with("1+2\n3\n"));
+        assert!(request.tools.is_empty());
+        let said = &decision.update("messages").unwrap()[0];
+        assert_eq!(request.extra["history"]["append"], json!([said]), "before the request for it");
+        assert_eq!((&request.extra["history"]["at"], request.messages.len()), (&json!(0), 1));
     }
 
     #[test]

@@ -5,11 +5,22 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use wattle_plugin::node::{ChannelRef, Reads};
 
 use crate::rules::{Approve, OrderRule, Rules};
 
 /// Default of `max_turns`.
 const DEFAULT_MAX_TURNS: usize = 10;
+
+/// The channel with the conversation.
+const MESSAGES: ChannelRef = ChannelRef::config_or("messages", "messages");
+
+/// The channels that tools see.
+const STATE: ChannelRef = ChannelRef::config("state");
+
+/// The channels that both nodes read. Tools that see the conversation see all of it, because both
+/// keys then name its channel.
+pub(crate) const READS: Reads = Reads::channels(&[MESSAGES, STATE]).with_conversation(MESSAGES);
 
 /// Configuration of the node `agent`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -3,10 +3,11 @@
 //! A cancellation, a crash or an edit can end a conversation at any point. The result of a call is
 //! therefore found by the call id at any position, and a call without a result gets one before the
 //! next request to the model.
+//!
+//! The host converts messages for the model, and gives a node only the current turn. This has all
+//! calls without a result, and all that follows the last user message.
 
-mod block;
 mod content;
-mod show;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,7 @@ use serde_json::Value;
 use wattle_plugin::Failure;
 use wattle_plugin::llm::Completion;
 use wattle_plugin::message::{PROVIDER_STATE, Part, ToolCall};
+use wattle_plugin::node;
 
 pub(crate) use self::content::Content;
 use crate::offer::Offer;
@@ -26,18 +28,18 @@ pub(crate) const SILENT: &str = "done";
 /// Content of the result that is added for a call without a result.
 const CANCELLED: &str = "the call was cancelled before it returned a result";
 
-/// A message in the format of the state.
+/// A message in the format of the state. What only the host needs of a message is not read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     /// Id of the message. A completion has the id under which clients received its deltas, a tool
     /// result has that of [`give_ids`]. The field is never read from the state, because channels
     /// with other reducers can have ids of other types.
-    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
     /// Author: `system`, `user`, `assistant` or `tool`.
     pub(crate) role: String,
     /// Content of the message.
-    #[serde(default)]
+    #[serde(skip_deserializing)]
     pub(crate) content: Option<Content>,
     /// Tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,16 +54,16 @@ pub(crate) struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
     /// Structured output of the tool; only in a tool result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) structured: Option<Value>,
     /// Arguments of the call if a person changed them; only in a tool result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Value>,
     /// Reasoning of the model. Some providers require that it is sent back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reasoning: Option<String>,
     /// Opaque state of the provider. It is sent back with the message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) provider_state: Option<Value>,
 }
 
@@ -115,6 +117,36 @@ impl Stored {
         }
     }
 
+    /// Converts a completion to a message of the state. Replaces the tool names that the model sees
+    /// with the tools' own names, and the ids of its calls with unique ones.
+    ///
+    /// # Errors
+    ///
+    /// `internal` if the host has not given each call an id.
+    pub(crate) fn assistant(completion: &Completion, offer: &Offer) -> Result<Self, Failure> {
+        let calls: Vec<&ToolCall> = completion.tool_calls().collect();
+        let ids = completion.call_ids().unwrap_or_default();
+        if ids.len() != calls.len() {
+            let (calls, ids) = (calls.len(), ids.len());
+            let message = format!("the completion has {calls} tool calls, and {ids} ids for them");
+            return Err(Failure::internal(message));
+        }
+        let tool_calls = calls.into_iter().zip(ids).map(|(call, id)| {
+            let name = offer.own_name(&call.name).to_owned();
+            StoredCall { id, name, arguments: call.arguments.clone() }
+        });
+        let reasoning = completion.reasoning();
+        Ok(Self {
+            id: completion.id().map(str::to_owned),
+            role: "assistant".to_owned(),
+            content: Some(Content::Text(completion.text())),
+            tool_calls: tool_calls.collect(),
+            reasoning: Some(reasoning).filter(|it| !it.is_empty()),
+            provider_state: completion.parts.iter().find_map(provider_state).cloned(),
+            ..Self::default()
+        })
+    }
+
     /// Returns true for a tool result without an error.
     pub(crate) fn is_success(&self) -> bool {
         self.role == "tool" && self.status.as_deref() != Some("error")
@@ -132,18 +164,19 @@ pub(crate) fn give_ids(task: &str, results: &mut [Stored]) {
     }
 }
 
-/// The messages of a conversation.
+/// The messages of the current turn of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     messages: Vec<Stored>,
 }
 
 impl Conversation {
-    /// Reads the messages of a channel. An invalid part in the newest user message or after it is
-    /// an error, so that its sender sees the failure. An older invalid part is described to the
-    /// model instead.
-    pub(crate) fn read(channel: &str, state: &Value) -> Result<Self, Failure> {
-        let messages = match state.get(channel) {
+    /// Reads the messages that the input of a node has. An invalid part in the newest user message
+    /// or after it is an error, so that its sender sees the failure. An older invalid part is
+    /// described to the model instead.
+    pub(crate) fn read(whole: &node::Conversation, input: &Value) -> Result<Self, Failure> {
+        let channel = whole.channel.as_str();
+        let messages = match input.get(channel) {
             None | Some(Value::Null) => &[][..],
             Some(Value::Array(messages)) => messages,
             Some(_) => {
@@ -156,7 +189,7 @@ impl Conversation {
         let asked = asked.unwrap_or_default();
         let read = |(index, message): (usize, &Value)| {
             let fail = |why: String| {
-                let what = format!("message {index} of channel `{channel}`");
+                let what = format!("message {} of channel `{channel}`", whole.from + index);
                 Failure::invalid(format!("{what} cannot be read: {why}"))
             };
             if index >= asked {
@@ -166,10 +199,6 @@ impl Conversation {
         };
         let messages = messages.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         Ok(Self { messages })
-    }
-
-    pub(crate) fn extend(&mut self, messages: &[Stored]) {
-        self.messages.extend_from_slice(messages);
     }
 
     /// Returns an error result for each call that has no result.
@@ -205,25 +234,6 @@ impl Conversation {
         answers.filter_map(|message| message.name.clone()).collect()
     }
 
-    /// Converts a completion to a message of the state. Replaces the tool names that the model sees
-    /// with the tools' own names, and call ids that already occur in the conversation with new
-    /// ones.
-    pub(crate) fn assistant(&self, completion: &Completion, offer: &Offer) -> Stored {
-        let mut taken: BTreeSet<String> =
-            self.messages.iter().flat_map(|it| &it.tool_calls).map(|it| it.id.clone()).collect();
-        let tool_calls = completion.tool_calls().map(|call| own_call(call, offer, &mut taken));
-        let reasoning: String = completion.parts.iter().filter_map(reasoning).collect();
-        Stored {
-            id: completion.id().map(str::to_owned),
-            role: "assistant".to_owned(),
-            content: Some(Content::Text(completion.text())),
-            tool_calls: tool_calls.collect(),
-            reasoning: Some(reasoning).filter(|it| !it.is_empty()),
-            provider_state: completion.parts.iter().find_map(provider_state).cloned(),
-            ..Stored::default()
-        }
-    }
-
     fn since_user(&self) -> impl Iterator<Item = &Stored> {
         let start = self.messages.iter().rposition(|message| message.role == "user");
         self.messages.iter().skip(start.map_or(0, |index| index + 1))
@@ -236,37 +246,10 @@ impl Conversation {
     }
 }
 
-fn own_call(call: &ToolCall, offer: &Offer, taken: &mut BTreeSet<String>) -> StoredCall {
-    let id = unique(&call.id, taken);
-    taken.insert(id.clone());
-    let name = offer.own_name(&call.name).to_owned();
-    StoredCall { id, name, arguments: call.arguments.clone() }
-}
-
-/// Returns an id that is not in `taken`: the given id, or the id with a number appended.
-fn unique(id: &str, taken: &BTreeSet<String>) -> String {
-    if !id.is_empty() && !taken.contains(id) {
-        return id.to_owned();
-    }
-    let base = if id.is_empty() { "call" } else { id };
-    let mut number = taken.len() + 1;
-    while taken.contains(&format!("{base}-{number}")) {
-        number += 1;
-    }
-    format!("{base}-{number}")
-}
-
 /// Returns the opaque state of the provider.
 fn provider_state(part: &Part) -> Option<&Value> {
     match part {
         Part::Other(value) if value["type"] == PROVIDER_STATE => Some(value),
-        _ => None,
-    }
-}
-
-fn reasoning(part: &Part) -> Option<&str> {
-    match part {
-        Part::Reasoning(text) => Some(text),
         _ => None,
     }
 }
@@ -276,12 +259,20 @@ mod tests {
     use serde_json::{Value, json};
     use wattle_plugin::llm::Completion;
     use wattle_plugin::message::Part;
+    use wattle_plugin::{Failure, node};
 
     use super::{Conversation, Stored, StoredCall, give_ids};
     use crate::offer::Offer;
 
+    /// Reads messages as those of a conversation from a position on.
+    fn read_from(from: usize, messages: Value) -> Result<Conversation, Failure> {
+        let length = from + messages.as_array().map_or(0, Vec::len);
+        let whole = node::Conversation { channel: "talk".to_owned(), from, length };
+        Conversation::read(&whole, &json!({"talk": messages}))
+    }
+
     fn read(messages: Value) -> Conversation {
-        Conversation::read("messages", &json!({"messages": messages})).unwrap()
+        read_from(0, messages).unwrap()
     }
 
     fn asked(ids: &[&str]) -> Value {
@@ -291,6 +282,15 @@ mod tests {
 
     fn answered(id: &str, status: &str) -> Value {
         json!({"role": "tool", "tool_call_id": id, "name": "add", "content": "1", "status": status})
+    }
+
+    /// Returns a completion with calls of `add` and the ids that the host gives these calls.
+    fn calling(calls: &[&str], ids: Value) -> Completion {
+        let call = |id: &&str| Completion::of_tool_call(id, "add", json!({})).parts.remove(0);
+        let mut said =
+            Completion { parts: calls.iter().map(call).collect(), ..Completion::default() };
+        said.extra.insert("call_ids".to_owned(), ids);
+        said
     }
 
     #[test]
@@ -320,30 +320,31 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_unique_and_reasoning_is_kept() {
-        let talk = read(json!([asked(&["a"]), answered("a", "success")]));
-        let call = |id| Completion::of_tool_call(id, "add", json!({})).parts.remove(0);
-        let parts = vec![
-            Part::Reasoning("hm".to_owned()),
-            call("a"),
-            call(""),
-            call(""),
-            call("b"),
-            Part::Text("so".to_owned()),
-        ];
-        let said = Completion { parts, ..Completion::default() };
-        let message = talk.assistant(&said, &Offer::default());
+    fn calls_have_the_ids_of_the_host_and_reasoning_is_kept() {
+        let mut said = calling(&["a", "", "b"], json!(["a-2", "call-3", "b"]));
+        said.parts.insert(0, Part::Reasoning("hm".to_owned()));
+        said.parts.push(Part::Text("so".to_owned()));
+        let message = Stored::assistant(&said, &Offer::default()).unwrap();
         let ids: Vec<_> = message.tool_calls.iter().map(|call| call.id.as_str()).collect();
-        assert_eq!(ids, ["a-2", "call-3", "call-4", "b"]);
+        assert_eq!(ids, ["a-2", "call-3", "b"]);
         assert_eq!(message.reasoning.as_deref(), Some("hm"));
         assert_eq!(serde_json::to_value(&message).unwrap()["content"], "so");
     }
 
     #[test]
+    fn call_without_an_id_of_the_host_is_an_error() {
+        for ids in [json!(null), json!(["a"])] {
+            let said = calling(&["a", "b"], ids);
+            let failure = Stored::assistant(&said, &Offer::default()).unwrap_err();
+            assert_eq!(failure.code, "internal");
+        }
+    }
+
+    #[test]
     fn completion_keeps_its_id() {
-        let talk = read(json!([{"id": 7, "role": "user", "content": "hi"}]));
+        assert!(read_from(0, json!([{"id": 7, "role": "user", "content": "hi"}])).is_ok());
         let said = Completion::of_text("hello").with_id("run--t-0");
-        let message = talk.assistant(&said, &Offer::default());
+        let message = Stored::assistant(&said, &Offer::default()).unwrap();
         let expected = json!({"id": "run--t-0", "role": "assistant", "content": "hello"});
         assert_eq!(serde_json::to_value(&message).unwrap(), expected);
     }
@@ -383,18 +384,28 @@ mod tests {
 
     #[test]
     fn invalid_message_is_named_by_position() {
-        let state = json!({"talk": [{"role": "user"}, {"role": 7}]});
-        let failure = Conversation::read("talk", &state).unwrap_err();
-        assert!(failure.message.starts_with("message 1 of channel `talk` cannot be read"));
+        for (from, name) in [(0, "message 1"), (6, "message 7")] {
+            let failure = read_from(from, json!([{"role": "user"}, {"role": 7}])).unwrap_err();
+            let expected = format!("{name} of channel `talk` cannot be read");
+            assert!(failure.message.starts_with(&expected), "{failure}");
+        }
     }
 
     #[test]
     fn invalid_part_fails_only_the_run_that_adds_it() {
         let wrong = json!({"role": "user", "content": [{"text": "look"}, {"video": 1}]});
-        let failure = Conversation::read("talk", &json!({"talk": [wrong]})).unwrap_err();
+        let failure = read_from(0, json!([wrong])).unwrap_err();
         let place = "message 0 of channel `talk` cannot be read: part 1 of `content` (`video`)";
         assert!(failure.message.starts_with(place), "{failure}");
         let next = json!({"role": "user", "content": "and now?"});
-        assert!(Conversation::read("talk", &json!({"talk": [wrong, next]})).is_ok());
+        assert!(read_from(0, json!([wrong, next])).is_ok());
+    }
+
+    #[test]
+    fn channel_that_is_not_a_list_is_an_error() {
+        let failure = read_from(0, json!("hi")).unwrap_err();
+        assert_eq!(failure.code, "invalid");
+        assert!(failure.message.contains("the reducer `messages`"), "{failure}");
+        assert_eq!(read(json!(null)).turns(), 0);
     }
 }

@@ -6,7 +6,7 @@
 //! * `ask`: the completion of a turn; an empty or broken completion is requested again.
 //! * `tools`: the node `tools`, which makes the requested tool calls.
 //! * `config`: configuration of both nodes under `with`.
-//! * `conversation`: messages of the state, and their conversion for models.
+//! * `conversation`: messages of the current turn, and those that the nodes write.
 //! * `offer`: the offered tools, under names that every provider accepts.
 //! * `fold`: conversion of arguments schemas to a form that every provider accepts.
 //! * `batch`: the calls of one task and their results.

@@ -56,9 +56,16 @@ impl Offer {
         self.own.get(name).map_or(name, String::as_str)
     }
 
+    /// Returns the names under which the model sees tools, by the tools' own names, for those that
+    /// have another name than the host gives a tool that is not offered.
+    pub(crate) fn assigned_names(&self) -> BTreeMap<String, String> {
+        let offered = self.own.values().map(|own| (own.clone(), self.model_name(own)));
+        offered.filter(|(own, name)| *name != safe_name(own)).collect()
+    }
+
     /// Returns the name under which the model sees a tool, whether it is offered in this turn or
     /// not.
-    pub(crate) fn model_name(&self, own: &str) -> String {
+    fn model_name(&self, own: &str) -> String {
         let seen = self.own.iter().find(|(_, it)| *it == own).map(|(seen, _)| seen.clone());
         seen.unwrap_or_else(|| safe_name(own))
     }
@@ -93,7 +100,8 @@ impl Offer {
 }
 
 /// Converts a name to one that providers accept: 1 to 64 characters of `[a-zA-Z0-9_-]`. Gemini
-/// requires that the first character is a letter or `_`.
+/// requires that the first character is a letter or `_`. The host does the same with names of
+/// earlier calls, so both must agree.
 fn safe_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();
@@ -157,6 +165,9 @@ mod tests {
         assert_eq!(names(&some), ["a_b_3", "a_b", "a_b_4", "a_b_2"]);
         assert_eq!((some.own_name("a_b"), some.own_name("a_b_3")), ("a_b", "a.b"));
         assert_eq!(some.model_name("a.b"), "a_b_3");
+        let assigned: Vec<_> = some.assigned_names().into_iter().collect();
+        let name = |own: &str, seen: &str| (own.to_owned(), seen.to_owned());
+        assert_eq!(assigned, [name("a.b", "a_b_3"), name("a/b", "a_b_4")]);
         let long = "x".repeat(64);
         let long = offer(&[&format!("{long}1"), &format!("{long}2")], &[]).unwrap();
         let names = names(&long);

@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{Context, Deserialize, Failure, Value, node};
 
 use crate::batch::{Batch, Sent};
-use crate::config::ToolsConfig;
+use crate::config::{READS, ToolsConfig};
 use crate::conversation::Conversation;
 use crate::shown::Shown;
 use crate::turn::Turn;
@@ -11,7 +11,7 @@ use crate::turn::Turn;
 /// Makes the tool calls that a model requested. If an agent sends calls to the node, it makes these
 /// calls. If an edge leads to the node, it makes the calls of the last assistant message that have
 /// no result.
-#[node(config = ToolsConfig)]
+#[node(config = ToolsConfig, reads = READS)]
 pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
     let config: ToolsConfig = context.config()?;
     if let Ok(Sent { batch }) = Sent::deserialize(&input) {
@@ -22,7 +22,7 @@ pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
         };
         return Batch { rules, state, ..batch }.run(&context.task_id);
     }
-    let talk = Conversation::read(&config.messages, &input)?;
+    let talk = Conversation::read(&context.conversation()?, &input)?;
     let batch = Batch {
         calls: talk.open_calls(),
         answered: talk.answered(),

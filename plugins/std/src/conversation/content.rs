@@ -1,6 +1,6 @@
 //! Content of messages in the format of the state: a string, or an array of parts.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_plugin::message::Part;
 
@@ -32,18 +32,6 @@ impl Content {
     }
 }
 
-impl<'de> Deserialize<'de> for Content {
-    /// Keeps an invalid part unchanged, so that a conversation can always continue. [`check`]
-    /// reports it.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Value::deserialize(deserializer)? {
-            Value::String(text) => Self::Text(text),
-            Value::Array(parts) => Self::Parts(parts.into_iter().map(kept).collect()),
-            other => Self::Parts(vec![Part::Other(other)]),
-        })
-    }
-}
-
 /// Checks that all parts of a content are valid.
 ///
 /// # Errors
@@ -62,10 +50,6 @@ pub(super) fn check(content: &Value) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn kept(part: Value) -> Part {
-    read(&part).unwrap_or(Part::Other(part))
 }
 
 fn read(part: &Value) -> Result<Part, serde_json::Error> {
@@ -87,28 +71,23 @@ fn kind(part: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
     use wattle_plugin::message::{Image, Part};
 
     use super::{Content, check};
 
-    fn read(content: Value) -> Content {
-        serde_json::from_value(content).unwrap()
-    }
-
     #[test]
-    fn texts_and_parts_round_trip() {
+    fn parts_that_are_all_text_become_one_text() {
+        let image = || Part::Image(Image::url("https://a/b", "image/*"));
+        let content = Content::of(vec!["a".into(), "b".into()]);
+        assert_eq!(serde_json::to_value(content).unwrap(), json!("a\nb"));
+        let content = Content::of(vec!["a".into(), image()]);
         let picture = json!({"image": {"source": {"url": "https://a/b"}, "media_type": "image/*"}});
-        let image = Part::Image(Image::url("https://a/b", "image/*"));
-        let content = json!([{"text": "a"}, picture]);
-        assert_eq!(read(json!("a")), Content::Text("a".to_owned()));
-        assert_eq!(read(content.clone()), Content::Parts(vec!["a".into(), image]));
-        assert_eq!(serde_json::to_value(read(content.clone())).unwrap(), content);
-        assert_eq!(read(json!(["a"])), Content::Parts(vec!["a".into()]));
+        assert_eq!(serde_json::to_value(content).unwrap(), json!([{"text": "a"}, picture]));
     }
 
     #[test]
-    fn invalid_parts_are_kept_and_named() {
+    fn invalid_parts_are_named() {
         for (content, why) in [
             (json!([{"text": "a"}, {"video": 1}]), "part 1 of `content` (`video`): unknown"),
             (json!([{"type": "image", "data": "x"}]), "part 0 of `content` (`image`): "),
@@ -121,9 +100,6 @@ mod tests {
             let error = check(&content).unwrap_err();
             assert!(error.contains(why), "{content}: {error}");
             assert!(!error.contains("untagged"), "{error}");
-            let Content::Parts(parts) = read(content.clone()) else { panic!("{content}") };
-            let last = content.as_array().map_or(&content, |parts| &parts[parts.len() - 1]);
-            assert_eq!(parts.last(), Some(&Part::Other(last.clone())));
         }
         for content in [json!(null), json!("a"), json!([]), json!(["a", {"text": "b"}])] {
             assert_eq!(check(&content), Ok(()));
