@@ -7,6 +7,7 @@ mod cancel;
 mod crash;
 mod empty;
 mod hostile;
+mod requests;
 mod rules;
 mod turns;
 mod version;
