@@ -1,5 +1,9 @@
 """HTTP endpoints of an app: requests and responses.
 
+`respond` reports failures in the form of the app; without it, a failure with a status is an
+`application/problem+json` document. `Request.page` is for lists, and `Request.has_tag` for entity
+tags.
+
 Calls of a web handler are not journaled. Work that must survive a crash belongs into a run that the
 handler starts.
 """
@@ -7,108 +11,48 @@ handler starts.
 from __future__ import annotations
 
 import builtins
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeAlias
 
-from wattle import _json, _schema
+from wattle import _json, log, status
+from wattle import code as codes
+from wattle._request import PAGE_BYTES, PageQuery, Pairs, Request
 from wattle.blob import BlobRef
 from wattle.failure import Failure
 
-BAD_REQUEST = 400
+__all__ = [
+    "BAD_REQUEST",
+    "Body",
+    "ErrorDocument",
+    "ErrorForm",
+    "HandOff",
+    "OtherBody",
+    "PAGE_BYTES",
+    "PageQuery",
+    "Pairs",
+    "Request",
+    "Response",
+    "StreamFormat",
+    "refuse",
+    "respond",
+    "status",
+]
+
+BAD_REQUEST = status.BAD_REQUEST
 """Status of the response to an invalid request."""
 
-T = TypeVar("T")
-
-Pairs: TypeAlias = list[tuple[str, str]]
-"""Names and values in order. A name may be repeated."""
-
-
-@dataclass
-class Request:
-    """An HTTP request."""
-
-    method: str
-    """Method in upper case, such as `GET`."""
-    path: str
-    """Path relative to the mount of the app."""
-    route: str = ""
-    """Pattern of the matching route, such as `/api/items/{id}`."""
-    params: Pairs = field(default_factory=list)
-    """Path parameters, percent-decoded."""
-    query_params: Pairs = field(default_factory=list)
-    """Query parameters in order, percent-decoded."""
-    headers: Pairs = field(default_factory=list)
-    """Headers with names in lower case. Does not contain credentials for the host's API."""
-    body: builtins.bytes = b""
-    """The body."""
-    tenant: str | None = None
-    """Tenant of the request, if it has one."""
-    extra: dict[str, Any] = field(default_factory=dict)
-    """Extension fields."""
-
-    @overload
-    def json(self, of: type[T]) -> T: ...
-
-    @overload
-    def json(self, of: Any = None) -> Any: ...
-
-    def json(self, of: Any = None) -> Any:
-        """Parses the JSON body as a type.
-
-        Raises `invalid` with status 400 if the body is not JSON or does not fit the type. A handler
-        that raises this failure responds with status 400.
-        """
-        what = "the request body"
-        try:
-            return _schema.decode(what, of, _json.read(what, self.text()))
-        except Failure as failure:
-            raise failure.with_status(BAD_REQUEST) from None
-
-    def text(self) -> str:
-        """Returns the body as text. Raises `invalid` with status 400 if it is not UTF-8."""
-        try:
-            return self.body.decode()
-        except UnicodeDecodeError as error:
-            failure = Failure.invalid(f"the request body is not UTF-8: {error}")
-            raise failure.with_status(BAD_REQUEST) from None
-
-    @overload
-    def param(self, name: str) -> str: ...
-
-    @overload
-    def param(self, name: str, of: Callable[[str], T]) -> T: ...
-
-    def param(self, name: str, of: Callable[[str], Any] = str) -> Any:
-        """Parses a path parameter as a type, such as `int`.
-
-        Raises `invalid` with status 400 if the route has no such parameter, or if its value cannot
-        be parsed.
-
-        >>> Request("GET", "/items/7", params=[("id", "7")]).param("id", int)
-        7
-        """
-        text = _find(self.params, name)
-        if text is None:
-            failure = Failure.invalid(f"route `{self.route}` has no parameter `{name}`")
-            raise failure.with_status(BAD_REQUEST)
-        try:
-            return of(text)
-        except ValueError:
-            failure = Failure.invalid(f"path parameter `{name}` has the invalid value `{text}`")
-            raise failure.with_status(BAD_REQUEST) from None
-
-    def query(self, name: str) -> str | None:
-        """Returns the first query parameter with a name."""
-        return _find(self.query_params, name)
-
-    def header(self, name: str) -> str | None:
-        """Returns the first header with a name, in upper or lower case."""
-        return _find(self.headers, name.lower())
-
-
-def _find(pairs: Pairs, name: str) -> str | None:
-    return next((value for key, value in pairs if key == name), None)
+CODES = {
+    status.NOT_FOUND: codes.NOT_FOUND,
+    status.CONFLICT: codes.CONFLICT,
+    status.PRECONDITION_FAILED: codes.CONFLICT,
+    status.GONE: codes.EXPIRED,
+    status.PAYLOAD_TOO_LARGE: codes.LIMIT,
+    status.INTERNAL_SERVER_ERROR: codes.INTERNAL,
+    status.BAD_GATEWAY: codes.UNAVAILABLE,
+}
+"""The codes of refused requests by their statuses."""
 
 
 @dataclass(frozen=True)
@@ -269,3 +213,89 @@ class Response:
     @classmethod
     def _of(cls, status: int, content_type: str, data: builtins.bytes) -> Self:
         return cls(status, [("content-type", content_type)], data)
+
+
+class ErrorForm(ABC):
+    """The form in which an app reports failures to its clients.
+
+    It is the body of the response, and its status. `ErrorDocument` is a common one.
+
+    >>> @dataclass
+    ... class Refusal(ErrorForm):
+    ...     code: str
+    ...     message: str
+    ...     @classmethod
+    ...     def new(cls, request, status, failure):
+    ...         return cls(failure.code, failure.message)
+    >>> def work():
+    ...     raise refuse(status.NOT_FOUND, "no item 7")
+    >>> response = respond(Request("GET", "/api/items/7"), work, Refusal)
+    >>> response.status, response.json_body()
+    (404, {'code': 'not-found', 'message': 'no item 7'})
+    """
+
+    @classmethod
+    @abstractmethod
+    def new(cls, request: Request, status: int, failure: Failure) -> Self:
+        """Creates the body of the response to a failed request."""
+
+    @classmethod
+    def status_of(cls, failure: Failure) -> int | None:
+        """Returns the status of the response; by default that of `Failure.with_status`.
+
+        A failure without a status goes to the host, which responds with status 500.
+        """
+        return failure.status()
+
+
+@dataclass
+class ErrorDocument(ErrorForm):
+    """The reason of a refused request, for users."""
+
+    # The schema of each app that names this type has the line above as its description.
+    error: str
+
+    @classmethod
+    def new(cls, request: Request, status: int, failure: Failure) -> Self:
+        """Creates the document with the message of the failure."""
+        return cls(failure.message)
+
+
+def respond(
+    request: Request, work: Callable[[], Response], form: type[ErrorForm] = ErrorDocument
+) -> Response:
+    """Responds to a request with the response that `work` returns.
+
+    A failure with a status becomes a response in the form. One with status 500 is logged, because
+    clients cannot act on it. Raises failures of `work` for which the form has no status.
+
+    >>> def show(request: Request) -> Response:
+    ...     def work() -> Response:
+    ...         id = request.param("id", int)
+    ...         if id > 9:
+    ...             raise refuse(status.NOT_FOUND, f"there is no item {id}")
+    ...         return Response.json(200, {"id": id})
+    ...     return respond(request, work)
+    >>> response = show(Request("GET", "/api/items/12", params=[("id", "12")]))
+    >>> response.status, response.json_body()
+    (404, {'error': 'there is no item 12'})
+    """
+    try:
+        return work()
+    except Failure as failure:
+        code = form.status_of(failure)
+        if code is None:
+            raise
+        if code == status.INTERNAL_SERVER_ERROR:
+            log.error(f"a request failed: {failure}")
+        return Response.json(code, form.new(request, code, failure))
+
+
+def refuse(status: int, message: str) -> Failure:
+    """Creates the failure for a refused request. Its code is the one that fits the status.
+
+    >>> failure = refuse(status.CONFLICT, "the order was already sent")
+    >>> failure.status(), failure.code
+    (409, 'conflict')
+    """
+    return Failure(CODES.get(status, codes.INVALID), message).with_status(status)
