@@ -32,6 +32,15 @@ EMPTY_OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 """The schema of an object without properties."""
 
 
+class Mismatch(Exception):
+    """A value does not fit a type."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
+        self.reason = reason
+
+
 class Codec:
     """Reads values of one type from JSON."""
 
@@ -46,22 +55,35 @@ class Codec:
 
     def decode(self, what: str, value: Any) -> Any:
         """Converts a JSON value to the type. A failure has `what` and the path of the bad value."""
-        self.check(what, value)
+        try:
+            return self.convert(value)
+        except Mismatch as error:
+            raise mistake(what, error.path, error.reason) from error.__cause__
+
+    def convert(self, value: Any) -> Any:
+        """Converts a JSON value to the type. Raises `Mismatch` if it does not fit."""
+        self._match(value)
         try:
             return self._decoder.decode(value)
         except Failure:
             raise
         except Exception as error:
             path, cause = _innermost(error)
-            raise mistake(what, path, str(cause)) from error
+            raise Mismatch(path, str(cause)) from error
 
     def check(self, what: str, value: Any) -> None:
         """Checks that a JSON value matches the schema of the type."""
         try:
+            self._match(value)
+        except Mismatch as error:
+            raise mistake(what, error.path, error.reason) from None
+
+    def _match(self, value: Any) -> None:
+        try:
             self._validate(value)
         except fastjsonschema.JsonSchemaValueException as error:
             path = str(error.name or "data").removeprefix("data").removeprefix(".")
-            raise mistake(what, path, _reason(error)) from None
+            raise Mismatch(path, _reason(error)) from None
 
 
 @cache

@@ -10,7 +10,11 @@ from typing import Any, TypeAlias
 
 @dataclass
 class Json:
-    """A parameter that is a JSON value. Lists and dictionaries are JSON without it."""
+    """A parameter that is a JSON value. Lists and dictionaries are JSON without it.
+
+    As an annotation of a field, `Annotated[Any, sql.Json]`, it marks a column with a JSON document,
+    which SQLite stores as text, see `Row.read`.
+    """
 
     value: Any
     """The JSON value."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from wattle import _host
-from wattle._rows import Column, Executed, Row, Rows
+from wattle._rows import Column, Executed, Newest, Page, Row, Rows
 from wattle._sql_value import Json, Other, Value
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "Dialect",
     "Executed",
     "Json",
+    "Newest",
     "Other",
+    "Page",
     "Row",
     "Rows",
     "Transaction",
