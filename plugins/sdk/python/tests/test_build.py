@@ -90,6 +90,21 @@ class Inspection(Case):
         self.assertIn("from wattle._export.node import Node", told)
         self.assertNotIn("import Tool", told)
 
+    def test_a_setting_of_a_zone_imports_the_settings(self) -> None:
+        plugin = """
+            from wattle import clock, node
+            {}
+
+            @node
+            def stamp() -> {{"date": str}}:
+                return {{"date": clock.now_in().iso()}}
+        """
+        self.write("plain.py", plugin.format(""))
+        self.write("zoned.py", plugin.format('ZONE = clock.ZoneSetting("time_zone")'))
+        plain, zoned = self.inspect("plain", "zoned")
+        self.assertIn("_start.provide(['blob', 'clock', 'log'])", plain)
+        self.assertIn("_start.provide(['blob', 'clock', 'log', 'settings'])", zoned)
+
     def test_errors_of_a_plugin_have_their_place(self) -> None:
         cases = {
             "nothing": ("x = 1", "`nothing` declares nothing; decorate a function"),

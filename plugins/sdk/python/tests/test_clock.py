@@ -4,7 +4,7 @@ import unittest
 
 from tests.vectors import VECTORS
 from wattle import Failure, _calendar, clock
-from wattle.clock import Civil, Zoned
+from wattle.clock import Civil, Zoned, ZoneSetting
 from wattle.testing import FakeHost
 
 
@@ -75,6 +75,39 @@ class DaysOfAZone(unittest.TestCase):
 
         midnight = Civil.midnight(2025, 1, 15)
         self.assertEqual(clock._first_from(midnight, gap_ms + 1_800_000, civil_at), gap_ms)
+
+
+class Settings(unittest.TestCase):
+    def test_a_blank_setting_is_the_default_zone(self) -> None:
+        plain, utc = ZoneSetting("time_zone"), ZoneSetting("time_zone", default="UTC")
+        for setting, zone_setting, zone in (
+            (None, plain, None),
+            ("", plain, None),
+            (" ", utc, "UTC"),
+            (None, utc, "UTC"),
+            ("Asia/Tokyo ", utc, "Asia/Tokyo"),
+        ):
+            host = FakeHost()
+            if setting is not None:
+                host.setting("time_zone", setting)
+            with host:
+                self.assertEqual(zone_setting.zone(), zone, setting)
+        with FakeHost().setting("time_zone", 8), self.assertRaises(Failure) as raised:
+            plain.now()
+        self.assertEqual(raised.exception.code, "invalid")
+
+    def test_the_current_time_is_that_of_the_zone(self) -> None:
+        zone = ZoneSetting("time_zone")
+        # 2025-01-14T18:30:00Z is the next morning in Shanghai.
+        host = FakeHost().now_ms(1_736_879_400_000)
+        with host.zone("America/New_York", -18_000).zone("Asia/Shanghai", 28_800):
+            self.assertEqual(zone.now().civil.date(), "2025-01-15")
+            host.setting("time_zone", "America/New_York")
+            self.assertEqual(zone.now().civil.date(), "2025-01-14")
+            host.setting("time_zone", "Mars/Olympus")
+            with self.assertRaises(Failure) as raised:
+                zone.now()
+        self.assertEqual(raised.exception.code, "invalid")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Self, cast
 
 from wattle import _calendar, _host
@@ -114,6 +115,49 @@ class Zoned:
         return f"{self.civil.date()}T{self.civil.time()}{sign}{hours:02}:{minutes:02}"
 
 
+@dataclass(frozen=True)
+class ZoneSetting:
+    """A setting of the app with the IANA name of a time zone.
+
+    Create it at the top of a module, so that the component imports `settings`.
+
+    >>> from wattle.testing import FakeHost
+    >>> ZONE = ZoneSetting("time_zone", default="Asia/Shanghai")
+    >>> # 2025-01-15T02:30:45Z, where clocks are eight hours ahead.
+    >>> with FakeHost().now_ms(1_736_908_245_000).zone("Asia/Shanghai", 8 * 3600):
+    ...     ZONE.now().iso()
+    '2025-01-15T10:30:45+08:00'
+    """
+
+    name: str
+    """Name of the setting."""
+    default: str | None = None
+    """The time zone that applies if the setting is missing or blank.
+
+    `None` selects the operator's time zone.
+    """
+
+    def __post_init__(self) -> None:
+        # A component with a clock imports `settings` only if it has such a setting.
+        import_module("wattle.settings")
+
+    def zone(self) -> str | None:
+        """Returns the time zone; `None` is the operator's time zone.
+
+        Raises `invalid` if the setting is not a text.
+        """
+        from wattle import settings
+
+        return settings.text(self.name) or self.default
+
+    def now(self) -> Zoned:
+        """Returns the current civil time in the time zone.
+
+        Raises `invalid` if the setting is not a text, or for an unknown time zone.
+        """
+        return now_in(self.zone())
+
+
 def now_ms() -> int:
     """Returns the time in milliseconds since 1970-01-01T00:00:00Z."""
     return cast(int, _host.interface("clock").now())
@@ -132,13 +176,12 @@ def time_zone() -> str:
 def now_in(zone: str | None = None) -> Zoned:
     """Returns the current civil time in a time zone.
 
-    `None` selects the operator's time zone. With `wattle.settings.text`, the zone can be a setting
-    of the app, which an operator may leave blank. Raises `invalid` for an unknown time zone.
+    `None` selects the operator's time zone. With a `ZoneSetting`, the zone is a setting of the app.
+    Raises `invalid` for an unknown time zone.
 
-    >>> from wattle import settings
     >>> from wattle.testing import FakeHost
     >>> with FakeHost().now_ms(1_736_908_245_000).zone("Asia/Shanghai", 8 * 3600):
-    ...     now_in(settings.text("time_zone")).iso()
+    ...     now_in().iso()
     '2025-01-15T10:30:45+08:00'
     """
     return to_zone(now_ms(), zone)
