@@ -4,7 +4,8 @@ import unittest
 from typing import Any
 from unittest.mock import patch
 
-from wattle import Failure, code, runs
+from wattle import Failure, Image, code, llm, runs
+from wattle.message import OtherPart
 from wattle.testing import FakeHost
 
 RUN = runs.RunRef("t", "r")
@@ -119,6 +120,72 @@ def once(host: FakeHost, graph: str = "review") -> runs.ResumeOutcome[int]:
     with host:
         resume = runs.Resume("t").answer(7)
         return resume.resume_once(graph, lambda thread: thread.channel("stored", int))
+
+
+def completion_of(function: str, result: Any) -> llm.Completion | None:
+    """Returns the completion of a call in the log."""
+    head = {"seq": 1, "at_ms": 2, "run": "r", "type": "called", "task": "t", "node": "n"}
+    rest = {"call": 3, "request": {"route": "chat"}, "result": result, "duration_us": 7}
+    called = runs.Event.read({**head, **rest, "function": function}).kind
+    assert isinstance(called, runs.Called)
+    return called.completion()
+
+
+class Completions(unittest.TestCase):
+    def test_completions_in_the_log_are_typed(self) -> None:
+        call = {"id": "c", "name": "add", "arguments": '{"a": '}
+        state = {"type": "provider_state", "data": "x"}
+        down = {"code": "unavailable", "message": "down", "retryable": True}
+        logged = {
+            "id": "run--1-0",
+            "parts": [
+                {"reasoning": "h"},
+                {"reasoning": "m"},
+                {"text": "s"},
+                {"text": "o"},
+                {"tool_call": call},
+                {"image": {"source": {"url": "https://a/b.png"}, "media_type": "image/png"}},
+                {"other": state},
+            ],
+            "structured": {"n": 1},
+            "finish_reason": "tool_calls",
+            "usage": {"input_tokens": 3, "output_tokens": 2, "reasoning_tokens": None, "cost": 1},
+            "model": "small-2",
+            "attempts": [
+                {"provider": "p", "model": "large", "tries": 3, "error": down},
+                {"provider": "p", "model": "small", "tries": 1},
+            ],
+        }
+        for function in ("llm.complete", "llm.stream"):
+            found = completion_of(function, {"Ok": logged})
+            assert found is not None
+            self.assertEqual((found.id(), found.model), ("run--1-0", "small-2"))
+            self.assertEqual((found.reasoning(), found.text()), ("hm", "so"))
+            self.assertEqual(found.tool_calls()[0].arguments, '{"a": ')
+            expected = [Image.url("https://a/b.png", "image/png"), OtherPart(state)]
+            self.assertEqual(found.parts[-2:], expected)
+            self.assertEqual(found.structured, {"n": 1})
+            self.assertEqual(found.finish_reason, llm.FinishReason.TOOL_CALLS)
+            self.assertEqual(found.usage, llm.Usage(3, 2, extra={"cost": 1}))
+            tried = [(it.tries, it.error is not None) for it in found.attempts()]
+            self.assertEqual(tried, [(3, True), (1, False)])
+        withheld = {"parts": [], "finish_reason": {"other": "spam"}}
+        found = completion_of("llm.complete", {"Ok": withheld})
+        assert found is not None
+        self.assertEqual(found.finish_reason, "spam")
+
+    def test_only_successful_model_calls_have_a_completion(self) -> None:
+        output = {"Ok": {"parts": [{"text": "hi"}]}}
+        self.assertEqual(completion_of("llm.complete", output), llm.Completion.of_text("hi"))
+        for function, result in (
+            ("tools.call", output),
+            ("llm.complete", {"Err": {"code": "timeout", "message": "late"}}),
+            ("llm.complete", {"Ok": {"parts": "hi"}}),
+            ("llm.complete", {"Ok": {"parts": [{"text": 1}]}}),
+            ("llm.complete", {"Ok": {"finish_reason": "spam"}}),
+            ("llm.complete", {"Ok": None}),
+        ):
+            self.assertIsNone(completion_of(function, result))
 
 
 class RequestsThatArriveTwice(unittest.TestCase):

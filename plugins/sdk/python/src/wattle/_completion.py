@@ -110,6 +110,10 @@ class Completion:
         """Returns all text parts, joined."""
         return text_of(self.parts)
 
+    def reasoning(self) -> str:
+        """Returns all parts of reasoning, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+
     def is_answer(self) -> bool:
         """Returns true if the completion contains text or a tool call.
 
@@ -171,7 +175,7 @@ class Completion:
         ]
         if calls:
             message["tool_calls"] = calls
-        reasoning = "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+        reasoning = self.reasoning()
         if reasoning:
             message["reasoning"] = reasoning
         return message

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from wattle import _schema
+from wattle._completion import Completion
+from wattle._logged import logged_completion
 from wattle.failure import Failure
 
 MODEL_CALLS = ("llm.complete", "llm.stream")
@@ -149,6 +151,14 @@ class Called(_HostCall):
     def failure(self) -> Failure | None:
         """Returns the failure of a call that failed."""
         return Failure.from_json(self.result["Err"]) if "Err" in self.result else None
+
+    def completion(self) -> Completion | None:
+        """Returns the completion of a model call.
+
+        Returns `None` for another call, for a call that failed, and for an output that is not the
+        JSON of a completion.
+        """
+        return logged_completion(self.result.get("Ok")) if self.is_model() else None
 
 
 @dataclass
