@@ -105,6 +105,19 @@ class Inspection(Case):
         self.assertIn("_start.provide(['blob', 'clock', 'log'])", plain)
         self.assertIn("_start.provide(['blob', 'clock', 'log', 'settings'])", zoned)
 
+    def test_conversations_need_threads_and_no_models(self) -> None:
+        self.write(
+            "app.py",
+            """
+            from wattle.chat import Chat, chat_endpoints
+
+            chat_endpoints(Chat("notes"), "/api")
+            """,
+        )
+        (told,) = self.inspect("app")
+        self.assertIn("_start.provide(['blob', 'log', 'runs'])", told)
+        self.assertIn("from wattle._export.web import Web", told)
+
     def test_errors_of_a_plugin_have_their_place(self) -> None:
         cases = {
             "nothing": ("x = 1", "`nothing` declares nothing; decorate a function"),
