@@ -5,7 +5,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from wattle import Failure, Request, Response, StreamFormat, _json, _openapi, code
+from wattle import Failure, Request, Response, StreamFormat, _json, _openapi, _schema, code
 from wattle._registry import HandlerEntry, entry_of, separate_plugin
 from wattle._signature import DefinitionError
 from wattle.chat import Agent, Chat, Texts, chat_endpoints
@@ -482,6 +482,16 @@ class Endpoints(Case):
         for name in ("send", "answer"):
             status, found_body = self.call(fake, name, "waiting", body)
             self.assertEqual((status, found_body["error"]), (502, TEXTS.failed), name)
+
+    def test_they_make_no_codec_when_they_are_called(self) -> None:
+        made = (_schema._codec.cache_info().misses, _schema._encoder.cache_info().misses)
+        fake = host().thread(asking("waiting", "interrupted"))
+        fake.run_ends(ended(Outcome.completed()))
+        body = {"message": "hi", "title": "Tea", "id": "q", "answer": True}
+        for name in ENDPOINTS:
+            self.call(fake, name, "waiting" if name == "answer" else "done", body)
+        found = (_schema._codec.cache_info().misses, _schema._encoder.cache_info().misses)
+        self.assertEqual(found, made)
 
     def test_an_app_names_those_that_it_offers(self) -> None:
         with separate_plugin() as plugin:

@@ -230,3 +230,6 @@ class Event:
         of = KINDS.get(head.type)
         kind = OtherEvent(head.type, event) if of is None else _schema.decode("event", of, event)
         return cls(head.seq, head.at_ms, head.run, head.namespace, kind)
+
+
+_schema.prepare(reads=(_Head, *KINDS.values()))

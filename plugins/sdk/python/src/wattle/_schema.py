@@ -119,6 +119,18 @@ def encode(value: Any) -> Any:
         raise TypeError(f"a value of type `{type(value).__name__}` cannot be JSON") from None
 
 
+def prepare(*, reads: Iterable[Any] = (), writes: Iterable[Any] = ()) -> None:
+    """Makes what reads and writes types, at the top of a module.
+
+    Each call of a component begins with the state in which the component was built, and would make
+    it again.
+    """
+    for of in reads:
+        codec(of)
+    for of in writes:
+        _encoder(of)
+
+
 def mistake(what: str, path: str, reason: str) -> Failure:
     """Returns the failure of a bad value at a path, which is empty for the whole value."""
     place = f" at `{path}`" if path else ""

@@ -6,12 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from wattle import _registry, status, web
+from wattle import _registry, _schema, status, web
 from wattle._signature import DefinitionError
 from wattle.chat._chat import AnswerRequest, Chat, ChatRequest, ThreadDocument
 from wattle.chat._ended import ChatError, Reply, Waiting
 from wattle.chat._list import ThreadList, TitleRequest
 from wattle.web import ErrorDocument, Request, Response
+
+_schema.prepare(
+    reads=(ChatRequest, AnswerRequest, TitleRequest),
+    writes=(Reply, Waiting, ChatError, ErrorDocument, ThreadDocument, ThreadList),
+)
 
 Handler: TypeAlias = Callable[[Request], Response]
 """A web handler."""

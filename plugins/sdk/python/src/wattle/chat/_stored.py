@@ -111,3 +111,6 @@ def _read_one(message: Any) -> Stored | None:
     except Failure:
         return None
     return stored
+
+
+_schema.prepare(reads=[Stored])
