@@ -99,6 +99,16 @@ def response_of(form: type[ErrorForm], failure: Failure) -> tuple[int, Any]:
     return response.status, response.json_body()
 
 
+class Bodies(unittest.TestCase):
+    def test_half_of_a_surrogate_pair_is_a_bad_request(self) -> None:
+        for body in (rb'{"a": "\ud83c"}', rb'{"\uDF5C": 1}'):
+            with self.assertRaises(Failure) as raised:
+                Request("POST", "/", body=body).json()
+            self.assertEqual((raised.exception.status(), raised.exception.code), (400, "invalid"))
+        for body, text in ((rb'"\ud83c\udf5c"', "🍜"), (rb'"\\ud83c"', r"\ud83c")):
+            self.assertEqual(Request("POST", "/", body=body).json(), text)
+
+
 class Responses(unittest.TestCase):
     def test_failures_are_responses_in_the_form_of_the_app(self) -> None:
         gone = refuse(status.GONE, "too late")

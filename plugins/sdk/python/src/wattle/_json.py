@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from wattle.failure import Failure
 
 _PLURAL = ("the arguments", "the settings")
 """Beginnings of plurals that messages are about."""
+
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""The beginning of an escaped surrogate in JSON text."""
 
 
 def be(what: str) -> str:
@@ -19,7 +23,11 @@ def be(what: str) -> str:
 def read(what: str, text: str | bytes) -> Any:
     """Parses JSON text. A failure contains `what`."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant)
+        if SURROGATE.search(text if isinstance(text, str) else text.decode()):
+            # Half of a pair is no text, neither for the host nor for other languages.
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except (ValueError, RecursionError) as error:
         raise Failure.invalid(f"{what} {be(what)} invalid: {error}") from None
 
