@@ -81,5 +81,6 @@ export {
   handler,
   type Method,
 } from "./web/handler.ts";
+export * as web from "./web/index.ts";
 export { type Pairs, Request, type RequestFields } from "./web/request.ts";
 export { type Body, type HandOff, Response, type StreamFormat } from "./web/response.ts";

@@ -1,15 +1,10 @@
 // JSON Schemas of types, in the form that all SDKs share: draft 2020-12 with subschemas in place,
 // without `$schema` and without a title of the root.
 
-import {
-  $ZodRegistry,
-  type $ZodType,
-  globalRegistry,
-  type JSONSchema,
-  toJSONSchema,
-} from "zod/v4/core";
+import { $ZodRegistry, type $ZodType, type JSONSchema, toJSONSchema } from "zod/v4/core";
 import { Failure } from "./failure.ts";
 import type { Extra, Json, Type } from "./json.ts";
+import { metadataOf } from "./metadata.ts";
 
 /** Keywords of JSON Schema that contain values and not schemas. */
 const VALUES = ["const", "default", "enum", "examples"];
@@ -59,12 +54,12 @@ export function schemaOf(
 /** A registry that has the metadata of types except for their ids, so that nothing is a reference. */
 class Unnamed extends $ZodRegistry<Record<string, unknown>> {
   override get(type: $ZodType): Record<string, unknown> | undefined {
-    const { id: _, ...rest } = globalRegistry.get(type) ?? {};
+    const { id: _, ...rest } = metadataOf(type) ?? {};
     return rest;
   }
 
   override has(type: $ZodType): boolean {
-    return globalRegistry.has(type);
+    return metadataOf(type) !== undefined;
   }
 }
 

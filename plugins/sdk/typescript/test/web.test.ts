@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { type Extra, Failure, handler, plugin, Request, Response } from "wattle-plugin";
-import { checkOpenapi } from "wattle-plugin/testing";
+import { type Extra, Failure, handler, plugin, Request, Response, web } from "wattle-plugin";
+import { checkOpenapi, FakeHost } from "wattle-plugin/testing";
 import * as z from "zod";
 import { describeRoutes, openapi } from "../src/web/openapi.ts";
 import { settle } from "../src/web/response.ts";
@@ -116,6 +116,15 @@ describe("descriptions of endpoints", () => {
     });
   });
 
+  test("two types of a document have different ids", () => {
+    const Own = z.object({ error: z.int() }).meta({ id: "ErrorDocument" });
+    const own = handler("GET", "/", { returns: Own }, () => Response.empty(200));
+    const other = handler("GET", "/b", { error: web.ErrorDocument }, () => Response.empty(200));
+    expect(describeRoutes([own])[0]?.schemas).toHaveProperty("ErrorDocument");
+    const message = "two types have the id `ErrorDocument`";
+    expect(thrown(() => describeRoutes([own, other])).message).toContain(message);
+  });
+
   test("a file is compared with the document, and written on demand", () => {
     const folder = mkdtempSync(join(tmpdir(), "openapi-"));
     const file = join(folder, "openapi.json");
@@ -182,6 +191,136 @@ describe("requests", () => {
     expect(print.handle(empty).jsonBody()).toEqual({ name: "lamp" });
     expect(thrown(() => replace.handle(empty)).status()).toBe(400);
     expect(thrown(() => empty.json()).status()).toBe(400);
+  });
+});
+
+describe("parameters of lists", () => {
+  const asked = (limit?: string, offset?: string) => {
+    const queryPairs = Object.entries({ limit, offset }).flatMap(([name, text]) => {
+      return text === undefined ? [] : [[name, text] as [string, string]];
+    });
+    return () => new Request({ queryPairs }).page(50, 200);
+  };
+
+  test.each([
+    [undefined, undefined, 50, 0],
+    ["7", "21", 7, 21],
+    ["+7", "007", 7, 7],
+    ["0", undefined, 1, 0],
+    ["201", undefined, 200, 0],
+    ["4294967295", "4294967295", 200, 4294967295],
+  ])("a page has a default and bounds: %j, %j", (limit, offset, most, from) => {
+    expect(asked(limit, offset)()).toEqual({ limit: most, offset: from });
+  });
+
+  test.each([
+    ["many", undefined, "limit"],
+    ["", undefined, "limit"],
+    ["1e1", undefined, "limit"],
+    ["4294967296", undefined, "limit"],
+    ["-0", undefined, "limit"],
+    ["7", "-1", "offset"],
+  ])("limits and offsets are whole numbers: %j, %j", (limit, offset, name) => {
+    const failure = thrown(asked(limit, offset));
+    expect(failure.status()).toBe(400);
+    expect(failure.message).toBe(`\`${name}\` must be a whole number`);
+  });
+
+  test("a number may be negative", () => {
+    expect(new Request().withQuery("after", "-7").number("after")).toBe(-7);
+    expect(new Request().withQuery("after", "-0").number("after")).toBe(0);
+    const request = new Request().withQuery("after", "9007199254740993");
+    expect(thrown(() => request.number("after")).status()).toBe(400);
+  });
+});
+
+describe("entity tags", () => {
+  test.each([
+    ['"5"', true],
+    ['"1", "5"', true],
+    ["*", true],
+    ['"15"', false],
+    ["5", false],
+    ['W/"5"', false],
+    ["", false],
+  ])("tags of a header are compared whole: %s", (tags, hasIt) => {
+    const request = new Request().withHeader("if-match", tags);
+    expect(request.hasTag("if-match", '"5"')).toBe(hasIt);
+    expect(request.hasTag("if-none-match", '"5"')).toBe(false);
+  });
+
+  test.each([
+    ['W/"5"', '"5"'],
+    ['"1", "5"', 'W/"5"'],
+  ])("weak tags match in `if-none-match`: %s", (tags, tag) => {
+    const request = new Request().withHeader("If-None-Match", tags).withHeader("if-match", tags);
+    expect(request.hasTag("If-None-Match", tag)).toBe(true);
+    expect(request.hasTag("if-match", tag)).toBe(false);
+  });
+});
+
+describe("responses to failed requests", () => {
+  const ENVELOPE: web.ErrorForm = {
+    body: ({ path }, code) => ({ path, code }),
+    status: (failure) => failure.status() ?? 500,
+  };
+  const request = new Request({ path: "/p" });
+  const respond = (failure: unknown, form?: web.ErrorForm) => {
+    const fail = () => {
+      throw failure;
+    };
+    const response = web.respond(request, fail, form);
+    return [response.status, response.jsonBody()];
+  };
+
+  test("failures are responses in the form of the app", () => {
+    const host = new FakeHost();
+    const gone = web.refuse(410, "too late");
+    host.run(() => {
+      expect(respond(gone)).toEqual([410, { error: "too late" }]);
+      expect(respond(gone, ENVELOPE)).toEqual([410, { path: "/p", code: 410 }]);
+      // The host reports these.
+      expect(thrown(() => respond(Failure.internal("down"))).message).toBe("down");
+      expect(() => respond(new TypeError("down"))).toThrow(TypeError);
+    });
+    expect(host.logged()).toEqual([]);
+    const defect = host.run(() => respond(Failure.internal("down"), ENVELOPE));
+    expect(defect).toEqual([500, { path: "/p", code: 500 }]);
+    expect(host.logged()[0]?.message).toBe("a request failed: down");
+  });
+
+  test("responses are unchanged", () => {
+    const none = Response.text(404, "none");
+    expect(web.respond(request, () => none)).toBe(none);
+  });
+
+  test.each([
+    [400, "invalid"],
+    [404, "not-found"],
+    [409, "conflict"],
+    [412, "conflict"],
+    [410, "expired"],
+    [413, "limit"],
+    [422, "invalid"],
+    [500, "internal"],
+    [502, "unavailable"],
+  ])("a refusal with status %i has the code %s", (status, code) => {
+    const failure = web.refuse(status, "no");
+    expect([failure.status(), failure.code, failure.retryable]).toEqual([status, code, false]);
+  });
+
+  test("the document has a name and a description", () => {
+    const [route] = describeRoutes([
+      handler("GET", "/", { error: web.ErrorDocument }, () => Response.empty(204)),
+    ]);
+    expect(route?.schemas).toEqual({
+      ErrorDocument: {
+        type: "object",
+        description: "The reason of a refused request, for users.",
+        properties: { error: { type: "string" } },
+        required: ["error"],
+      },
+    });
   });
 });
 

@@ -5,9 +5,10 @@
 // type reads, and its schema in responses what it writes. If the two differ, the schema in requests has
 // a name of its own.
 
-import { globalRegistry } from "zod/v4/core";
+import { $ZodRegistry, type $ZodType } from "zod/v4/core";
 import { Failure } from "../failure.ts";
 import { type Extra, isOptional, type Json, type Type } from "../json.ts";
+import { type Metadata, metadataOf } from "../metadata.ts";
 import { type Direction, schemaOf } from "../schema.ts";
 import type { EndpointTypes, HandlerEntry } from "./handler.ts";
 
@@ -35,9 +36,29 @@ interface Described {
   schemas: Extra;
 }
 
+/** A registry that has the names of types. Two types of a document have different names. */
+class Names extends $ZodRegistry<Record<string, unknown>> {
+  readonly #types = new Map<string, $ZodType>();
+
+  override get(type: $ZodType): Metadata | undefined {
+    const metadata = metadataOf(type);
+    const { id } = metadata ?? {};
+    if (id === undefined) return metadata;
+    const known = this.#types.get(id) ?? type;
+    if (known !== type) throw new Error(`two types have the id \`${id}\``);
+    this.#types.set(id, type);
+    return metadata;
+  }
+
+  override has(type: $ZodType): boolean {
+    return metadataOf(type) !== undefined;
+  }
+}
+
 function describe(entries: readonly HandlerEntry[]): Described {
   const schemas: Record<Direction, Extra> = { input: {}, output: {} };
-  const operations = entries.map((entry) => operationOf(entry, schemas));
+  const names = new Names();
+  const operations = entries.map((entry) => operationOf(entry, schemas, names));
   const renamed = different(schemas.input, schemas.output);
   const named = Object.entries(schemas.input).map(([name, schema]) => {
     return [renamed.has(name) ? name + REQUEST_SUFFIX : name, rename(schema, renamed)] as const;
@@ -51,11 +72,11 @@ function describe(entries: readonly HandlerEntry[]): Described {
   return { operations, schemas: all };
 }
 
-function operationOf(entry: HandlerEntry, schemas: Record<Direction, Extra>): Extra {
+function operationOf(entry: HandlerEntry, schemas: Record<Direction, Extra>, names: Names): Extra {
   const { method, path, types } = entry;
   const what = (part: string) => `the ${part} of \`${method} ${path}\``;
   const schema = (part: string, type: Type, io: Direction) => {
-    return named(what(part), schemaOf(what(part), type, io, globalRegistry), type, schemas[io]);
+    return named(what(part), schemaOf(what(part), type, io, names), type, schemas[io]);
   };
   const [first = "", ...rest] = (types.doc ?? "").trim().split(/\n\s*\n/);
   const summary = first.replace(/\s*\n\s*/g, " ");
@@ -131,7 +152,7 @@ function isType(value: object): value is Type {
 /** Moves the named parts of a schema to the named schemas, and returns the rest. */
 function named(what: string, schema: Json, type: Type, schemas: Extra): Json {
   const { $defs = {}, id: _, ...rest } = schema as Extra;
-  const id = globalRegistry.get(type)?.id;
+  const id = metadataOf(type)?.id;
   const own = (reference: string) => {
     const name = reference === "#" ? id : after(reference, DEFINITIONS);
     if (name === undefined || name.startsWith(UNNAMED)) {

@@ -4,9 +4,12 @@ import type { output } from "zod/v4/core";
 import { Failure } from "../failure.ts";
 import { type Extra, fromValue, isOptional, type Json, parse, type Type } from "../json.ts";
 import { decodeUtf8, encodeUtf8 } from "../utf8.ts";
+import { trimmed } from "../whitespace.ts";
+import type { PageQuery } from "./page.ts";
+import { status } from "./status.ts";
 
-/** Status of the response to an invalid request. */
-const BAD_REQUEST = 400;
+/** The greatest number of items of the other SDKs, whose numbers have 32 bits. */
+const MOST_ITEMS = 2 ** 32 - 1;
 
 /** Names with values, in order. A name may occur several times. */
 export type Pairs = Array<[name: string, value: string]>;
@@ -116,7 +119,7 @@ export class Request<B = Json> implements RequestFields {
   text(): string {
     const text = decodeUtf8(this.body);
     if (text !== undefined) return text;
-    throw Failure.invalid("the request body is not UTF-8").withStatus(BAD_REQUEST);
+    throw Failure.invalid("the request body is not UTF-8").withStatus(status.BAD_REQUEST);
   }
 
   /** Returns a path parameter as text. */
@@ -163,6 +166,70 @@ export class Request<B = Json> implements RequestFields {
     return badRequest(() => fromText(`query parameter \`${name}\``, text, type));
   }
 
+  /**
+   * Parses the first query parameter with a name as an integer. Returns `undefined` without one.
+   *
+   * ```ts
+   * import { Request } from "wattle-plugin";
+   *
+   * const request = new Request().withQuery("after", "7");
+   * assert.equal(request.number("after"), 7);
+   * assert.equal(request.number("before"), undefined);
+   * ```
+   *
+   * @throws `invalid` with status 400 if the value is not an integer from `least` to `most`.
+   */
+  number(
+    name: string,
+    least: number = Number.MIN_SAFE_INTEGER,
+    most: number = Number.MAX_SAFE_INTEGER,
+  ): number | undefined {
+    const text = find(this.queryPairs, name);
+    if (text === undefined) return undefined;
+    const digits = least < 0 ? /^[+-]?\d+$/ : /^\+?\d+$/;
+    // Adding zero makes a negative zero positive.
+    const number = digits.test(text) ? Number(text) + 0 : Number.NaN;
+    if (number >= least && number <= most) return number;
+    throw Failure.invalid(`\`${name}\` must be a whole number`).withStatus(status.BAD_REQUEST);
+  }
+
+  /**
+   * Returns the page of a list that the request asks for: at least one and at most `most` items, by
+   * default `fallback`.
+   *
+   * ```ts
+   * import { Request } from "wattle-plugin";
+   *
+   * const request = new Request().withQuery("limit", "500");
+   * assert.deepEqual(request.page(50, 200), { limit: 200, offset: 0 });
+   * ```
+   *
+   * @throws `invalid` with status 400 if `limit` or `offset` is not a whole number.
+   */
+  page(fallback: number, most: number): PageQuery {
+    const limit = this.number("limit", 0, MOST_ITEMS) ?? fallback;
+    const offset = this.number("offset", 0, MOST_ITEMS) ?? 0;
+    return { limit: Math.max(Math.min(limit, most), 1), offset };
+  }
+
+  /**
+   * Returns true if a header with entity tags, such as `if-match` or `if-none-match`, has this one or
+   * `*`. The tag includes its quotes and contains no comma. A weak tag, such as that of a proxy which
+   * compressed a response, is the same tag in `if-none-match` only.
+   *
+   * ```ts
+   * import { Request } from "wattle-plugin";
+   *
+   * const request = new Request().withHeader("if-none-match", '"6", "7"');
+   * assert.ok(request.hasTag("if-none-match", '"7"'));
+   * ```
+   */
+  hasTag(header: string, tag: string): boolean {
+    const isWeak = header.toLowerCase() === "if-none-match";
+    const tags = this.header(header)?.split(",").map(trimmed) ?? [];
+    return tags.some((it) => it === "*" || it === tag || (isWeak && opaque(it) === opaque(tag)));
+  }
+
   /** Returns the first header with a name, in upper or lower case. */
   header(name: string): string | undefined {
     return find(this.headers, name.toLowerCase());
@@ -171,6 +238,11 @@ export class Request<B = Json> implements RequestFields {
   #with(fields: Partial<RequestFields>): Request<B> {
     return new Request<B>({ ...this, ...fields }, this.#type);
   }
+}
+
+/** Returns an entity tag without the prefix of a weak one. */
+function opaque(tag: string): string {
+  return tag.startsWith("W/") ? tag.slice(2) : tag;
 }
 
 function find(pairs: Pairs, name: string): string | undefined {
@@ -193,6 +265,6 @@ function badRequest<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw Failure.from(error).withStatus(BAD_REQUEST);
+    throw Failure.from(error).withStatus(status.BAD_REQUEST);
   }
 }
