@@ -85,7 +85,8 @@ export function toExtra(fields: Readonly<Record<string, unknown>>): Extra {
   return toValue("the extension fields", fields) as Extra;
 }
 
-function pathOf(issue: $ZodIssue): string {
+/** Returns the place of an issue, such as `items[0].id`; `.` is the whole value. */
+export function pathOf(issue: $ZodIssue): string {
   let path = "";
   for (const part of issue.path) {
     path += typeof part === "number" ? `[${part}]` : `${path === "" ? "" : "."}${String(part)}`;

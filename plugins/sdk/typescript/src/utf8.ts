@@ -34,6 +34,16 @@ export function encodeUtf8(text: string): Uint8Array {
   return bytes.slice(0, length);
 }
 
+/** Returns the number of bytes of a text as UTF-8. */
+export function utf8Length(text: string): number {
+  let length = 0;
+  for (const character of text) {
+    const point = codePoint(character);
+    length += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+  }
+  return length;
+}
+
 /** Decodes UTF-8. Returns `undefined` if the bytes are not UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   return decode(bytes, false);

@@ -1,9 +1,11 @@
 // Results of statements: rows and their columns.
 
 import { type output, safeParse } from "zod/v4/core";
-import { Failure } from "../failure.ts";
+import { code, Failure } from "../failure.ts";
 import type { Extra, Type } from "../json.ts";
-import { Inexact, JsonValue, kindOf, Other, Real, type Value, valueToJson } from "./value.ts";
+import { formsOf, readRow } from "./forms.ts";
+import { type Budget, bytesOf, type Newest, Page } from "./page.ts";
+import { Inexact, kindOf, type Value, valueToJson } from "./value.ts";
 
 /** A column of a result. */
 export interface Column {
@@ -55,6 +57,24 @@ export class Rows implements Iterable<Row> {
     return row;
   }
 
+  /**
+   * Returns the rows if none is missing, for lists that a program takes for the whole.
+   *
+   * ```ts
+   * import { sql } from "wattle-plugin";
+   *
+   * assert.equal(new sql.Rows(["id"], [[7]]).whole().length, 1);
+   * const truncated = new sql.Rows(["id"], [[7]], true);
+   * assert.throws(() => truncated.whole(), { code: "limit" });
+   * ```
+   *
+   * @throws `limit` if the result is truncated.
+   */
+  whole(): this {
+    if (this.truncated) throw tooLarge();
+    return this;
+  }
+
   /** Iterates over the rows. */
   *[Symbol.iterator](): Generator<Row, void> {
     for (const values of this.values) yield new Row(this.columns, values);
@@ -65,10 +85,98 @@ export class Rows implements Iterable<Row> {
     return Array.from(this, (row) => row.get(name, type));
   }
 
+  /** Returns the rows as values of a type, see {@link Row.read}. */
+  readAll<T extends Type>(type: T): Array<output<T>> {
+    return Array.from(this, (row) => row.read(type));
+  }
+
+  /** Returns the first row as a value of a type, if there is one, see {@link Row.read}. */
+  readFirst<T extends Type>(type: T): output<T> | undefined {
+    return this.first()?.read(type);
+  }
+
+  /**
+   * Returns the first rows as a page of at most `limit` items, of which all but the first fit into
+   * `budget` bytes of JSON, such as `web.PAGE_BYTES`. The query selects one row more than `limit`,
+   * which tells a full page from the last one.
+   *
+   * ```ts
+   * import { sql, web } from "wattle-plugin";
+   * import { FakeHost } from "wattle-plugin/testing";
+   * import * as z from "zod";
+   *
+   * const Entry = z.object({ id: z.int() });
+   * const SELECT = "SELECT id FROM entry WHERE id > $1 ORDER BY id LIMIT $2";
+   *
+   * // Returns a page of entries, and the value of `after` for the next page.
+   * function entries(after: number, limit: number) {
+   *   const rows = sql.database("chat").query(SELECT, [after, limit + 1]);
+   *   const page = rows.page(Entry, limit, web.PAGE_BYTES);
+   *   return { items: page.items, next: page.nextCursor((last) => last.id) };
+   * }
+   *
+   * const host = new FakeHost().sql(() => new sql.Rows(["id"], [[7], [8]]));
+   * assert.deepEqual(host.run(() => entries(6, 1)), { items: [{ id: 7 }], next: 7 });
+   * ```
+   *
+   * @throws `limit` if the result is truncated before its first row, because no next page could begin
+   * after it. `invalid` if a row does not fit the type.
+   */
+  page<T extends Type>(type: T, limit: number, budget: number): Page<output<T>> {
+    if (this.truncated && this.length === 0) throw tooLarge();
+    const items: Array<output<T>> = [];
+    let left = budget;
+    for (const row of this) {
+      if (items.length >= limit) break;
+      const item = row.read(type);
+      const bytes = bytesOf(item);
+      if (bytes > left && items.length > 0) break;
+      left = Math.max(left - bytes, 0);
+      items.push(item);
+    }
+    return new Page(items, this.truncated || items.length < this.length);
+  }
+
+  /**
+   * Returns the rows, the newest first in the result of the query, while their JSON fits into the
+   * budget. Several lists of one response share the budget.
+   *
+   * ```ts
+   * import { sql } from "wattle-plugin";
+   * import * as z from "zod";
+   *
+   * const rows = new sql.Rows(["n"], [[3], [2], [1]]);
+   * const budget = { bytes: 20 };
+   * const newest = rows.newest(z.object({ n: z.int() }), budget);
+   * assert.deepEqual(newest, { items: [{ n: 2 }, { n: 3 }], truncated: true });
+   * assert.equal(budget.bytes, 4);
+   * ```
+   *
+   * @throws `invalid` if a row does not fit the type.
+   */
+  newest<T extends Type>(type: T, budget: Budget): Newest<output<T>> {
+    const items: Array<output<T>> = [];
+    for (const row of this) {
+      const item = row.read(type);
+      const bytes = bytesOf(item);
+      if (bytes > budget.bytes) break;
+      budget.bytes -= bytes;
+      items.push(item);
+    }
+    const truncated = this.truncated || items.length < this.length;
+    return { items: items.reverse(), truncated };
+  }
+
   /** Returns the rows as JSON objects. */
   toJson(): Extra[] {
     return Array.from(this, (row) => row.toJson());
   }
+}
+
+/** Returns the failure for a truncated result. */
+function tooLarge(): Failure {
+  const message = "the result exceeds the limit on rows or size; query fewer rows";
+  return new Failure(code.LIMIT, message);
 }
 
 /** A row of a result. */
@@ -110,33 +218,40 @@ export class Row {
     throw Failure.invalid(`column \`${column}\` is ${kindOf(value)}: ${issue}`);
   }
 
+  /**
+   * Returns the row as a value of a type whose fields have the names of the columns. Other columns are
+   * ignored. Values convert as by {@link get}, and a field that may be null is `nullable()`.
+   *
+   * ```ts
+   * import { sql } from "wattle-plugin";
+   * import * as z from "zod";
+   *
+   * const Item = z.object({
+   *   id: z.int(),
+   *   is_sold: z.boolean(),
+   *   price: z.number().nullable(),
+   *   labels: z.array(z.string()),
+   * });
+   *
+   * const columns = ["id", "is_sold", "price", "labels"];
+   * // SQLite has no booleans and stores JSON as text.
+   * const rows = new sql.Rows(columns, [[7, 1, null, '["old"]']]);
+   * const item = rows.one().read(Item);
+   * assert.deepEqual(item, { id: 7, is_sold: true, price: null, labels: ["old"] });
+   * ```
+   *
+   * @throws `invalid` if a field has no column, or if the value of a column does not fit its field.
+   */
+  read<T extends Type>(type: T): output<T> {
+    return readRow(this.#columns, this.#values, type);
+  }
+
   /** Returns the row as a JSON object. */
   toJson(): Extra {
     const fields = this.#columns.map(({ name }, index) => {
       return [name, valueToJson(`column \`${name}\``, this.#values[index] ?? null)] as const;
     });
     return Object.fromEntries(fields);
-  }
-}
-
-/** Returns the JavaScript values that an SQL value can mean, the likeliest first. */
-function formsOf(value: Value): unknown[] {
-  if (value === 0 || value === 1) return [value, value === 1];
-  if (value instanceof JsonValue) return [value.value];
-  if (value instanceof Real) return [value.value];
-  if (value instanceof Other) {
-    const number = Number(value.text);
-    const isNumber = value.text.trim() !== "" && Number.isFinite(number);
-    return isNumber ? [value.text, number] : [value.text];
-  }
-  return typeof value === "string" ? [value, ...parsed(value)] : [value];
-}
-
-function parsed(text: string): unknown[] {
-  try {
-    return [JSON.parse(text)];
-  } catch {
-    return [];
   }
 }
 
