@@ -154,18 +154,8 @@ export function timeZone(): string {
 }
 
 /**
- * Returns the current civil time in a time zone. Without a zone it is the operator's. With
- * `settings.text`, the zone can be a setting of the app, which an operator may leave blank:
- *
- * ```ts
- * import { clock, settings } from "wattle-plugin";
- * import { FakeHost } from "wattle-plugin/testing";
- *
- * // 2025-01-15T02:30:45Z, where clocks are eight hours ahead.
- * const host = new FakeHost().nowMs(1_736_908_245_000).zone("Asia/Shanghai", 8 * 3600);
- * const now = host.run(() => clock.nowIn(settings.text("time_zone")));
- * assert.equal(clock.iso(now), "2025-01-15T10:30:45+08:00");
- * ```
+ * Returns the current civil time in a time zone. Without a zone it is the operator's. A
+ * {@link ZoneSetting} has the zone of a setting of the app.
  *
  * @throws `invalid` for an unknown time zone.
  */

@@ -84,3 +84,4 @@ export {
 export * as web from "./web/index.ts";
 export { type Pairs, Request, type RequestFields } from "./web/request.ts";
 export { type Body, type HandOff, Response, type StreamFormat } from "./web/response.ts";
+export { ZoneSetting } from "./zone.ts";

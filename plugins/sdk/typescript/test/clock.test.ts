@@ -1,7 +1,7 @@
 // Dates and their texts, which are those of the other SDKs, and days of a time zone.
 
 import { describe, expect, test } from "vitest";
-import { clock } from "wattle-plugin";
+import { clock, ZoneSetting } from "wattle-plugin";
 import { FakeHost } from "wattle-plugin/testing";
 import { civilOf, dateOf, daysTo, firstFrom } from "../src/calendar.ts";
 import { thrown } from "./thrown.ts";
@@ -77,5 +77,40 @@ describe("days of a time zone", () => {
     const gapMs = 1_736_897_400_000;
     const civilAt = (unixMs: number) => civilOf(unixMs + (unixMs < gapMs ? 0 : 3_600_000));
     expect(firstFrom(clock.midnight(2025, 1, 15), gapMs + 1_800_000, civilAt)).toBe(gapMs);
+  });
+});
+
+describe("settings with a time zone", () => {
+  const ZONE = new ZoneSetting("time_zone");
+
+  test.each([
+    [undefined, ZONE, undefined],
+    ["", ZONE, undefined],
+    [" ", ZONE.withDefault("UTC"), "UTC"],
+    [undefined, ZONE.withDefault("UTC"), "UTC"],
+    ["Asia/Tokyo ", ZONE.withDefault("UTC"), "Asia/Tokyo"],
+  ])("a blank setting is the default zone (%#)", (setting, zoneSetting, zone) => {
+    const host = new FakeHost();
+    if (setting !== undefined) host.setting("time_zone", setting);
+    expect(host.run(() => zoneSetting.zone())).toBe(zone);
+  });
+
+  test("a setting is a text", () => {
+    const host = new FakeHost().setting("time_zone", 8);
+    expect(thrown(() => host.run(() => ZONE.now())).code).toBe("invalid");
+  });
+
+  test("the current time is that of the zone", () => {
+    // 2025-01-14T18:30:00Z is the next morning in Shanghai.
+    const host = new FakeHost()
+      .nowMs(1_736_879_400_000)
+      .zone("America/New_York", -18_000)
+      .zone("Asia/Shanghai", 28_800);
+    const today = () => clock.date(host.run(() => ZONE.now()).civil);
+    expect(today()).toBe("2025-01-15");
+    host.setting("time_zone", "America/New_York");
+    expect(today()).toBe("2025-01-14");
+    host.setting("time_zone", "Mars/Olympus");
+    expect(thrown(today).code).toBe("invalid");
   });
 });
