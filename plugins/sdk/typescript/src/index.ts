@@ -2,6 +2,7 @@
 
 export type { BlobRef } from "./blob.ts";
 export * as blob from "./blob.ts";
+export * as chat from "./chat/index.ts";
 export * as clock from "./clock.ts";
 export * as emit from "./emit.ts";
 export { code, Failure, type FailureOptions, type Result } from "./failure.ts";

@@ -48,6 +48,12 @@ export function optionally(what: string, value: Json, type?: Type): unknown {
   return type === undefined ? value : fromValue(what, value, type);
 }
 
+/** Returns the fields of an object; other values have none. */
+export function fieldsOf(value: Json | undefined): Extra {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? value : {};
+}
+
 /** Returns true if a value of a type may be missing. */
 export function isOptional(type: Type | undefined): boolean {
   return type?._zod.optin === "optional";

@@ -1,0 +1,3 @@
+// Conversations: messages of the AI SDK.
+
+export * as ui from "./ui/index.ts";
