@@ -59,7 +59,8 @@ export interface ChatOptions {
  * The conversations of a graph. A conversation is the messages of a thread, in a channel with the
  * reducer `messages`, such as that of the nodes of the plugin `std`. It needs no tables.
  *
- * An app declares the endpoints, and the methods do their work:
+ * {@link endpoints} declares the common endpoints. An app declares others itself, and the methods do
+ * their work:
  *
  * ```ts
  * import { chat, handler, Request } from "wattle-plugin";

@@ -14,6 +14,7 @@ export {
   Waiting,
 } from "./documents.ts";
 export type { Ended, Question } from "./ended.ts";
+export { type Endpoints, endpoints } from "./endpoints.ts";
 export type { LastReply, ReplyStep } from "./last-reply.ts";
 export type { Step, StepStatus, Write } from "./steps.ts";
 export type { StoredCall } from "./stored.ts";
