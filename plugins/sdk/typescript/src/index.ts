@@ -39,6 +39,7 @@ export {
   type Update,
 } from "./node.ts";
 export { type Entry, type Manifest, manifest, Plugin, plugin } from "./plugin.ts";
+export * as projection from "./projection/index.ts";
 export * as prompt from "./prompt.ts";
 export * as random from "./random.ts";
 export * as redact from "./redact.ts";

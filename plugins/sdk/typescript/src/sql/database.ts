@@ -147,7 +147,7 @@ export function database(name: string): Database {
 }
 
 /** Rolls back a transaction whose work has failed. The failure of the work is the one to report. */
-function rollBack(transaction: Transaction): void {
+export function rollBack(transaction: Transaction): void {
   try {
     transaction.rollback();
   } catch {
