@@ -82,7 +82,7 @@ fn exhausts(value: &Value, left: &mut usize) -> bool {
 /// Returns true if indexing a list is long work. Versions of a list share the index of their common
 /// parts, so this is mostly the case for the first version of a long list, and for the input of a
 /// send.
-pub fn is_long_index(list: &SharedList) -> bool {
+pub(crate) fn is_long_index(list: &SharedList) -> bool {
     are_large_values(list.unindexed())
 }
 

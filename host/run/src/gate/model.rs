@@ -32,8 +32,8 @@ impl Gate {
 
     /// Returns the conversation that the history of a request refers to: the list in the input of
     /// the task under the name of the channel. A node can give to a model only what it reads. The
-    /// list of a send is copied. The conversation that the node declares has no messages as long as
-    /// the input has no value for it.
+    /// list of a send is copied once. The conversation that the node declares has no messages as
+    /// long as the input has no value for it.
     ///
     /// # Errors
     ///
@@ -56,6 +56,13 @@ impl Gate {
             let text = format!("channel `{channel}` is not a list, so it is not a history");
             Failure::new(code::INVALID, text)
         })
+    }
+
+    /// Returns true if [`Self::conversation`] and the index of the list are long work: for a large
+    /// list of a send, which is copied, and for a list of which much has no index.
+    pub fn is_long_conversation(&self, channel: &ChannelName) -> bool {
+        let input = self.task.as_ref().and_then(|task| task.input.as_ref());
+        input.is_some_and(|input| input.is_long_conversation(channel))
     }
 
     /// Returns the model behind a route for the caller's tenant.

@@ -31,7 +31,7 @@ pub struct TaskGate {
     pub scope: Vec<u32>,
     /// Input of the task; `None` for a tool, which sees of its caller's state only what a graph
     /// passes to it.
-    pub(crate) input: Option<HistoryInput>,
+    pub(crate) input: Option<Arc<HistoryInput>>,
     /// Channel with the conversation that the node declares; `None` for a tool.
     pub conversation: Option<ChannelName>,
     /// Log of the thread.

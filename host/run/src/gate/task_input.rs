@@ -1,14 +1,17 @@
 //! The input of a task, as the histories of its model requests read it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wattle_graph::checkpoint::ChannelValue;
 use wattle_graph::id::ChannelName;
 use wattle_graph::plan::TaskInput;
 
-/// The input of a task. A value of a send is copied for its first history, and all histories share
-/// the copy and its index: a batch of calls can refer to one list many times.
+use crate::blocking::{are_large_values, is_long_index};
+
+/// The input of a task. A value of a send is copied when it is first read as a conversation. The
+/// search for the current turn and all histories share the copy and its index: a batch of calls can
+/// refer to one list many times.
 pub(crate) struct HistoryInput {
     input: TaskInput,
     copies: Mutex<BTreeMap<ChannelName, ChannelValue>>,
@@ -19,16 +22,44 @@ impl HistoryInput {
         Self { input, copies: Mutex::default() }
     }
 
+    /// Returns the input itself.
+    pub(crate) fn task_input(&self) -> &TaskInput {
+        &self.input
+    }
+
+    /// Returns true if [`Self::channel`] must first copy a large value of a send.
+    pub(crate) fn is_long_copy(&self, name: &ChannelName) -> bool {
+        let TaskInput::Sent(sent) = &self.input else { return false };
+        let is_copied = self.copies().contains_key(name);
+        !is_copied && are_large_values(sent.get(name.as_str()))
+    }
+
+    /// Returns true if copying and indexing the list of a channel is long work.
+    pub(crate) fn is_long_conversation(&self, name: &ChannelName) -> bool {
+        let value = match &self.input {
+            TaskInput::State { .. } => self.input.channel(name),
+            TaskInput::Sent(_) => self.copies().get(name).cloned(),
+        };
+        match value {
+            Some(value) => value.list().is_some_and(is_long_index),
+            None => self.is_long_copy(name),
+        }
+    }
+
     /// Returns the value of a channel in the input; `None` if the input has none.
     pub(crate) fn channel(&self, name: &ChannelName) -> Option<ChannelValue> {
         let TaskInput::Sent(_) = &self.input else { return self.input.channel(name) };
-        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copies = self.copies();
         if let Some(copy) = copies.get(name) {
             return Some(copy.clone());
         }
         let copy = self.input.channel(name)?;
         copies.insert(name.clone(), copy.clone());
         Some(copy)
+    }
+
+    fn copies(&self) -> MutexGuard<'_, BTreeMap<ChannelName, ChannelValue>> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,5 +94,34 @@ mod tests {
         }
         let input = HistoryInput::new(TaskInput::Sent(Arc::new(sent)));
         assert_eq!(input.channel(&name("n")).unwrap(), json!(1));
+    }
+
+    #[test]
+    fn only_the_first_copy_of_a_large_sent_list_takes_long() {
+        let sent = |count: u32| json!({ "messages": (0..count).collect::<Vec<_>>() });
+        let input = |count| HistoryInput::new(TaskInput::Sent(Arc::new(sent(count))));
+        let messages = name("messages");
+        let work = |input: &HistoryInput| {
+            (input.is_long_copy(&messages), input.is_long_conversation(&messages))
+        };
+        assert_eq!(work(&input(100)), (false, false));
+        let large = input(2_000);
+        assert_eq!(work(&large), (true, true));
+        let copy = large.channel(&messages).unwrap();
+        assert_eq!(work(&large), (false, true), "the copy has no index");
+        copy.list().unwrap().digest();
+        assert_eq!(work(&large), (false, false));
+        assert!(!large.is_long_conversation(&name("missing")));
+    }
+
+    #[test]
+    fn a_list_of_the_state_is_not_copied() {
+        let list: Vec<u32> = (0..2_000).collect();
+        let (messages, list) = (name("messages"), ChannelValue::from(json!(list)));
+        let values = Arc::new([(messages.clone(), list.clone())].into());
+        let input = HistoryInput::new(TaskInput::State { values, reads: None });
+        assert!(!input.is_long_copy(&messages) && input.is_long_conversation(&messages));
+        list.list().unwrap().digest();
+        assert!(!input.is_long_conversation(&messages));
     }
 }

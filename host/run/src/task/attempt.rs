@@ -39,10 +39,12 @@ pub(super) async fn attempt(
     match &node.body {
         NodeKind::Plugin { plugin, export } => {
             let code = plugin_of(&context.app, node, plugin)?;
-            let gate = Arc::new(gate(context, task, (node, plugin), history, heartbeat.clone()));
+            let input = Arc::new(HistoryInput::new(context.input_of(task)));
+            let side = (node, plugin, input.clone());
+            let gate = Arc::new(gate(context, task, side, history, heartbeat.clone()));
             let own_ms = gate.limits().node_timeout_ms;
             let work = async {
-                let call = node_call(context, task, node, export, number).await;
+                let call = node_call(context, task, (node, export.as_str()), &input, number).await;
                 code.run_node(call, gate).await.map(NodeResult::from)
             };
             let work = with_timeouts(context, task, node, Some(own_ms), &heartbeat, work);
@@ -111,13 +113,12 @@ fn timed_out(which: &str, allowed_ms: Option<u64>) -> GuestError {
 async fn node_call(
     context: &StepContext,
     task: &Task,
-    node: &Node,
-    export: &str,
+    (node, export): (&Node, &str),
+    input: &HistoryInput,
     attempt: u32,
 ) -> NodeCall {
-    let input = context.input_of(task);
     let conversation = match &node.conversation {
-        Some(declared) => Some(input_conversation(context.caller, declared, &input).await),
+        Some(declared) => Some(input_conversation(context.caller, declared, input).await),
         None => None,
     };
     NodeCall {
@@ -131,7 +132,7 @@ async fn node_call(
         remaining_steps: context.remaining_steps,
         tenant: context.record.tenant.clone(),
         context: context.run_context.clone(),
-        input,
+        input: input.task_input().clone(),
         conversation,
         config: node.config.clone(),
         error: handled_failure(context, task).as_deref().cloned(),
@@ -150,7 +151,7 @@ fn plugin_of(app: &App, node: &Node, plugin: &PluginName) -> Result<Arc<dyn Plug
 fn gate(
     context: &Arc<StepContext>,
     task: &Task,
-    (node, plugin): (&Node, &PluginName),
+    (node, plugin, input): (&Node, &PluginName, Arc<HistoryInput>),
     history: &TaskHistory,
     heartbeat: Arc<TaskHeartbeat>,
 ) -> Gate {
@@ -172,7 +173,7 @@ fn gate(
         task: task.id.clone(),
         node: task.node.clone(),
         scope: Vec::new(),
-        input: Some(HistoryInput::new(context.input_of(task))),
+        input: Some(input),
         conversation: node.conversation.as_ref().map(|it| it.channel.clone()),
         log: context.log.clone(),
         journal: history.journal.clone(),

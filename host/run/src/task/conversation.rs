@@ -3,10 +3,10 @@
 use wattle_graph::checkpoint::ChannelValue;
 use wattle_graph::conversation::turn_start;
 use wattle_graph::graph::NodeConversation;
-use wattle_graph::plan::TaskInput;
 
-use crate::blocking::{block_in_place_in_turn, is_long_index};
+use crate::blocking::block_in_place_in_turn;
 use crate::caller_id::CallerId;
+use crate::gate::task_input::HistoryInput;
 use crate::ports::sandbox::InputConversation;
 
 /// Returns which part of the conversation of a node is in its input. A conversation has no messages
@@ -15,29 +15,33 @@ use crate::ports::sandbox::InputConversation;
 pub(super) async fn input_conversation(
     caller: CallerId,
     conversation: &NodeConversation,
-    input: &TaskInput,
+    input: &HistoryInput,
 ) -> InputConversation {
-    let channel = conversation.channel.clone();
-    let value = input.channel(&channel);
-    let Some(list) = value.as_ref().and_then(ChannelValue::list) else {
-        return InputConversation { channel, from: 0, length: 0 };
+    let NodeConversation { channel, is_whole } = conversation;
+    let is_long =
+        if *is_whole { input.is_long_copy(channel) } else { input.is_long_conversation(channel) };
+    let work = || {
+        let value = input.channel(channel);
+        let list = value.as_ref().and_then(ChannelValue::list)?;
+        Some((if *is_whole { 0 } else { turn_start(list) }, list.len()))
     };
-    let from = if conversation.is_whole {
-        0
-    } else {
-        block_in_place_in_turn(caller, is_long_index(list), || turn_start(list)).await
-    };
-    InputConversation { channel, from, length: list.len() }
+    let part = block_in_place_in_turn(caller, is_long, work).await;
+    let (from, length) = part.unwrap_or_default();
+    InputConversation { channel: channel.clone(), from, length }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::Arc;
 
+    use futures::poll;
     use serde_json::{Value, json};
     use wattle_graph::id::ChannelName;
+    use wattle_graph::plan::TaskInput;
 
     use super::*;
+    use crate::blocking::hold_all_turns;
 
     fn name(text: &str) -> ChannelName {
         ChannelName::new(text).unwrap()
@@ -49,18 +53,20 @@ mod tests {
         roles.iter().enumerate().map(message).collect()
     }
 
+    fn sent_input(sent: Value) -> TaskInput {
+        TaskInput::Sent(Arc::new(sent))
+    }
+
     /// Returns an input of the state and one of a send, both with the field `messages`.
-    fn inputs(messages: &Value) -> [TaskInput; 2] {
+    fn inputs(messages: &Value) -> [HistoryInput; 2] {
         let values = [("messages", messages.clone()), ("n", json!(1)), ("none", json!(null))];
         let values = values.map(|(channel, value)| (name(channel), ChannelValue::from(value)));
         let sent = json!({ "messages": messages, "n": 1, "none": null });
-        [
-            TaskInput::State { values: Arc::new(values.into()), reads: None },
-            TaskInput::Sent(Arc::new(sent)),
-        ]
+        [TaskInput::State { values: Arc::new(values.into()), reads: None }, sent_input(sent)]
+            .map(HistoryInput::new)
     }
 
-    async fn part(channel: &str, is_whole: bool, input: &TaskInput) -> (usize, usize) {
+    async fn part(channel: &str, is_whole: bool, input: &HistoryInput) -> (usize, usize) {
         let conversation = NodeConversation { channel: name(channel), is_whole };
         let part = input_conversation(CallerId::default(), &conversation, input).await;
         assert_eq!(part.channel, conversation.channel);
@@ -93,11 +99,12 @@ mod tests {
                 assert_eq!(part(channel, false, &input).await, (0, 0), "{channel}");
             }
         }
-        let sent = TaskInput::Sent(Arc::new(talk(&["user"])));
+        let sent = HistoryInput::new(sent_input(talk(&["user"])));
         assert_eq!(part("messages", false, &sent).await, (0, 0));
-        let [TaskInput::State { values, .. }, _] = inputs(&talk(&["user"])) else { panic!() };
+        let [state, _] = inputs(&talk(&["user"]));
+        let TaskInput::State { values, .. } = state.task_input().clone() else { panic!() };
         let reads = Some(Arc::new([name("n")].into()));
-        let unread = TaskInput::State { values, reads };
+        let unread = HistoryInput::new(TaskInput::State { values, reads });
         assert_eq!(part("messages", false, &unread).await, (0, 0));
     }
 
@@ -106,7 +113,19 @@ mod tests {
     async fn a_long_conversation_is_cut_as_a_short_one() {
         let roles = ["user", "assistant"].repeat(1_000);
         for input in inputs(&talk(&roles)) {
+            assert_eq!(part("messages", true, &input).await, (0, 2_000));
             assert_eq!(part("messages", false, &input).await, (1_998, 2_000));
+            assert!(!input.is_long_conversation(&name("messages")), "histories share the index");
         }
+    }
+
+    #[tokio::test]
+    async fn a_large_sent_list_is_copied_in_a_turn() {
+        let sent = HistoryInput::new(sent_input(json!({ "messages": talk(&vec!["user"; 2_000]) })));
+        let held = hold_all_turns().await;
+        let mut waiting = pin!(part("messages", true, &sent));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        drop(held);
+        assert_eq!(waiting.await, (0, 2_000));
     }
 }

@@ -13,7 +13,6 @@ use wattle_graph::llm::{
     CompletionRequest, GeneratedImage, History, HistoryReference, ImageRequest, ResponseSchema,
     ToolChoice, ToolDefinition, Tries,
 };
-use wattle_run::blocking::is_long_index;
 use wattle_run::gate::Gate;
 use wattle_run::hostcall::llm::ROUTE;
 use wattle_run::limit;
@@ -107,8 +106,8 @@ impl HostState {
         Ok(resolved.map_err(|failure| gate.refuse(failure))?)
     }
 
-    /// Adds the history that a guest refers to, if it refers to one. Indexing a long conversation
-    /// waits for a turn of the caller.
+    /// Adds the history that a guest refers to, if it refers to one. Copying and indexing a long
+    /// conversation waits for a turn of the caller.
     async fn resolve_history(
         &mut self,
         gate: &Gate,
@@ -116,9 +115,11 @@ impl HostState {
         reference: Option<HistoryReference>,
     ) -> Result<CompletionRequest, Failure> {
         let Some(reference) = reference else { return Ok(request) };
-        let list = gate.conversation(&reference.channel)?;
-        let is_long = is_long_index(&list);
-        let work = || request.with_history(reference, list);
+        let is_long = gate.is_long_conversation(&reference.channel);
+        let work = || {
+            let list = gate.conversation(&reference.channel)?;
+            request.with_history(reference, list)
+        };
         if is_long { self.parse_in_turn(gate, work).await } else { work() }
     }
 }
