@@ -95,7 +95,7 @@ impl<'v> Stored<'v> {
 
 /// A tool result of a conversation.
 struct Answer<'v> {
-    /// Position in the conversation.
+    /// Number of messages before it.
     position: usize,
     item: &'v Value,
     message: Stored<'v>,
@@ -136,6 +136,30 @@ impl<'v> Results<'v> {
     }
 }
 
+/// The messages of a conversation, of which the tool results are apart.
+#[derive(Default)]
+struct Messages<'v> {
+    /// Messages that are no tool results, each with the number of messages before it.
+    others: Vec<(usize, Stored<'v>)>,
+    results: Results<'v>,
+    /// Number of all messages.
+    count: usize,
+}
+
+impl<'v> Messages<'v> {
+    fn push(&mut self, item: &'v Value) -> Result<(), serde_json::Error> {
+        let message = Stored::read(item)?;
+        // A result is added together with its call. Providers reject a result without a call.
+        if message.role == "tool" {
+            self.results.push(self.count, item, message);
+        } else {
+            self.others.push((self.count, message));
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
 /// Converts the messages of a conversation, in the format of the state, to messages for a model.
 ///
 /// The result of each call directly follows the message with the call, wherever it is in the
@@ -143,32 +167,31 @@ impl<'v> Results<'v> {
 /// content that models cannot get is replaced with a description.
 ///
 /// `items` are consecutive items of the list in `channel`, and `first` is the position of the first
-/// one. `names` contains the names under which the model sees tools, by the tools' own names. A
-/// tool that is not in it has its own name, with all characters replaced that a provider rejects.
+/// one. The messages in `append` follow them. `names` contains the names under which the model sees
+/// tools, by the tools' own names. A tool that is not in it has its own name, with all characters
+/// replaced that a provider rejects.
 ///
 /// # Errors
 ///
-/// `invalid` if an item is not a message. The failure names its position and the channel. `limit` if
-/// calls with the same id repeat results of more than [`HISTORY_REPEATED_BYTES`].
+/// `invalid` if an item is not a message. The failure names its position in the channel or in
+/// `append`. `limit` if calls with the same id repeat results of more than
+/// [`HISTORY_REPEATED_BYTES`].
 pub fn to_messages<'v>(
     items: impl IntoIterator<Item = &'v Value>,
     first: usize,
+    append: &'v [Value],
     names: &BTreeMap<String, String>,
     channel: &str,
 ) -> Result<Vec<Message>, Failure> {
-    let (mut others, mut results) = (Vec::new(), Results::default());
+    let mut messages = Messages::default();
     for (position, item) in (first..).zip(items) {
-        let message = Stored::read(item).map_err(|error| {
-            let what = format!("message {position} of channel `{channel}`");
-            Failure::new(code::INVALID, format!("{what} cannot be read: {error}"))
-        })?;
-        // A result is added together with its call. Providers reject a result without a call.
-        if message.role == "tool" {
-            results.push(position, item, message);
-        } else {
-            others.push((position, message));
-        }
+        let pushed = messages.push(item);
+        pushed.map_err(|error| unreadable(position, &format!("channel `{channel}`"), &error))?;
     }
+    for (position, item) in append.iter().enumerate() {
+        messages.push(item).map_err(|error| unreadable(position, "`append`", &error))?;
+    }
+    let Messages { others, mut results, .. } = messages;
     let mut shown = Vec::with_capacity(others.len());
     for (position, message) in others {
         match &*message.role {
@@ -184,6 +207,11 @@ pub fn to_messages<'v>(
         }
     }
     Ok(shown)
+}
+
+/// Returns the failure for an item of a list that is not a message.
+fn unreadable(position: usize, list: &str, error: &serde_json::Error) -> Failure {
+    Failure::new(code::INVALID, format!("message {position} of {list} cannot be read: {error}"))
 }
 
 /// Adds a message of the model, and the results of its calls.

@@ -147,8 +147,8 @@ impl History {
             let text = format!("the messages of channel `{}` are not in the log", self.channel);
             return Err(Failure::internal(text));
         };
-        let items = list.range(self.from, self.to).chain(&self.append);
-        to_messages(items, self.from, &self.names, self.channel.as_str())
+        let items = list.range(self.from, self.to);
+        to_messages(items, self.from, &self.append, &self.names, self.channel.as_str())
     }
 
     /// Returns ids for the tool calls of a completion, in order, which are unique in the whole

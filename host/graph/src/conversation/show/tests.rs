@@ -10,7 +10,7 @@ use crate::limit::HISTORY_REPEATED_BYTES;
 use crate::llm::{Message, Part, Role};
 
 fn read(messages: &Value) -> Result<Vec<Message>, Failure> {
-    to_messages(messages.as_array().unwrap(), 0, &BTreeMap::new(), "talk")
+    to_messages(messages.as_array().unwrap(), 0, &[], &BTreeMap::new(), "talk")
 }
 
 fn show(messages: Value) -> Vec<Message> {
@@ -254,11 +254,14 @@ fn invalid_messages_are_named_by_position() {
         (json!("hi"), "invalid type: string \"hi\", expected struct Stored"),
         (json!(["user", "hi"]), "invalid type: sequence, expected struct Stored"),
     ] {
-        let items = [json!({ "role": "user" }), message];
-        let failure = to_messages(&items, 4, &BTreeMap::new(), "talk").unwrap_err();
-        assert_eq!(failure.code, code::INVALID);
-        let told = format!("message 5 of channel `talk` cannot be read: {why}");
-        assert_eq!(failure.message, told);
+        let user = json!({ "role": "user" });
+        let items = [user.clone(), user, message];
+        for (split, place) in [(3, "message 6 of channel `talk`"), (1, "message 1 of `append`")] {
+            let (listed, append) = items.split_at(split);
+            let failure = to_messages(listed, 4, append, &BTreeMap::new(), "talk").unwrap_err();
+            assert_eq!(failure.code, code::INVALID);
+            assert_eq!(failure.message, format!("{place} cannot be read: {why}"));
+        }
     }
     assert!(read(&json!([{ "role": "user", "id": 7, "content": 7, "extra": {} }])).is_ok());
 }
