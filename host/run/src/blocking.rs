@@ -17,6 +17,7 @@ use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
 use wattle_graph::limit::SHORT_JSON_BYTES;
 use wattle_graph::lineage::Lineage;
+use wattle_graph::llm::History;
 
 use crate::meter::WorkOwner;
 use crate::meter::turns::Turns;
@@ -84,6 +85,12 @@ fn exhausts(value: &Value, left: &mut usize) -> bool {
 /// send.
 pub(crate) fn is_long_index(list: &SharedList) -> bool {
     are_large_values(list.unindexed())
+}
+
+/// Returns true if converting the messages of a history for a model is long work.
+pub(crate) fn is_long_history(history: &History) -> bool {
+    let is_long = |bytes: u64| bytes > SHORT_JSON_BYTES;
+    is_long(history.bytes) || are_large_values(&history.append) || is_long(history.repeated_bytes())
 }
 
 /// Returns true if validating these values against the schemas of a graph is long work.
@@ -247,6 +254,7 @@ mod tests {
     use wattle_graph::check::{AnyPlugin, check_toml};
     use wattle_graph::event::TaskFinished;
     use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId};
+    use wattle_graph::llm::CompletionRequest;
     use wattle_graph::step::{CheckpointStamp, accept_input};
 
     use super::*;
@@ -271,6 +279,33 @@ mod tests {
         assert!(!is_long_index(&list));
         list.extend([json!("x".repeat(200_000))]);
         assert!(is_long_index(&list));
+    }
+
+    #[test]
+    fn a_history_is_long_by_its_list_further_messages_or_repeated_results() {
+        let said = |bytes: usize| json!({ "role": "user", "content": "x".repeat(bytes) });
+        let asked = |id: &str| {
+            let call = json!({ "id": id, "name": "add", "arguments": {} });
+            json!({ "role": "assistant", "content": "", "tool_calls": [call] })
+        };
+        let is_long = |list: &[Value], append: &[Value]| {
+            let reference = json!({ "channel": "m", "at": 0, "append": append });
+            let reference = serde_json::from_value(reference).unwrap();
+            let request = CompletionRequest::new("chat", Vec::new());
+            let list = list.iter().cloned().collect();
+            let request = request.with_history(reference, list).unwrap();
+            is_long_history(&request.history.unwrap())
+        };
+        assert!(!is_long(&[said(100_000)], &[said(50_000)]));
+        assert!(is_long(&[said(300_000)], &[]));
+        assert!(is_long(&[said(10)], &[said(200_000)]));
+        let result = json!({ "role": "tool", "tool_call_id": "a", "content": "x".repeat(100_000) });
+        let talk = |ids: [&str; 4]| ids.map(asked).into_iter().chain([result.clone()]);
+        let repeated: Vec<Value> = talk(["a"; 4]).collect();
+        assert!(is_long(&repeated, &[]));
+        assert!(is_long(&repeated[1..], &repeated[..1]));
+        let once: Vec<Value> = talk(["a", "b", "c", "d"]).collect();
+        assert!(!is_long(&once, &[]));
     }
 
     #[test]

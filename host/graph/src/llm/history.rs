@@ -4,7 +4,7 @@
 //! log has the digest of the conversation, so a request is as long in a long conversation as in a
 //! short one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +16,8 @@ use crate::id::{ChannelName, Digest};
 use crate::limit::HISTORY_NAME_BYTES;
 use crate::llm::completion::Completion;
 use crate::llm::message::Message;
+use crate::message::call_ids;
+use crate::weight::weight;
 
 /// A history as a guest writes it. An unknown field is an error, because a request without what it
 /// means would be another request.
@@ -149,6 +151,18 @@ impl History {
         };
         let items = list.range(self.from, self.to);
         to_messages(items, self.from, &self.append, &self.names, self.channel.as_str())
+    }
+
+    /// Returns an estimate of the bytes of the tool results that the messages for the model repeat,
+    /// because several calls have the same id. It is 0 without such calls, and assumes the longest
+    /// possible result for each of them. Reads all messages.
+    pub fn repeated_bytes(&self) -> u64 {
+        let listed = self.list.iter().flat_map(|list| list.range(self.from, self.to));
+        let mut ids = HashSet::new();
+        let calls = listed.chain(&self.append).flat_map(call_ids);
+        let repeated = calls.filter(|(_, id)| !ids.insert(*id)).count() as u64;
+        let longest = self.bytes + self.append.iter().map(weight).sum::<u64>();
+        repeated.saturating_mul(longest)
     }
 
     /// Returns ids for the tool calls of a completion, in order, which are unique in the whole

@@ -14,7 +14,7 @@ use std::future::Future;
 
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
-use crate::blocking::{block_in_place_in_turn, is_long_parse};
+use crate::blocking::{block_in_place_in_turn, is_long_history};
 use crate::gate::GuestEnv;
 use crate::gate::budget::CallBudget;
 use crate::gate::call_list::CallList;
@@ -99,8 +99,7 @@ impl EffectContext<'_> {
         request: &CompletionRequest,
         on_deltas: impl Fn(&[Delta]),
     ) -> Result<Completion, CallError> {
-        let referenced = usize::try_from(request.referenced_bytes()).unwrap_or(usize::MAX);
-        let is_long = is_long_parse(referenced);
+        let is_long = request.history.as_deref().is_some_and(is_long_history);
         let request =
             block_in_place_in_turn(self.caller.owner, is_long, || request.expanded()).await?;
         let pieces = DeltaBuffer::default();
