@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use wattle_graph::checkpoint::SharedList;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ChannelName;
-use wattle_graph::llm::CompletionRequest;
+use wattle_graph::llm::{CompletionRequest, HistoryReference};
 
 use crate::gate::stream::{self, CompletionStream};
-use crate::gate::unwind::CallError;
+use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::grant::Grants;
 use crate::hostcall::llm;
@@ -30,16 +30,38 @@ impl Gate {
         stream::start_stream(self, request)
     }
 
+    /// Adds the history that a guest refers to. A reference that does not fit the conversation
+    /// counts the bytes of the conversation, as a call with a history does: the host reads all of it
+    /// to find a message by its id.
+    ///
+    /// The inner error is a failure for the guest: `unsupported` outside of a node, also in a tool
+    /// that a node calls; `not-found` if the input has no such channel; `invalid` if its value is not
+    /// a list; errors of [`CompletionRequest::with_history`].
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must be unwound.
+    pub fn with_history(
+        &self,
+        request: CompletionRequest,
+        reference: HistoryReference,
+    ) -> Result<Result<CompletionRequest, Failure>, Unwind> {
+        let list = match self.conversation(&reference.channel) {
+            Ok(list) => list,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let resolved = request.with_history(reference, list.clone());
+        if resolved.is_err() {
+            self.count_bytes(list.json_bytes())?;
+        }
+        Ok(resolved)
+    }
+
     /// Returns the conversation that the history of a request refers to: the list in the input of
     /// the task under the name of the channel. A node can give to a model only what it reads. The
     /// list of a send is copied once. The conversation that the node declares has no messages as
     /// long as the input has no value for it.
-    ///
-    /// # Errors
-    ///
-    /// `unsupported` outside of a node, also in a tool that a node calls; `not-found` if the input
-    /// has no such channel; `invalid` if its value is not a list.
-    pub fn conversation(&self, channel: &ChannelName) -> Result<SharedList, Failure> {
+    fn conversation(&self, channel: &ChannelName) -> Result<SharedList, Failure> {
         let task = self.task.as_ref();
         let input = task.and_then(|task| task.input.as_ref());
         let input = input.ok_or_else(|| self.unsupported("history outside of a node"))?;
@@ -58,8 +80,8 @@ impl Gate {
         })
     }
 
-    /// Returns true if [`Self::conversation`] and the index of the list are long work: for a large
-    /// list of a send, which is copied, and for a list of which much has no index.
+    /// Returns true if [`Self::with_history`] is long work: for a large list of a send, which is
+    /// copied, and for a list of which much has no index.
     pub fn is_long_conversation(&self, channel: &ChannelName) -> bool {
         let input = self.task.as_ref().and_then(|task| task.input.as_ref());
         input.is_some_and(|input| input.is_long_conversation(channel))

@@ -14,6 +14,7 @@ use wattle_graph::llm::{
     ToolChoice, ToolDefinition, Tries,
 };
 use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Unwind;
 use wattle_run::hostcall::llm::ROUTE;
 use wattle_run::limit;
 
@@ -24,7 +25,7 @@ use crate::import::completion::from_completion;
 use crate::import::llm::stream::STREAM;
 use crate::import::message::{into_message, part_json_bytes};
 use crate::import::types::unsupported_case;
-use crate::import_error::ImportError;
+use crate::import_error::{ImportError, TrapReason};
 use crate::json::{CallJson, extra_bytes};
 
 const COMPLETE: &str = CallKind::Complete.name();
@@ -47,7 +48,10 @@ impl llm::Host for HostState {
         let mut requests = Vec::with_capacity(converted.len());
         for request in converted {
             requests.push(match request {
-                Ok((request, history)) => self.resolve_history(&gate, request, history).await,
+                Ok((request, history)) => {
+                    let resolved = self.resolve_history(&gate, request, history).await;
+                    resolved.map_err(TrapReason::Unwind)?
+                }
                 Err(failure) => Err(failure),
             });
         }
@@ -102,7 +106,7 @@ impl HostState {
         let (gate, bytes) = (self.gate(function)?, json_bytes(&request));
         let convert = |json: CallJson<'_>| into_request(request, json);
         let (request, history) = self.convert(&gate, function, bytes, convert).await?;
-        let resolved = self.resolve_history(&gate, request, history).await;
+        let resolved = self.resolve_history(&gate, request, history).await?;
         Ok(resolved.map_err(|failure| gate.refuse(failure))?)
     }
 
@@ -113,13 +117,10 @@ impl HostState {
         gate: &Gate,
         request: CompletionRequest,
         reference: Option<HistoryReference>,
-    ) -> Result<CompletionRequest, Failure> {
-        let Some(reference) = reference else { return Ok(request) };
+    ) -> Result<Result<CompletionRequest, Failure>, Unwind> {
+        let Some(reference) = reference else { return Ok(Ok(request)) };
         let is_long = gate.is_long_conversation(&reference.channel);
-        let work = || {
-            let list = gate.conversation(&reference.channel)?;
-            request.with_history(reference, list)
-        };
+        let work = || gate.with_history(request, reference);
         if is_long { self.parse_in_turn(gate, work).await } else { work() }
     }
 }

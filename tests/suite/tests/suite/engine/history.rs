@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use wattle_graph::call::CallKind;
 use wattle_graph::event::{Called, EventKind};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{ChannelName, PluginName, ThreadId};
+use wattle_graph::id::{PluginName, ThreadId};
 use wattle_graph::llm::CompletionRequest;
 use wattle_graph::tool::ToolRequest;
 use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
 use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::limit::{JOURNAL_REQUEST_BYTES, Limits};
@@ -61,8 +62,8 @@ pub(super) fn request(
 ) -> Result<CompletionRequest, Failure> {
     let append = [json!({ "id": id, "role": "user", "content": "and?" })];
     let history = json!({ "channel": channel, "at": 1, "from": from, "append": append });
-    let list = gate.conversation(&ChannelName::new(channel).unwrap())?;
-    prompt("be brief").with_history(serde_json::from_value(history).unwrap(), list)
+    let reference = serde_json::from_value(history).unwrap();
+    gate.with_history(prompt("be brief"), reference).expect("the budget has room")
 }
 
 /// Returns a plugin whose node asks a model with a history, and then makes a slow call. The history
@@ -243,6 +244,26 @@ async fn the_bytes_of_a_conversation_count_as_those_of_a_call() {
     let ended = world.run(json!({ "messages": [user("m1", &"x".repeat(10_000))] })).await;
     assert_eq!(failure(&ended).details.unwrap()["limit"], "host_call_bytes");
     assert_eq!(world.model.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_search_for_a_missing_message_counts_as_a_call_with_the_conversation() {
+    let plugin = NativePlugin::new("p", "1").node("reply", |_, gate| async move {
+        let search = || {
+            let start = json!({ "after": "missing" });
+            let history = json!({ "channel": "messages", "at": 0, "from": start });
+            gate.with_history(prompt("hi"), serde_json::from_value(history).unwrap())
+        };
+        let found = search().map_err(CallError::Unwind)?;
+        assert_eq!(found.unwrap_err().code, code::NOT_FOUND);
+        let found = search().map_err(CallError::Unwind)?;
+        Ok(json!({ "out": found.unwrap_err().code }))
+    });
+    let limits = Limits { host_call_bytes: 10_000, ..Limits::default() };
+    let grants = Grants { limits, ..Grants::default() };
+    let world = World::with_sql(TALK, plugin, Arc::new(NoSql), grants);
+    let ended = world.run(json!({ "messages": [user("m1", &"x".repeat(6_000))] })).await;
+    assert_eq!(failure(&ended).details.unwrap()["limit"], "host_call_bytes");
 }
 
 /// Returns a world with [`CONVERSE`].
