@@ -17,7 +17,7 @@ use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
 use wattle_graph::limit::SHORT_JSON_BYTES;
 use wattle_graph::lineage::Lineage;
-use wattle_graph::llm::History;
+use wattle_graph::llm::{Completion, History};
 
 use crate::meter::WorkOwner;
 use crate::meter::turns::Turns;
@@ -39,6 +39,12 @@ const TEXT_BYTES: usize = 100;
 /// Minimum number of JSON values in schemas, including nested ones, with which compiling them
 /// delays other tasks on the same thread. A value takes some microseconds.
 const MANY_SCHEMA_VALUES: usize = 200;
+
+/// Minimum product of the calls of a completion and the messages of its conversation with which
+/// giving the calls unique ids delays other tasks on the same thread. Among ten thousand messages,
+/// the search for one id takes some ten microseconds, and that for any number of ids about a
+/// millisecond.
+const MANY_CALLED_MESSAGES: usize = 1_000_000;
 
 /// Keywords with patterns. Compiling a pattern can take some ten milliseconds, however short it is.
 const PATTERN_KEYWORDS: [&str; 2] = ["pattern", "patternProperties"];
@@ -91,6 +97,13 @@ pub(crate) fn is_long_index(list: &SharedList) -> bool {
 pub(crate) fn is_long_history(history: &History) -> bool {
     let is_long = |bytes: u64| bytes > SHORT_JSON_BYTES;
     is_long(history.bytes) || are_large_values(&history.append) || is_long(history.repeated_bytes())
+}
+
+/// Returns true if giving the calls of a completion ids that are unique in the conversation of a
+/// history is long work; see [`History::call_ids`].
+pub fn are_long_call_ids(history: &History, completion: &Completion) -> bool {
+    let calls = completion.tool_calls().count();
+    calls.saturating_mul(history.length) >= MANY_CALLED_MESSAGES
 }
 
 /// Returns true if validating these values against the schemas of a graph is long work.
@@ -306,6 +319,24 @@ mod tests {
         assert!(is_long(&repeated[1..], &repeated[..1]));
         let once: Vec<Value> = talk(["a", "b", "c", "d"]).collect();
         assert!(!is_long(&once, &[]));
+    }
+
+    #[test]
+    fn ids_of_many_calls_in_a_long_conversation_take_long() {
+        let is_long = |messages: usize, calls: usize| {
+            let reference = serde_json::from_value(json!({ "channel": "m", "at": 0 })).unwrap();
+            let list = (0..messages).map(|n| json!(n)).collect();
+            let request = CompletionRequest::new("chat", Vec::new()).with_history(reference, list);
+            let call = json!({ "tool_call": { "id": "a", "name": "add", "arguments": {} } });
+            let completion = json!({
+                "parts": vec![call; calls], "finish_reason": "tool_calls", "usage": {},
+                "model": "small",
+            });
+            let completion = serde_json::from_value(completion).unwrap();
+            are_long_call_ids(&request.unwrap().history.unwrap(), &completion)
+        };
+        assert!(!is_long(20_000, 0) && !is_long(20_000, 3) && !is_long(200, 100));
+        assert!(is_long(20_000, 64));
     }
 
     #[test]

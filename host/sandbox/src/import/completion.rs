@@ -1,16 +1,31 @@
 //! Conversion of completions, which model calls and streams share.
 
 use wattle_graph::llm::{Attempt, Completion, FinishReason, History, Usage};
+use wattle_run::blocking::are_long_call_ids;
+use wattle_run::gate::Gate;
 
 use crate::bindings::wattle::plugin::llm;
+use crate::host_state::HostState;
 use crate::import::message::from_part;
 use crate::json;
 
+impl HostState {
+    /// Converts a completion for the guest. `history` is that of the request. The search for unique
+    /// ids of many calls in a long conversation waits for a turn of the caller.
+    pub(crate) async fn convert_completion(
+        &mut self,
+        gate: &Gate,
+        completion: Completion,
+        history: Option<&History>,
+    ) -> llm::Completion {
+        let is_long = history.is_some_and(|history| are_long_call_ids(history, &completion));
+        let work = || from_completion(completion, history);
+        if is_long { self.parse_in_turn(gate, work).await } else { work() }
+    }
+}
+
 /// Converts a completion for a guest. `history` is that of the request.
-pub(crate) fn from_completion(
-    completion: Completion,
-    history: Option<&History>,
-) -> llm::Completion {
+fn from_completion(completion: Completion, history: Option<&History>) -> llm::Completion {
     let call_ids = history.and_then(|history| history.call_ids(&completion));
     llm::Completion {
         parts: completion.parts.into_iter().map(from_part).collect(),

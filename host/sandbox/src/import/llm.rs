@@ -21,7 +21,6 @@ use wattle_run::limit;
 use crate::bindings::wattle::plugin::{llm, types};
 use crate::handles::StreamHandle;
 use crate::host_state::HostState;
-use crate::import::completion::from_completion;
 use crate::import::llm::stream::STREAM;
 use crate::import::message::{into_message, part_json_bytes};
 use crate::import::types::unsupported_case;
@@ -34,9 +33,9 @@ const GENERATE_IMAGES: &str = CallKind::GenerateImages.name();
 impl llm::Host for HostState {
     async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, ImportError> {
         let request = self.convert_request(COMPLETE, request).await?;
-        let history = request.history.clone();
+        let (gate, history) = (self.gate(COMPLETE)?, request.history.clone());
         let completion = self.call(request).await?;
-        Ok(from_completion(completion, history.as_deref()))
+        Ok(self.convert_completion(&gate, completion, history.as_deref()).await)
     }
 
     async fn complete_all(
@@ -60,11 +59,16 @@ impl llm::Host for HostState {
         };
         let histories: Vec<_> = requests.iter().map(history).collect();
         let completions = self.call_all(requests, identity).await?;
-        let completions = completions.into_iter().zip(&histories);
-        let converted = completions.map(|(completion, history)| {
-            completion.map(|completion| from_completion(completion, history.as_deref()))
-        });
-        Ok(converted.collect())
+        let mut converted = Vec::with_capacity(completions.len());
+        for (completion, history) in completions.into_iter().zip(&histories) {
+            converted.push(match completion {
+                Ok(completion) => {
+                    Ok(self.convert_completion(&gate, completion, history.as_deref()).await)
+                }
+                Err(failure) => Err(failure),
+            });
+        }
+        Ok(converted)
     }
 
     async fn stream(

@@ -54,9 +54,9 @@ impl HostState {
         if is_long_parse(json_bytes) { self.parse_in_turn(gate, work).await } else { work() }
     }
 
-    /// Runs work that parses long JSON. Its time does not count as CPU time of the guest, because
-    /// the wait for a turn is a part of it. The future is boxed, so that those of callers stay
-    /// small: most JSON is short.
+    /// Runs long work, such as parsing long JSON. Its time does not count as CPU time of the guest,
+    /// because the wait for a turn is a part of it. The future is boxed, so that those of callers
+    /// stay small: most JSON is short.
     pub(super) fn parse_in_turn<'a, T: Send + 'a>(
         &'a mut self,
         gate: &Gate,

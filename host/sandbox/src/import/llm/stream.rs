@@ -8,7 +8,6 @@ use wattle_graph::llm::{CompletionRequest, Delta};
 use crate::bindings::wattle::plugin::llm;
 use crate::handles::StreamHandle;
 use crate::host_state::HostState;
-use crate::import::completion::from_completion;
 use crate::import::types::too_many_resources;
 use crate::import_error::ImportError;
 
@@ -47,8 +46,10 @@ impl llm::HostCompletionStream for HostState {
         let StreamHandle { stream, history } = stream_of(self.table.get_mut(&handle))?;
         self.cpu.leave_guest();
         let result = stream.finish().await;
+        let history = history.clone();
         self.cpu.enter_guest();
-        Ok(from_completion(result?, history.as_deref()))
+        let gate = self.gate(STREAM)?;
+        Ok(self.convert_completion(&gate, result?, history.as_deref()).await)
     }
 
     async fn drop(&mut self, handle: Resource<StreamHandle>) -> wasmtime::Result<()> {
