@@ -257,9 +257,10 @@ typedef struct wattle_plugin_llm_request_t {
   // the host takes from a list in the input of the node and puts before `messages[at]`: the items
   // from `from` on, up to `to`, and then `append`, all in the format of the state. `from` is a
   // position or `{"after": ID}`, 0 if missing; `to` is a position, the end of the list if missing.
-  // `names` has the names under which the model sees tools, by their own names; another tool has
-  // its own name, with `_` for what a provider refuses. A key of it that the host does not know
-  // is `invalid`. Outside of a node, `history` is `unsupported`.
+  // `names` has the names under which the model sees tools, of at most 256 bytes each, by their own
+  // names; another tool has its own name, with `_` for what a provider refuses. A longer name is
+  // `invalid`, and so is a key of it that the host does not know. Outside of a node, `history` is
+  // `unsupported`.
   wattle_plugin_llm_extra_t   extra;
 } wattle_plugin_llm_request_t;
 
