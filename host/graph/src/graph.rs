@@ -174,8 +174,9 @@ pub struct Node {
     /// Channels that the node reads; `None` for the whole state. Nodes with the same function share
     /// the set, unless their configurations name the channels.
     pub reads: Option<Arc<BTreeSet<ChannelName>>>,
-    /// The conversation that the node continues, in one of the channels that it reads. `None` for a
-    /// node that declares none.
+    /// The conversation that the node continues, in one of the channels that it reads. The graph may
+    /// lack the channel; the conversation then has no messages, except in the input of a send. `None`
+    /// for a node that declares none.
     pub conversation: Option<NodeConversation>,
     /// Configuration of the node; `null` if there is none. Every call of the node gets the text of
     /// the configuration.

@@ -76,6 +76,14 @@ mod tests {
         assert!(decision.goto.is_empty());
     }
 
+    /// A graph whose agent has its conversation in another channel need not have that of the node.
+    #[test]
+    fn graph_without_the_channel_has_no_open_calls() {
+        let run = || testing::run_node::<tools>(&Context::default(), &json!({"talk": []}));
+        let decision = host().run(run).unwrap();
+        assert!(decision.updates.is_empty() && decision.sends.is_empty());
+    }
+
     #[test]
     fn tool_of_an_unavailable_server_is_named() {
         let missing = json!({"source": "mcp:graph", "failure": Failure::unavailable("it is down")});

@@ -50,7 +50,7 @@ fn node(
     let retry = if def.retry.is_empty() { &defaults.retry } else { &def.retry };
     let timeout = def.timeout.as_ref().or(defaults.timeout.as_ref());
     let cache = def.cache.as_ref().or(defaults.cache.as_ref());
-    let reads = reads(ctx, def, declared);
+    let named = declared.reads(def.with.as_ref());
     Node {
         name: name.clone(),
         body,
@@ -59,39 +59,35 @@ fn node(
         cache: cache.and_then(policies::cache),
         on_error: policies::on_error(ctx.def, name).cloned(),
         defer: def.defer,
-        conversation: conversation(ctx, def, declared, reads.as_deref()),
-        reads,
+        conversation: conversation(def, declared, named.as_deref()),
+        reads: named.map(|named| reads(ctx, named)),
         config: Arc::new(def.with.clone().unwrap_or_default().into()),
         doc: if def.doc.is_empty() { declared.doc().to_owned() } else { def.doc.clone() },
     }
 }
 
-/// Returns the channels of the graph that a node reads; `None` for the whole state. A plugin does
-/// not know the graphs that use it, so a node may declare names that are no channels of the graph.
-fn reads(
-    ctx: &CheckContext<'_>,
-    def: &NodeDef,
-    declared: &Declaration,
-) -> Option<Arc<BTreeSet<ChannelName>>> {
-    let named = declared.reads(def.with.as_ref())?;
+/// Returns the channels of the graph among those that a node declares it reads. A plugin does not
+/// know the graphs that use it, so a node may declare names that are no channels of the graph.
+fn reads(ctx: &CheckContext<'_>, named: Arc<BTreeSet<ChannelName>>) -> Arc<BTreeSet<ChannelName>> {
     let is_channel = |name: &&ChannelName| ctx.def.channels.contains_key(*name);
     if named.iter().all(|name| is_channel(&name)) {
-        return Some(named);
+        return named;
     }
-    Some(Arc::new(named.iter().filter(is_channel).cloned().collect()))
+    Arc::new(named.iter().filter(is_channel).cloned().collect())
 }
 
-/// Returns the conversation of a node, if its channel is one of the graph.
+/// Returns the conversation of a node, in a channel among those that it declares it reads; `None`
+/// stands for all. The graph need not have the channel: a node that gets only sends, such as
+/// `tools` of `std`, has no use for it.
 fn conversation(
-    ctx: &CheckContext<'_>,
     def: &NodeDef,
     declared: &Declaration,
-    reads: Option<&BTreeSet<ChannelName>>,
+    named: Option<&BTreeSet<ChannelName>>,
 ) -> Option<NodeConversation> {
-    let is_read = |NodeConversation { channel, .. }: &NodeConversation| {
-        ctx.def.channels.contains_key(channel) && reads.is_none_or(|reads| reads.contains(channel))
+    let is_named = |NodeConversation { channel, .. }: &NodeConversation| {
+        named.is_none_or(|named| named.contains(channel))
     };
-    declared.conversation(def.with.as_ref()).filter(is_read)
+    declared.conversation(def.with.as_ref()).filter(is_named)
 }
 
 fn check(

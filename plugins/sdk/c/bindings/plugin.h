@@ -1315,7 +1315,7 @@ typedef struct exports_wattle_plugin_node_task_context_t {
   exports_wattle_plugin_node_json_t   context;
   // `conversation` says that the input has the items from `from` on of the conversation that the
   // node declares, a list of `length` items: `{"channel", "from", "length"}`. Without a list in
-  // the input, both are 0. Missing if the graph has no such channel.
+  // the input, both are 0. Missing if the node declares none.
   exports_wattle_plugin_node_extra_t   extra;
 } exports_wattle_plugin_node_task_context_t;
 

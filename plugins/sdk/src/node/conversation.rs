@@ -27,18 +27,18 @@ pub struct Conversation {
 
 impl Context {
     /// Returns the conversation that the node declares with
-    /// [`Reads::with_conversation`](crate::node::Reads::with_conversation). A channel without a
-    /// list has a conversation without messages.
+    /// [`Reads::with_conversation`](crate::node::Reads::with_conversation). Without a list in the
+    /// channel, or without the channel in the graph, the conversation has no messages.
     ///
     /// # Errors
     ///
-    /// `unsupported` if the node declares no conversation, if the graph has no such channel, or if
-    /// the host is too old for histories.
+    /// `unsupported` if the node declares no conversation, or if the host is too old for histories.
     pub fn conversation(&self) -> Result<Conversation, Failure> {
         let conversation = self.extra.get(CONVERSATION).ok_or_else(|| {
             Failure::unsupported(format!(
-                "the host gives node `{}` no conversation: the graph has no channel for it, or the \
-                 host is older than the plugin; add the channel, or update the host",
+                "node `{}` got no conversation from the host: the version of Wattle is too old for \
+                 the plugin, or the node declares no conversation; update Wattle, or declare it in \
+                 `reads`",
                 self.node
             ))
         })?;
@@ -71,7 +71,7 @@ mod tests {
         let context = Context { node: "agent".to_owned(), ..Context::default() };
         let failure = context.conversation().unwrap_err();
         assert_eq!(failure.code, code::UNSUPPORTED);
-        let causes = ["`agent`", "no channel", "older"];
+        let causes = ["`agent`", "update Wattle", "`reads`"];
         assert!(causes.iter().all(|it| failure.message.contains(it)), "{failure}");
     }
 }

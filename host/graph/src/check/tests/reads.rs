@@ -55,7 +55,7 @@ fn the_configuration_of_a_node_names_its_channels() {
         ("nodes.a.with = { messages = ['notes', 'other'] }", "notes other", None),
         // Names that are no channels of the graph.
         ("nodes.a.with = { state = ['missing', 'notes'] }", "messages notes", Some("messages")),
-        ("nodes.a.with = { messages = 'missing' }", "", None),
+        ("nodes.a.with = { messages = 'missing' }", "", Some("missing")),
     ] {
         let found = read(config, json!({}), configurable());
         let expected = (Some(reads.to_owned()), conversation.map(str::to_owned));
