@@ -33,6 +33,7 @@ from wattle import (
     Image,
     Message,
     Outcome,
+    Reads,
     Request,
     Response,
     StreamFormat,
@@ -105,7 +106,7 @@ class Exports(Case):
         class Config:
             times: int = 1
 
-        @node(config=Config)
+        @node(config=Config, reads=Reads(conversation="text"))
         def repeat(ctx: Context, text: str) -> Outcome[dict[str, str]]:
             """Repeats."""
             updates = {"text": text * ctx.config(Config).times, "tenant": ctx.tenant}
@@ -114,7 +115,8 @@ class Exports(Case):
         (info,) = Node().describe()
         self.assertEqual((info.name, info.doc), ("repeat", "Repeats."))
         self.assertEqual(json.loads(info.input_schema)["required"], ["text"])
-        self.assertEqual(info.extra[0][0], "config-schema")
+        self.assertEqual([key for key, _ in info.extra], ["config-schema", "reads"])
+        self.assertEqual(json.loads(info.extra[1][1]), {"conversation": {"channel": "text"}})
         extra = [("config", '{"times": 2}')]
         outcome = Node().run(task("repeat", extra=extra, tenant="a"), '{"text": "a"}')
         updates = [astuple(it) for it in outcome.updates]

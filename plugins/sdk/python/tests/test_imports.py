@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wattle import (
+    Conversation,
     Failure,
     Image,
     Message,
@@ -53,6 +54,36 @@ class Models(unittest.TestCase):
         self.assertEqual(sent.response_schema.schema["properties"], {"kind": {"type": "string"}})
         with self.assertRaisesRegex(Failure, "use `Request.schema`"):
             llm.Completion.of_text("a").structured_as(Verdict)
+
+    def test_a_history_has_the_format_of_the_host(self) -> None:
+        talk = Conversation("talk", start=5, length=9)
+        now = Message.user("now")
+        request = llm.Request("chat").system("be brief")
+        stored = {"role": "user", "content": "now"}
+        request.history(talk, end=7, append=[stored], names={"mcp:a/b": "b"}).message(now)
+        history = {"channel": "talk", "at": 1, "from": 0, "to": 7}
+        self.assertEqual(
+            request.extra["history"], {**history, "append": [stored], "names": {"mcp:a/b": "b"}}
+        )
+        self.assertEqual(request.text(), "be brief\nnow")
+        request.history(talk, after="m4")
+        history = {"channel": "talk", "at": 2, "from": {"after": "m4"}}
+        self.assertEqual(request.extra["history"], history, "the last one counts")
+
+    def test_the_completion_of_a_request_with_a_history_has_ids_of_its_calls(self) -> None:
+        talk = Conversation("talk", start=0, length=1)
+        script = llm.Completion.of_tool_call("call-1", "add", {"a": 1})
+        with FakeHost().llm(lambda _: script):
+            self.assertIsNone(llm.Request("chat").complete().call_ids())
+            completion = llm.Request("chat").history(talk).complete()
+            self.assertEqual(completion.call_ids(), ["call-1"])
+            with llm.Request("chat").history(talk).stream() as stream:
+                self.assertEqual(stream.finish().call_ids(), ["call-1"])
+            script.extra["call_ids"] = ["call-1-7"]
+            self.assertEqual(llm.Request("chat").history(talk).complete().call_ids(), ["call-1-7"])
+        with FakeHost().llm(lambda _: llm.Completion.of_text("well")):
+            self.assertIsNone(llm.Request("chat").history(talk).complete().call_ids())
+        self.assertIsNone(llm.Completion(extra={"call_ids": "c"}).call_ids())
 
     def test_an_image_joins_the_last_message_of_a_person(self) -> None:
         image = Image.url("https://a/b.png", "image/png")

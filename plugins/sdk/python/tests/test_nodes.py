@@ -9,11 +9,14 @@ from mashumaro.types import Alias
 from wattle import (
     END,
     Context,
+    Conversation,
     Decision,
     DefinitionError,
     Failure,
+    FromConfig,
     NodeError,
     Outcome,
+    Reads,
     code,
     node,
     testing,
@@ -203,6 +206,57 @@ class Description(Case):
     def test_helpers_name_a_function_without_decorator(self) -> None:
         with self.assertRaisesRegex(TypeError, "`str` is not decorated with `@node`"):
             testing.run_node(str, Context(), {})
+
+
+class Conversations(Case):
+    def test_declarations_have_the_format_of_the_host(self) -> None:
+        messages = FromConfig("messages", default="talk")
+        reads = Reads(channels=(messages, FromConfig("state"), "title"), conversation=messages)
+        described = {"config": "messages", "default": "talk"}
+        channels = [described, {"config": "state"}, {"channel": "title"}]
+        self.assertEqual(reads.describe(), {"channels": channels, "conversation": described})
+        self.assertEqual(Reads(channels=("title",)).describe(), {"channels": channels[2:]})
+        declared = Reads(conversation="title").describe()
+        self.assertEqual(declared, {"conversation": {"channel": "title"}})
+
+    def test_the_configuration_names_the_conversation(self) -> None:
+        reads = Reads(conversation=FromConfig("messages", default="talk"))
+        for config, channel in (
+            (None, "talk"),
+            ({}, "talk"),
+            ({"messages": None}, "talk"),
+            ({"messages": "other"}, "other"),
+            ({"messages": ["a", "b"]}, None),
+        ):
+            self.assertEqual(reads.conversation_channel(config), channel)
+        self.assertEqual(Reads(conversation="title").conversation_channel(None), "title")
+        self.assertIsNone(Reads(conversation=FromConfig("state")).conversation_channel(None))
+        self.assertIsNone(Reads().conversation_channel(None))
+
+    def test_a_test_gives_a_node_the_whole_conversation(self) -> None:
+        @node(reads=Reads(conversation="messages"))
+        def look(context: Context, messages: list | None) -> {"seen": list}:
+            talk = context.conversation()
+            return {"seen": [talk.channel, talk.start, talk.length]}
+
+        context = Context()
+        for document, length in (({"messages": [1, 2]}, 2), ({}, 0)):
+            decision = testing.run_node(look, context, document)
+            self.assertEqual(decision.update("seen"), ["messages", 0, length])
+        self.assertEqual(context.extra, {}, "the context of the test stays as it is")
+        context.with_conversation(Conversation("messages", 5, 7))
+        decision = testing.run_node(look, context, {"messages": [1, 2]})
+        self.assertEqual(decision.update("seen"), ["messages", 5, 7])
+
+    def test_a_context_without_a_conversation_names_the_causes(self) -> None:
+        with self.assertRaises(Failure) as raised:
+            Context(node="agent").conversation()
+        self.assertEqual(raised.exception.code, code.UNSUPPORTED)
+        for cause in ("`agent`", "update Wattle", "`reads`"):
+            self.assertIn(cause, raised.exception.message)
+        for odd in ({"channel": "messages"}, "messages", 7):
+            with self.assertRaisesRegex(Failure, "the conversation in the context is invalid"):
+                Context(extra={"conversation": odd}).conversation()
 
 
 class Execution(Case):

@@ -5,6 +5,7 @@ The modules `llm`, `http`, `sql`, `interrupt`, `tools`, `tenants`, `runs`, `memo
 imports only the interfaces whose modules the plugin imports. `wattle.testing` has a host for tests.
 """
 
+from wattle._conversation import ChannelRef, Conversation, FromConfig, Reads
 from wattle._node import END, Context, Decision, NodeError, Outcome, Send, Update
 from wattle._registry import handler, manifest, node, reducer, tool
 from wattle._signature import DefinitionError
@@ -16,16 +17,20 @@ from wattle.web import Request, Response, StreamFormat
 
 __all__ = [
     "BlobRef",
+    "ChannelRef",
     "Context",
+    "Conversation",
     "Decision",
     "DefinitionError",
     "END",
     "Failure",
+    "FromConfig",
     "Image",
     "Message",
     "NodeError",
     "Outcome",
     "Part",
+    "Reads",
     "Request",
     "Response",
     "Role",

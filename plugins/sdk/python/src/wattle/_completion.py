@@ -13,6 +13,9 @@ from wattle.message import Message, Part, Reasoning, Role, ToolCall, text_of
 ID = "id"
 """Extension field that contains the id of a completion or message."""
 
+CALL_IDS = "call_ids"
+"""Extension field of a completion that contains unique ids of its tool calls."""
+
 T = TypeVar("T")
 
 
@@ -141,6 +144,25 @@ class Completion:
     def tool_calls(self) -> list[ToolCall]:
         """Returns the tool calls that the model requests."""
         return [part for part in self.parts if isinstance(part, ToolCall)]
+
+    def call_ids(self) -> list[str] | None:
+        """Returns an id for each tool call, in order, that no other call of the conversation has.
+
+        A node that writes the calls to the conversation gives them these ids, because some models
+        use an id again. Returns `None` for a completion without tool calls, and for a request
+        without a history, see `llm.Request.history`.
+
+        `testing.FakeHost` does not know the whole conversation, and returns the ids of the calls
+        unless the script sets `call_ids` in `extra`.
+
+        >>> answer = Completion.of_tool_call("call-1", "add", {"a": 1})
+        >>> answer.extra["call_ids"] = ["call-1-7"]
+        >>> answer.call_ids()
+        ['call-1-7']
+        """
+        ids = self.extra.get(CALL_IDS)
+        is_list = isinstance(ids, list) and all(isinstance(it, str) for it in ids)
+        return ids if is_list else None
 
     def attempts(self) -> list[Attempt]:
         """Returns the candidates that the host called, in order. The last one succeeded.

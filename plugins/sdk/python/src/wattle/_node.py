@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar, overload
 
 from wattle import _json, _schema
+from wattle._conversation import Conversation
 from wattle.failure import Failure
 
 END = "END"
 """Target for `Outcome.goto` that ends this branch of the graph."""
 
 CONFIG = "config"
+CONVERSATION = "conversation"
 ERROR = "error"
 PARENT = "parent"
 TIMEOUT_MS = "timeout_ms"
@@ -111,6 +113,22 @@ class Context:
         texts = {name: str(error.get(name, "")) for name in ("node", "task", "code", "message")}
         return NodeError(**texts, details=error.get("details"))
 
+    def conversation(self) -> Conversation:
+        """Returns the conversation that the node declares with `@node(reads=...)`.
+
+        Without a list in the channel, or without the channel in the graph, the conversation has no
+        messages. Raises `unsupported` if the node declares no conversation, or if the host is too
+        old for histories.
+        """
+        conversation = self.extra.get(CONVERSATION)
+        if conversation is None:
+            raise Failure.unsupported(
+                f"node `{self.node}` got no conversation from the host: the version of Wattle is "
+                "too old for the plugin, or the node declares no conversation; update Wattle, or "
+                "declare it in `reads`"
+            )
+        return Conversation.from_json(conversation)
+
     def with_error(self, error: NodeError) -> Self:
         """Sets the failure that the node handles, for tests."""
         self.extra[ERROR] = dict(vars(error))
@@ -119,6 +137,14 @@ class Context:
     def with_config(self, config: Any) -> Self:
         """Sets the configuration of the node, for tests."""
         self.extra[CONFIG] = config
+        return self
+
+    def with_conversation(self, conversation: Conversation) -> Self:
+        """Sets the conversation of the node, for tests of a later turn.
+
+        `testing.run_node` sets it for an input with the whole conversation.
+        """
+        self.extra[CONVERSATION] = conversation.to_json()
         return self
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from wattle import _json, _schema, _signature
+from wattle._conversation import Reads
 from wattle._node import Context, Decision, Outcome, decide
 from wattle._openapi import Endpoint
 from wattle._signature import Function, doc_of, place_of, refuse
@@ -33,6 +34,7 @@ class NodeEntry:
     inputs: _signature.Inputs
     output: _schema.Codec | None
     config: _schema.Codec | None
+    reads: Reads | None
 
     def output_schema(self) -> dict[str, Any]:
         """Returns the JSON Schema of the updates."""
@@ -171,11 +173,17 @@ def node(function: F) -> F: ...
 
 
 @overload
-def node(*, name: str | None = None, config: Any = None) -> Callable[[F], F]: ...
+def node(
+    *, name: str | None = None, config: Any = None, reads: Reads | None = None
+) -> Callable[[F], F]: ...
 
 
 def node(
-    function: F | None = None, *, name: str | None = None, config: Any = None
+    function: F | None = None,
+    *,
+    name: str | None = None,
+    config: Any = None,
+    reads: Reads | None = None,
 ) -> F | Callable[[F], F]:
     """Declares a function as a graph node.
 
@@ -183,7 +191,8 @@ def node(
     node reads, and the return type has the channels that it writes. `**channels` stands for the
     whole state. The documentation of the function becomes the description of the node. `name` sets
     another name than that of the function. `config` publishes the schema of the configuration that
-    `Context.config` returns.
+    `Context.config` returns. `reads` declares channels apart from the parameters, and the one with
+    the conversation of the node.
     """
 
     def declare(function: F) -> F:
@@ -193,7 +202,7 @@ def node(
         if config is not None:
             configuration = _signature.codec_of(function, config, is_closed=True)
         known = name or function.__name__
-        entry = NodeEntry(known, doc_of(function), function, inputs, output, configuration)
+        entry = NodeEntry(known, doc_of(function), function, inputs, output, configuration, reads)
         _add(plugin().nodes, known, f"the node `{known}`", entry)
         return function
 

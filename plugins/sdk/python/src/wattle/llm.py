@@ -6,13 +6,14 @@ route. Completions are journaled, so a node that is executed again does not pay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeVar, cast, overload
 
 from wattle import _host, _schema
 from wattle._attempt import TASK_FAILED, Asked, Checked, Refusal, bounded, run
 from wattle._completion import Attempt, Completion, FinishReason, Usage
+from wattle._conversation import Conversation, history
 from wattle._tool import ToolInfo
 from wattle.blob import BlobRef
 from wattle.failure import Failure
@@ -42,6 +43,9 @@ __all__ = [
     "route",
     "stream",
 ]
+
+HISTORY = "history"
+"""Extension field of a request that contains its history."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -184,6 +188,39 @@ class Request:
         self.messages.append(message)
         return self
 
+    def history(
+        self,
+        conversation: Conversation,
+        *,
+        start: int = 0,
+        after: str | None = None,
+        end: int | None = None,
+        append: Iterable[Any] = (),
+        names: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Adds the messages of the conversation of the node.
+
+        The host adds them when it calls the model, so the request does not grow with the
+        conversation. They follow the messages that the request has so far, and `messages` does not
+        contain them. A request has at most one history: another one replaces it.
+
+        `start` leaves out the messages before a position, and `end` those from a position on.
+        `after` leaves out the message with an id and all messages before it, in place of `start`.
+        `append` adds messages after the conversation, in the format of the reducer `messages`; a
+        tool result follows its call, which can be in the conversation. `names` has the names under
+        which the model sees tools, of at most 256 bytes each, by the names of the calls in the
+        conversation; the host replaces characters that providers reject in all other names.
+
+        >>> talk = Conversation("messages", start=40, length=42)
+        >>> request = Request("chat").system("Be brief.").history(talk, start=20)
+        >>> request.extra["history"]
+        {'channel': 'messages', 'at': 1, 'from': 20}
+        """
+        begin = start if after is None else after
+        at = len(self.messages)
+        self.extra[HISTORY] = history(conversation, at, begin, end, list(append), names or {})
+        return self
+
     def tool(self, tool: ToolDefinition | ToolInfo) -> Self:
         """Offers a tool."""
         self.tools.append(ToolDefinition.from_info(tool) if isinstance(tool, ToolInfo) else tool)
@@ -210,7 +247,7 @@ class Request:
         return stream(self)
 
     def text(self) -> str:
-        """Returns all text of the conversation. For test scripts whose result depends on it."""
+        """Returns all text of `messages`. For test scripts whose result depends on it."""
         return "\n".join(message.text() for message in self.messages)
 
 

@@ -15,6 +15,9 @@ from wattle.failure import Failure
 CONFIG_SCHEMA = "config-schema"
 """Extension field of a node that contains the schema of its configuration."""
 
+READS = "reads"
+"""Extension field of a node that contains the channels that it reads apart from its parameters."""
+
 
 class Node:
     """The nodes of the plugin."""
@@ -24,6 +27,8 @@ class Node:
         infos = []
         for entry in plugin().nodes.values():
             fields = {} if entry.config is None else {CONFIG_SCHEMA: entry.config.schema}
+            if entry.reads is not None:
+                fields[READS] = entry.reads.describe()
             infos.append(
                 raw.NodeInfo(
                     entry.name,

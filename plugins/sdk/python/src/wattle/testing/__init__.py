@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wattle import _json, _openapi
-from wattle._node import Context, Decision
+from wattle._conversation import Conversation
+from wattle._node import CONFIG, CONVERSATION, Context, Decision
 from wattle._registry import HandlerEntry, NodeEntry, ReducerEntry, ToolEntry, entry_of
 from wattle._tool import ToolContext, ToolOutput
 from wattle.testing._fake import FakeHost
@@ -40,9 +42,26 @@ Function = Callable[..., Any]
 
 
 def run_node(node: Function, context: Context, input: Any) -> Decision:
-    """Runs a node with an input, as the host does."""
+    """Runs a node with an input, as the host does.
+
+    For a node with a conversation, the context gets one whose messages are all in the input, unless
+    it has one.
+    """
     entry: NodeEntry = entry_of(node, NodeEntry)
-    return entry.run(context, _json.to_value("the input", input))
+    value = _json.to_value("the input", input)
+    return entry.run(_with_conversation(entry, context, value), value)
+
+
+def _with_conversation(entry: NodeEntry, context: Context, input: Any) -> Context:
+    if entry.reads is None or CONVERSATION in context.extra:
+        return context
+    channel = entry.reads.conversation_channel(context.extra.get(CONFIG))
+    if channel is None:
+        return context
+    messages = input.get(channel) if isinstance(input, dict) else None
+    length = len(messages) if isinstance(messages, list) else 0
+    copy = replace(context, extra=dict(context.extra))
+    return copy.with_conversation(Conversation(channel, 0, length))
 
 
 def node_schemas(node: Function) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -9,11 +9,13 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 from wattle import llm as words
+from wattle._completion import CALL_IDS
 from wattle.blob import BlobRef, Info
 from wattle.clock import Civil, Zoned
 from wattle.failure import Failure
@@ -117,7 +119,12 @@ def _ask(question: Any) -> Any:
 
 def _complete(request: Any) -> Any:
     current().llm_requests.append(copy.deepcopy(request))
-    return play("llm", request)
+    completion = play("llm", request)
+    if words.HISTORY in request.extra and completion.tool_calls():
+        # The ids are those of the script unless it sets others.
+        ids = [call.id for call in completion.tool_calls()]
+        return replace(completion, extra={CALL_IDS: ids, **completion.extra})
+    return completion
 
 
 class _Stream:
