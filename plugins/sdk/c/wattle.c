@@ -109,11 +109,15 @@ static const char *extra_field(wattle_plugin_types_extra_t fields, const char *n
     return NULL;
 }
 
-static void set_extra(wattle_plugin_types_extra_t *to, const char *name, const char *value) {
-    to->ptr = wattle_allocate(1, sizeof *to->ptr);
-    to->len = 1;
-    set(&to->ptr[0].f0, name);
-    set(&to->ptr[0].f1, value);
+static void add_extra(wattle_plugin_types_extra_t *to, const char *name, const char *value) {
+    void *fields = realloc(to->ptr, (to->len + 1) * sizeof *to->ptr);
+    if (fields == NULL) {
+        abort();
+    }
+    to->ptr = fields;
+    set(&to->ptr[to->len].f0, name);
+    set(&to->ptr[to->len].f1, value);
+    to->len += 1;
 }
 
 /* Records the failure of a call of the host. */
@@ -186,6 +190,23 @@ const char *wattle_ask(const char *payload, const char *schema) {
     return host_failed(&failure);
 }
 
+const char *wattle_history(const wattle_context *context, size_t at, const char *append) {
+    const char *channel = wattle_field(context->conversation, "channel");
+    if (channel == NULL) {
+        return wattle_fail(
+            WATTLE_UNSUPPORTED,
+            wattle_format(
+                "node `%s` got no conversation from the host: the version of Wattle is too old for "
+                "the plugin, or the node declares no conversation; update Wattle, or declare it in "
+                "`reads`",
+                context->node
+            )
+        );
+    }
+    const char *further = append == NULL ? "[]" : append;
+    return wattle_format("{\"channel\":%s,\"at\":%zu,\"append\":%s}", channel, at, further);
+}
+
 /* Returns the texts of an output, with a line break between them. */
 static const char *joined(const wattle_plugin_tools_tool_output_t *output) {
     size_t length = 0;
@@ -245,7 +266,10 @@ void exports_wattle_plugin_node_describe(exports_wattle_plugin_node_list_node_in
         set(&ret->ptr[index].input_schema, or_empty(node->input_schema));
         set(&ret->ptr[index].output_schema, or_empty(node->output_schema));
         if (node->config_schema != NULL) {
-            set_extra(&ret->ptr[index].extra, "config-schema", node->config_schema);
+            add_extra(&ret->ptr[index].extra, "config-schema", node->config_schema);
+        }
+        if (node->reads != NULL) {
+            add_extra(&ret->ptr[index].extra, "reads", node->reads);
         }
     }
 }
@@ -332,6 +356,7 @@ bool exports_wattle_plugin_node_run(
         .context = text_of(context->context),
         .config = has_config ? config : "{}",
         .error = error != NULL && strcmp(error, "null") != 0 ? error : NULL,
+        .conversation = extra_field(context->extra, "conversation"),
     };
     if (!run(&known, text_of(*input))) {
         return failed(err);
@@ -372,7 +397,7 @@ void exports_wattle_plugin_tool_list(exports_wattle_plugin_tool_list_tool_info_t
         set(&ret->ptr[index].arguments_schema, or_empty(tool->arguments_schema));
         ret->ptr[index].accepts_invalid = tool->accepts_invalid;
         if (tool->read_only || tool->idempotent) {
-            set_extra(&ret->ptr[index].extra, "hints", hints(tool));
+            add_extra(&ret->ptr[index].extra, "hints", hints(tool));
         }
     }
 }

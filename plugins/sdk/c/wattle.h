@@ -41,6 +41,12 @@ typedef struct wattle_context {
     const char *config;
     /* The failure that this node handles as JSON; NULL unless it runs as an error handler. */
     const char *error;
+    /*
+     * The conversation that `reads` of the node declares as JSON: the input has of the list in
+     * `channel`, which has `length` messages, those from the position `from` on. NULL if the node
+     * declares none, or if the host is too old for histories.
+     */
+    const char *conversation;
 } wattle_context;
 
 /* A graph node. Schemas are JSON Schemas; NULL stands for an object without properties. */
@@ -60,6 +66,14 @@ typedef struct wattle_node {
      * written, or NULL after `wattle_fail` or a call of the host that failed.
      */
     const char *(*run)(const wattle_context *context, const char *input);
+    /*
+     * The channels that the node reads, in place of the properties of `input_schema`, and the one
+     * with its conversation, as JSON: `{"channels":[CHANNEL],"conversation":CHANNEL}`, both optional.
+     * A CHANNEL is `{"channel":NAME}`, or `{"config":KEY,"default":NAME}` for what the configuration
+     * has under a key. Of the conversation, the input has only the current turn. NULL for a node
+     * whose channels are those properties.
+     */
+    const char *reads;
 } wattle_node;
 
 /* The context in which a tool is called. */
@@ -221,6 +235,15 @@ const char *wattle_ask(const char *payload, const char *schema);
  * text if the call failed, and an error of the tool as `is_error`.
  */
 wattle_output wattle_call(const char *tool, const char *arguments);
+
+/*
+ * Returns the history of a model request, for the field `history` in `extra` of
+ * `wattle_plugin_llm_request_t`: the host adds the messages of the conversation of the node before
+ * the message at the position `at` of the request. `append` is a JSON array of messages in the
+ * format of the state that follow the conversation; NULL for none. Returns NULL if the node has no
+ * conversation, and the call fails.
+ */
+const char *wattle_history(const wattle_context *context, size_t at, const char *append);
 
 /* Returns text like `printf`. */
 __attribute__((format(printf, 1, 2))) const char *wattle_format(const char *format, ...);

@@ -1,5 +1,6 @@
 /*
- * A plugin with a node that counts words, a node that asks a person, and a tool.
+ * A plugin with a node that counts words, a node that asks a person, a node that continues a
+ * conversation, and a tool.
  */
 #include <ctype.h>
 
@@ -35,6 +36,14 @@ static const char *approve(const wattle_context *context, const char *input) {
     return wattle_format("{\"decision\":\"%s\"}", wattle_is_true(answer) ? "call" : "ignore");
 }
 
+/* Adds the history of a model request to its messages. */
+static const char *refer(const wattle_context *context, const char *input) {
+    (void)input;
+    const char *now = "[{\"role\":\"user\",\"content\":\"Go on.\"}]";
+    const char *history = wattle_history(context, 1, now);
+    return history == NULL ? NULL : wattle_format("{\"history\":%s}", history);
+}
+
 /* Converts a temperature to Fahrenheit. */
 static wattle_output fahrenheit(const wattle_tool_context *context, const char *arguments) {
     (void)context;
@@ -46,6 +55,8 @@ static wattle_output fahrenheit(const wattle_tool_context *context, const char *
 }
 
 #define TEXT "{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"}},\"required\":[\"text\"]}"
+
+#define MESSAGES "{\"config\":\"messages\",\"default\":\"messages\"}"
 
 static const wattle_node nodes[] = {
     {
@@ -63,6 +74,14 @@ static const wattle_node nodes[] = {
         .output_schema = "{\"type\":\"object\",\"properties\":{\"decision\":{\"type\":\"string\"}},"
                          "\"required\":[\"decision\"]}",
         .run = approve,
+    },
+    {
+        .name = "refer",
+        .doc = "Refers to the conversation.",
+        .output_schema = "{\"type\":\"object\",\"properties\":{\"history\":{}}}",
+        .config_schema = "{\"type\":\"object\",\"properties\":{\"messages\":{\"type\":\"string\"}}}",
+        .run = refer,
+        .reads = "{\"channels\":[" MESSAGES "],\"conversation\":" MESSAGES "}",
     },
 };
 

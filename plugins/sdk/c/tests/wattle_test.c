@@ -116,6 +116,9 @@ static plugin_string_t text(const char *of) {
 
 static wattle_plugin_types_failure_t failure;
 
+/* The extension fields of the context of a node. */
+static wattle_plugin_types_extra_t fields;
+
 /* Runs a node as the host does. */
 static bool run(const char *node, const char *input, exports_wattle_plugin_node_outcome_t *outcome) {
     exports_wattle_plugin_node_task_context_t context = {
@@ -125,6 +128,7 @@ static bool run(const char *node, const char *input, exports_wattle_plugin_node_
         .run_id = text("r"),
         .task_id = text("k"),
         .context = text("null"),
+        .extra = fields,
     };
     plugin_string_t document = text(input);
     return exports_wattle_plugin_node_run(&context, &document, outcome, &failure);
@@ -142,7 +146,7 @@ call(const char *tool, const char *arguments, exports_wattle_plugin_tool_tool_ou
 static void plugins_are_described(void) {
     exports_wattle_plugin_node_list_node_info_t nodes;
     exports_wattle_plugin_node_describe(&nodes);
-    CHECK(nodes.len == 2);
+    CHECK(nodes.len == 3);
     CHECK(is(nodes.ptr[0].name, "count_words"));
     CHECK(is(nodes.ptr[1].doc, "Asks whether a text may be published."));
     CHECK(nodes.ptr[0].extra.len == 0);
@@ -152,6 +156,19 @@ static void plugins_are_described(void) {
     CHECK(is(tools.ptr[0].name, "fahrenheit"));
     CHECK(is(tools.ptr[0].extra.ptr[0].f0, "hints"));
     CHECK(is(tools.ptr[0].extra.ptr[0].f1, "{\"read_only\":true,\"idempotent\":false}"));
+}
+
+/* A node can have several extension fields. */
+static void channels_of_nodes_are_described(void) {
+    exports_wattle_plugin_node_list_node_info_t nodes;
+    exports_wattle_plugin_node_describe(&nodes);
+    CHECK(is(nodes.ptr[2].name, "refer") && nodes.ptr[2].extra.len == 2);
+    CHECK(is(nodes.ptr[2].extra.ptr[0].f0, "config-schema"));
+    CHECK(is(nodes.ptr[2].extra.ptr[1].f0, "reads"));
+    const char *reads = (const char *)nodes.ptr[2].extra.ptr[1].f1.ptr;
+    const char *conversation = wattle_field(reads, "conversation");
+    CHECK(strcmp(conversation, "{\"config\":\"messages\",\"default\":\"messages\"}") == 0);
+    CHECK(strcmp(wattle_item(wattle_field(reads, "channels"), 0), conversation) == 0);
 }
 
 static void nodes_are_exported_without_a_table(void) {
@@ -204,6 +221,31 @@ static void failures_of_the_host_can_be_handled(void) {
     CHECK(strcmp(wattle_failure(), "denied") == 0);
     wattle_recover();
     CHECK(wattle_failure() == NULL);
+}
+
+static void nodes_refer_to_their_conversation(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    wattle_plugin_types_tuple2_string_json_t conversation = {
+        .f0 = text("conversation"),
+        .f1 = text("{\"channel\":\"talk\",\"from\":5,\"length\":7}"),
+    };
+    fields.ptr = &conversation;
+    fields.len = 1;
+    CHECK(run("refer", "{}", &outcome));
+    CHECK(is(
+        outcome.updates.ptr[0].value,
+        "{\"channel\":\"talk\",\"at\":1,\"append\":[{\"role\":\"user\",\"content\":\"Go on.\"}]}"
+    ));
+    wattle_context context = {.conversation = "{\"channel\":\"talk\"}"};
+    const char *history = "{\"channel\":\"talk\",\"at\":0,\"append\":[]}";
+    CHECK(strcmp(wattle_history(&context, 0, NULL), history) == 0);
+}
+
+static void histories_need_a_conversation(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    CHECK(!run("refer", "{}", &outcome));
+    CHECK(is(failure.code, "unsupported"));
+    CHECK(strstr((const char *)failure.message.ptr, "update Wattle") != NULL);
 }
 
 static void tools_return_text(void) {
@@ -337,6 +379,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     CASE(plugins_are_described),
+    CASE(channels_of_nodes_are_described),
     CASE(nodes_are_exported_without_a_table),
     CASE(nodes_return_updates_by_channel),
     CASE(failures_reach_the_host),
@@ -344,6 +387,8 @@ static const struct {
     CASE(questions_are_answered),
     CASE(failures_of_the_host_are_passed_on),
     CASE(failures_of_the_host_can_be_handled),
+    CASE(nodes_refer_to_their_conversation),
+    CASE(histories_need_a_conversation),
     CASE(tools_return_text),
     CASE(tools_return_errors_for_the_model),
     CASE(tools_of_others_are_called),
