@@ -5,6 +5,9 @@ import { api, ok, type Schemas } from "./client.ts";
 /** What happened, with the sizes of large values in place of the values. */
 export type EventOutline = Schemas["EventOutline"];
 
+/** An outline of one type. */
+export type OutlineOf<T extends EventOutline["type"]> = Extract<EventOutline, { type: T }>;
+
 /** An event with its request, result and other values. */
 export type LogEvent = Schemas["EventDocument"];
 

@@ -1,7 +1,7 @@
 // Where the items and lines of a picture are. Each graph is laid out by itself, from the innermost
 // one, and an opened node is as large as the graphs in it. So nothing overlaps.
 import { Graph, layout as place } from "@dagrejs/dagre";
-import type { NodeState } from "../run/timeline.ts";
+import type { NodeState } from "../run/node-states.ts";
 import type { Mark } from "./compare.ts";
 import { type Item, type ItemKind, type Line, lineKey, type Shape } from "./definition.ts";
 import type { Inner, Scene } from "./scene.ts";

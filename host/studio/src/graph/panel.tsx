@@ -10,8 +10,8 @@ import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { graphRoute, playRoute, RouteLink } from "../router/links.tsx";
+import type { TaskState } from "../run/node-states.ts";
 import type { RowStatus } from "../run/row.ts";
-import type { TaskState } from "../run/timeline.ts";
 import { aspectsOf } from "./compare.ts";
 import {
   casesOf,

@@ -1,8 +1,8 @@
 // The picture of a graph: its lines as SVG, and above them its items as buttons.
 import { type KeyboardEvent, memo, useEffect, useRef, useState } from "react";
 import { Text, visible } from "../part/text.tsx";
+import type { NodeState } from "../run/node-states.ts";
 import type { RowStatus } from "../run/row.ts";
-import type { NodeState } from "../run/timeline.ts";
 import { useKeyHint } from "../shell/keys.tsx";
 import type { Mark } from "./compare.ts";
 import styles from "./graph.module.css";

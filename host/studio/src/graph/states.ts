@@ -1,6 +1,5 @@
 // The states of a run's nodes, as the picture of its graph needs them.
-import type { NodeState, TaskState } from "../run/timeline.ts";
-import { nodeKey } from "../run/timeline.ts";
+import { type NodeState, nodeKey, type TaskState } from "../run/node-states.ts";
 import type { Item } from "./definition.ts";
 import { TEXTS } from "./texts.ts";
 

@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { useQuietThread } from "../api/thread.ts";
 import { Disclosure } from "../part/disclosure.tsx";
-import type { RunFacts } from "../run/timeline.ts";
+import type { RunFacts } from "../run/facts.ts";
 import { Reading, together } from "../shell/failure.tsx";
 import { FIRST_SEQ, readGiven } from "./read.ts";
 import { CaseForm } from "./save-case.tsx";

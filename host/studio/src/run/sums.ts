@@ -1,4 +1,5 @@
 // What a part of a run took and cost: the sums over the attempts and calls in it.
+import type { CallFacts } from "./row.ts";
 import { type Times, timesOf } from "./times.ts";
 import type { TreeNode } from "./tree.ts";
 
@@ -10,32 +11,36 @@ export interface Sums extends Times {
   cost: number | undefined;
 }
 
+/** Returns the sums of a part without attempts and calls. */
+export function newSums(): Sums {
+  return { input: 0, output: 0, cost: undefined, guestUs: 0, providerUs: 0, storeUs: 0 };
+}
+
 /** Returns the sums of a part. What was not executed in the run does not count. */
 export function sumsOf(part: TreeNode): Sums {
-  const sums: Sums = {
-    input: 0,
-    output: 0,
-    cost: undefined,
-    guestUs: 0,
-    providerUs: 0,
-    storeUs: 0,
-  };
-  addTo(sums, part);
+  const sums = newSums();
+  addPart(sums, part);
   return sums;
 }
 
-function addTo(sums: Sums, node: TreeNode): void {
+function addPart(sums: Sums, node: TreeNode): void {
   const { kind, status, call, children } = node;
-  if (kind === "attempt" && status !== "cached") {
-    const { guestUs, providerUs, storeUs } = timesOf(node);
-    sums.guestUs += guestUs;
-    sums.providerUs += providerUs;
-    sums.storeUs += storeUs;
-  }
-  if (call !== undefined && status !== "replayed") {
-    sums.input += call.tokens?.input ?? 0;
-    sums.output += call.tokens?.output ?? 0;
-    if (call.cost !== undefined) sums.cost = (sums.cost ?? 0) + call.cost;
-  }
-  for (const child of children) addTo(sums, child);
+  if (kind === "attempt" && status !== "cached") addTimes(sums, node);
+  if (call !== undefined && status !== "replayed") addUse(sums, call);
+  for (const child of children) addPart(sums, child);
+}
+
+/** Adds the times of an attempt. */
+export function addTimes(sums: Sums, attempt: TreeNode): void {
+  const { guestUs, providerUs, storeUs } = timesOf(attempt);
+  sums.guestUs += guestUs;
+  sums.providerUs += providerUs;
+  sums.storeUs += storeUs;
+}
+
+/** Adds the tokens of a call and their cost. */
+export function addUse(sums: Sums, { tokens, cost }: CallFacts): void {
+  sums.input += tokens?.input ?? 0;
+  sums.output += tokens?.output ?? 0;
+  if (cost !== undefined) sums.cost = (sums.cost ?? 0) + cost;
 }

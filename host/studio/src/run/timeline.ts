@@ -1,12 +1,14 @@
 // The timeline of a run: the fold of its event outlines. It has no part of React, so that views
 // and tests read it as they like.
 import { isModelCall } from "../api/call.ts";
-import type { EventOutline } from "../api/log.ts";
+import type { EventOutline, OutlineOf as Of } from "../api/log.ts";
 import { digestText } from "../part/digest.ts";
+import { newFacts, newTotals, type RunFacts, type Totals } from "./facts.ts";
+import { type NodeState, nodeStates } from "./node-states.ts";
 import { type Attempt, type Origin, Places, type Task } from "./places.ts";
 import type { Row, RowStatus } from "./row.ts";
-import { type Sums, sumsOf } from "./sums.ts";
-import { timesOf } from "./times.ts";
+import { addDeltas, restart } from "./streamed.ts";
+import { addTimes, addUse, type Sums, sumsOf } from "./sums.ts";
 import {
   type CallState,
   type Collapsed,
@@ -17,77 +19,8 @@ import {
   touch,
 } from "./tree.ts";
 
-/** An outline of one type. */
-type Of<T extends EventOutline["type"]> = Extract<EventOutline, { type: T }>;
-
-/** What the events say about the run as a whole. */
-export interface RunFacts {
-  graph: string | undefined;
-  /** Digest of the graph with its components. */
-  digest: string | undefined;
-  reason: string | undefined;
-  /** Sequence number of the first event. */
-  firstSeq: number | undefined;
-  /** Number of the checkpoint with the input; `undefined` if the run has none. */
-  input: number | undefined;
-  /** `undefined` before the end of the run. */
-  status: string | undefined;
-  startedMs: number | undefined;
-  endedMs: number | undefined;
-  failure: { code: string; message: string } | undefined;
-  /** How often the run continued after its host had stopped. */
-  recoveries: number;
-  isDrained: boolean;
-  /** What the run continued from, if it is a fork. */
-  fork: Fork | undefined;
-  /** The newest checkpoint of the root graph that the run made, or to which it returned. */
-  checkpoint: number | undefined;
-}
-
-/** Where a fork begins. */
-export interface Fork {
-  readonly checkpoint: number;
-  /** The host call whose result was replaced, with the sequence number of its event. */
-  readonly call: ForkedCall | undefined;
-}
-
-export type ForkedCall = NonNullable<Of<"forked">["call"]>;
-
-/** Sums over the run. Replayed calls do not count. */
-export interface Totals extends Sums {
-  calls: number;
-  /** Model calls without those whose result was reused. */
-  modelCalls: number;
-}
-
-/** The state of a node of a graph. */
-export interface NodeState {
-  namespace: string;
-  node: string;
-  /** State of its newest task. */
-  status: RowStatus;
-  tasks: number;
-  running: number;
-  /** The tasks of its newest superstep. They run at once. */
-  newest: readonly TaskState[];
-}
-
-/** The state of a task. */
-export interface TaskState {
-  task: string;
-  status: RowStatus;
-  /** Sequence number of the event that says most about the task. */
-  seq: number;
-}
-
-/** Characters of streamed text that a call keeps. The last ones are kept. */
-const STREAMED_CHARS = 100_000;
-
 /** Characters of the payload of an interrupt that its row has. */
 const PAYLOAD_CHARS = 300;
-
-/** Tool calls of one completion that are shown while they are streamed. */
-const STREAMED_ASKS = 100;
 
 /** Levels of messages that are failures. */
 const FAILED_LEVELS = new Set(["error", "stderr"]);
@@ -102,32 +35,9 @@ const ENDS: Readonly<Record<string, RowStatus>> = {
 /** The fold of the events of a run. */
 export class Timeline {
   readonly run: string;
-  readonly facts: RunFacts = {
-    graph: undefined,
-    digest: undefined,
-    reason: undefined,
-    firstSeq: undefined,
-    input: undefined,
-    status: undefined,
-    startedMs: undefined,
-    endedMs: undefined,
-    failure: undefined,
-    recoveries: 0,
-    isDrained: false,
-    fork: undefined,
-    checkpoint: undefined,
-  };
+  readonly facts: RunFacts = newFacts();
   readonly #places = new Places();
-  readonly #totals: Totals = {
-    calls: 0,
-    modelCalls: 0,
-    input: 0,
-    output: 0,
-    cost: undefined,
-    guestUs: 0,
-    providerUs: 0,
-    storeUs: 0,
-  };
+  readonly #totals: Totals = newTotals();
   /** The node of each event that has one. */
   readonly #nodes = new Map<number, TreeNode>();
   readonly #interrupts = new Map<string, TreeNode>();
@@ -192,24 +102,9 @@ export class Timeline {
     return node && shownIn(node).id;
   }
 
-  /** Returns the states of the nodes that ran, by namespace and name. */
+  /** Returns the states of the nodes that ran, by `nodeKey`. */
   nodes(): ReadonlyMap<string, NodeState> {
-    const states = new Map<string, NodeState>();
-    const newest = new Map<string, { step: TreeNode | null; tasks: TaskState[] }>();
-    for (const { id: task, node, attempt } of this.#places.tasks.values()) {
-      const { namespace, label, parent } = node;
-      const { status, seq } = attempt?.node ?? node;
-      const key = nodeKey(namespace, label);
-      const before = states.get(key);
-      const running = (before?.running ?? 0) + Number(status === "running");
-      const tasks = (before?.tasks ?? 0) + 1;
-      const last = newest.get(key);
-      const group = last?.step === parent ? last : { step: parent, tasks: [] };
-      group.tasks.push({ task, status, seq });
-      newest.set(key, group);
-      states.set(key, { namespace, node: label, status, tasks, running, newest: group.tasks });
-    }
-    return states;
+    return nodeStates(this.#places.tasks.values());
   }
 
   /**
@@ -320,7 +215,7 @@ export class Timeline {
     node.durationUs = event.duration_us;
     node.detail = event.written.map(({ channel }) => channel).join(", ");
     this.#places.end(node, event.cached === true ? "cached" : "done");
-    if (event.cached !== true) this.#addTimes(node);
+    if (event.cached !== true) addTimes(this.#totals, node);
     return node;
   }
 
@@ -332,7 +227,7 @@ export class Timeline {
     node.code = event.failure.code;
     for (const child of node.children) this.#places.lose(child);
     this.#places.end(node, "failed");
-    this.#addTimes(node);
+    addTimes(this.#totals, node);
     return node;
   }
 
@@ -343,18 +238,13 @@ export class Timeline {
     this.#places.open.add(node);
     describe(node, call, event);
     call.requestBytes = event.request_bytes ?? undefined;
-    Object.assign(call, { text: "", reasoning: "", asks: [] });
+    restart(call);
     return node;
   }
 
   #streamed(event: Of<"streamed">): TreeNode {
     const [node, call] = this.#call(event);
-    for (const delta of event.deltas) {
-      if (delta.kind === "text") call.text = extended(call.text, delta.text);
-      if (delta.kind === "reasoning") call.reasoning = extended(call.reasoning, delta.text);
-      if (delta.kind === "tool_call") ask(call, delta.index, delta.name ?? "", delta.arguments);
-      if (delta.kind === "restart") Object.assign(call, { text: "", reasoning: "", asks: [] });
-    }
+    addDeltas(call, event.deltas);
     touch(node);
     return node;
   }
@@ -380,24 +270,15 @@ export class Timeline {
     const done = call.reused === undefined ? "done" : "reused";
     this.#places.end(node, event.ok ? done : "failed");
     if (event.ok) task.answered.set(pathOf(call.scope, call.call), node);
-    this.#count(event);
+    this.#count(call);
     return node;
   }
 
-  #count({ function: name, reused, tokens, cost }: Of<"called">): void {
+  #count(call: CallState): void {
     const totals = this.#totals;
     totals.calls += 1;
-    if (isModelCall(name) && reused == null) totals.modelCalls += 1;
-    totals.input += tokens?.input ?? 0;
-    totals.output += tokens?.output ?? 0;
-    if (cost != null) totals.cost = (totals.cost ?? 0) + cost;
-  }
-
-  #addTimes(attempt: TreeNode): void {
-    const { guestUs, providerUs, storeUs } = timesOf(attempt);
-    this.#totals.guestUs += guestUs;
-    this.#totals.providerUs += providerUs;
-    this.#totals.storeUs += storeUs;
+    if (isModelCall(call.function) && call.reused === undefined) totals.modelCalls += 1;
+    addUse(totals, call);
   }
 
   #asked(event: Of<"asked">): TreeNode {
@@ -476,11 +357,6 @@ export class Timeline {
   }
 }
 
-/** Returns the key of a node in `Timeline.nodes`. */
-export function nodeKey(namespace: string, node: string): string {
-  return `${namespace}/${node}`;
-}
-
 function originOf({ seq, at_ms }: EventOutline): Origin {
   return { seq, startMs: at_ms };
 }
@@ -506,18 +382,4 @@ function describe(
   call.function = name;
   call.summary = summary;
   touch(node);
-}
-
-/** Returns a streamed text with more of it. */
-function extended(text: string, more: string): string {
-  const whole = text + more;
-  return whole.length > STREAMED_CHARS ? whole.slice(-STREAMED_CHARS) : whole;
-}
-
-/** Adds a delta to the tool calls that a model asks for. */
-function ask(call: CallState, index: number, name: string, text = ""): void {
-  if (index >= STREAMED_ASKS) return;
-  while (call.asks.length <= index) call.asks.push({ name: "", arguments: "" });
-  const before = call.asks[index] ?? { name: "", arguments: "" };
-  call.asks[index] = { name: before.name + name, arguments: extended(before.arguments, text) };
 }

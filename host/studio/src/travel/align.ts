@@ -1,8 +1,9 @@
 // Two timelines side by side: which rows of two runs belong together, and where the runs part. It
 // knows only outlines, so it compares requests and results by their digests.
 import { isVolatileCall } from "../api/call.ts";
+import type { ForkedCall } from "../run/facts.ts";
 import { type CallFacts, hasState, type Row, type RowStatus } from "../run/row.ts";
-import type { ForkedCall, Timeline } from "../run/timeline.ts";
+import type { Timeline } from "../run/timeline.ts";
 import { merged, pathlessName, ROOT, type Side, type SideName, sideOf, stepsOf } from "./sides.ts";
 
 /**

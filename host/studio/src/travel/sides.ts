@@ -1,6 +1,7 @@
 // The rows of one run in a comparison, and the search for the rows of two runs that belong together.
+import type { Fork, ForkedCall } from "../run/facts.ts";
 import type { Row } from "../run/row.ts";
-import type { Fork, ForkedCall, Timeline } from "../run/timeline.ts";
+import type { Timeline } from "../run/timeline.ts";
 
 /** The parent of the outermost rows. */
 export const ROOT = null;

@@ -2,7 +2,7 @@
 // The fold of the events of a run: what is shown below what, and in which state.
 import { describe, expect, test } from "vitest";
 import type { EventOutline } from "../../src/api/log.ts";
-import { nodeKey } from "../../src/run/timeline.ts";
+import { nodeKey } from "../../src/run/node-states.ts";
 import {
   called,
   callStarted,
