@@ -5,11 +5,9 @@ import { type Mark, nestedVersions } from "./compare.ts";
 import type { Graphs, Item, Line } from "./definition.ts";
 import styles from "./graph.module.css";
 import { comparedScene, type Scene } from "./scene.ts";
-import type { NodeStates } from "./states.ts";
+import { NO_STATES } from "./states.ts";
 import { LINES, labelOf, TEXTS } from "./texts.ts";
 import { GraphView, type GraphViewProps } from "./view.tsx";
-
-const NO_STATES: NodeStates = new Map();
 
 interface ComparedProps extends Pick<GraphViewProps, "opening" | "selected" | "onSelect"> {
   before: Graphs;

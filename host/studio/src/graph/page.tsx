@@ -20,6 +20,7 @@ import { Compared } from "./compared.tsx";
 import styles from "./graph.module.css";
 import { useGraphs, useVersions } from "./read.ts";
 import { pathsAround, sceneOf } from "./scene.ts";
+import { NO_STATES } from "./states.ts";
 import { TEXTS } from "./texts.ts";
 import { GraphView } from "./view.tsx";
 
@@ -32,8 +33,6 @@ export const itemPath: Check = (text) =>
 
 /** The search parameters of the view. */
 const SEARCH = { version: name, against: name, node: itemPath };
-
-const NO_STATES = new Map();
 
 export default function GraphPage() {
   const [app, graph] = [useParam("app"), useParam("graph")];

@@ -10,6 +10,7 @@ import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
 import type { GraphDocument, Graphs } from "./definition.ts";
 import { nestedGraphs, openedGraphs } from "./scene.ts";
+import { NO_STATES } from "./states.ts";
 
 /** A graph of an app. */
 export interface GraphPlace {
@@ -51,7 +52,7 @@ async function readGraphs(client: QueryClient, place: GraphPlace, nested: Nested
     const wanted =
       nested === "all"
         ? nestedGraphs({ root, graphs })
-        : openedGraphs(root, { graphs, open: nested, states: new Map() });
+        : openedGraphs(root, { graphs, open: nested, states: NO_STATES });
     const missing = [...wanted].filter(([graph]) => !graphs.has(graph));
     if (missing.length === 0) return { root, graphs };
     const places = missing.map(([graph, version]) => ({ app: place.app, graph, version }));

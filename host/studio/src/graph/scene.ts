@@ -1,7 +1,14 @@
 // What a picture shows: a graph, and in its opened nodes the graphs that run as them.
 import { type Comparison, compare, type NestedVersions } from "./compare.ts";
 import { type GraphDocument, type Graphs, type Item, type Shape, shapeOf } from "./definition.ts";
-import { type Copy, copiesOf, type FirstTasks, type NodeStates, type Place } from "./states.ts";
+import {
+  type Copy,
+  copiesOf,
+  type FirstTasks,
+  NO_STATES,
+  type NodeStates,
+  type Place,
+} from "./states.ts";
 
 /** A graph of a picture. */
 export interface Scene {
@@ -74,8 +81,6 @@ export function comparedScene(
   const base = { graph: after, before, nested, place: undefined, path: "", key: "" };
   return build(base, { graphs: nested.after, open, states: NO_STATES }, 0);
 }
-
-const NO_STATES: NodeStates = new Map();
 
 interface Base extends Pick<Scene, "graph" | "place" | "path" | "key"> {
   /** The version that the graph is compared with. */

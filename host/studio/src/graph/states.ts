@@ -5,6 +5,9 @@ import { TEXTS } from "./texts.ts";
 
 export type NodeStates = ReadonlyMap<string, NodeState>;
 
+/** The states without a run. */
+export const NO_STATES: NodeStates = new Map();
+
 /** Tasks of one superstep that are shown side by side, each with its own subgraph. */
 const MOST_COPIES = 4;
 
