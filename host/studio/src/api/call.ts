@@ -11,18 +11,17 @@ export const CALLS = {
   querySql: "sql.query",
 } as const;
 
-/** The calls that return something else in each run, and those that get what these return. */
-const VOLATILE_CALLS = new Set([
-  "clock.now",
-  "clock.monotonic",
-  "clock.to-zone",
-  "clock.from-zone",
-  "random.bytes",
-]);
+/** The calls that return another value in each run. */
+const VOLATILE_CALLS = new Set(["clock.now", "clock.monotonic", "random.bytes"]);
 
-/** Returns true for a function that reads or converts times, or returns random bytes. */
+/** Returns true for a function that reads a clock or returns random bytes. */
 export function isVolatileCall(name: string): boolean {
   return VOLATILE_CALLS.has(name);
+}
+
+/** Returns true for a function that converts times, which are usually those of the run. */
+export function isTimeConversion(name: string): boolean {
+  return name === "clock.to-zone" || name === "clock.from-zone";
 }
 
 const MODEL_CALLS = new Set<string>([CALLS.complete, CALLS.stream, CALLS.generateImages]);

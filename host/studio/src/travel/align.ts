@@ -1,6 +1,6 @@
 // Two timelines side by side: which rows of two runs belong together, and where the runs part. It
 // knows only outlines, so it compares requests and results by their digests.
-import { isVolatileCall } from "../api/call.ts";
+import { isTimeConversion, isVolatileCall } from "../api/call.ts";
 import type { ForkedCall } from "../run/facts.ts";
 import { type CallFacts, hasState, type Row, type RowStatus } from "../run/row.ts";
 import type { Timeline } from "../run/timeline.ts";
@@ -267,16 +267,11 @@ function nameOf({ kind, label }: Row): string {
 /** Returns true unless the requests or the results of two calls are known to differ. */
 function hasSameValues(left: CallFacts | undefined, right: CallFacts | undefined): boolean {
   if (left === undefined || right === undefined) return true;
-  // Two runs read other times in any case, so only the sizes of these values count.
-  if (isVolatileCall(left.function)) {
-    return (
-      isEqualIfKnown(left.requestBytes, right.requestBytes) &&
-      isEqualIfKnown(left.resultBytes, right.resultBytes)
-    );
-  }
+  // Two runs have other times. Even the sizes of these as JSON differ, with their digits.
+  if (isTimeConversion(left.function)) return true;
   return (
     isEqualIfKnown(left.requestDigest, right.requestDigest) &&
-    isEqualIfKnown(left.resultDigest, right.resultDigest)
+    (isVolatileCall(left.function) || isEqualIfKnown(left.resultDigest, right.resultDigest))
   );
 }
 

@@ -485,7 +485,7 @@ test("runs whose first calls differ have no common beginning", () => {
   expect(isApart(align(run(), broken()))).toBe(false);
 });
 
-test("values of the same size differ, except for times and random numbers", () => {
+test("values differ by their digests, except for times and random numbers", () => {
   const relationOf = (one: object, other: object) => {
     const [left, right] = [one, other].map((more) =>
       run(runStarted(), taskStarted("t1"), called("t1", 0, more), taskFinished("t1"), runEnded()),
@@ -497,10 +497,17 @@ test("values of the same size differ, except for times and random numbers", () =
   expect(relationOf({}, {})).toBe("same");
   expect(relationOf({ digest: one }, { digest: other })).toBe("changed");
   expect(relationOf({ result_digest: one }, { result_digest: other })).toBe("changed");
-  for (const name of ["clock.now", "clock.to-zone", "random.bytes"]) {
-    const read = (digest: string) => ({ function: name, digest, result_digest: digest });
-    expect(relationOf(read(one), read(other))).toBe("same");
-    expect(relationOf(read(one), { ...read(one), result_bytes: 9 })).toBe("changed");
+  for (const name of ["clock.now", "clock.monotonic", "random.bytes"]) {
+    const read = { function: name, result_digest: one, result_bytes: 9 };
+    expect(relationOf(read, { ...read, result_digest: other, result_bytes: 10 })).toBe("same");
+    expect(relationOf(read, { ...read, digest: other })).toBe("changed");
+  }
+  for (const name of ["clock.to-zone", "clock.from-zone"]) {
+    const [early, late] = [one, other].map((digest, index) => {
+      const sizes = { request_bytes: 20 + index, result_bytes: 90 + index };
+      return { function: name, digest, result_digest: digest, ...sizes };
+    });
+    expect(relationOf(early ?? {}, late ?? {})).toBe("same");
   }
 });
 
