@@ -32,9 +32,12 @@ export function useCount(
 
 /** Takes an interrupt off the numbers that were read; the host is not asked for each answer. */
 export function takeOff(client: QueryClient): void {
-  client.setQueriesData<Count>({ queryKey: [NAME] }, (count) =>
-    count === undefined ? count : { ...count, total: Math.max(count.total - 1, 0) },
-  );
+  client.setQueriesData<Count>({ queryKey: [NAME] }, (count) => count && oneLess(count));
+}
+
+/** Returns a number without one interrupt. The host may have counted before it was asked. */
+export function oneLess(count: Count): Count {
+  return { ...count, total: Math.max(count.total - 1, 0) };
 }
 
 /** Returns the number as a text, of the rows of a list and the number on the host. */

@@ -10,7 +10,7 @@ import { inboxRoute, RouteLink, useGo, useGoLater, useSearchOf } from "../router
 import { Reading } from "../shell/failure.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { useTitle } from "../shell/title.ts";
-import { numberText, takeOff, useCount } from "./count.ts";
+import { numberText, oneLess, takeOff, useCount } from "./count.ts";
 import { conditionsOf, FILTER, type InboxFilter, keyIn, keyOf, withItem } from "./filter.ts";
 import { InboxFilters } from "./filters.tsx";
 import styles from "./inbox.module.css";
@@ -136,8 +136,7 @@ function useInbox(list: List<InboxItem>, count: Count | undefined, filter: Inbox
     return () => {
       remove(item);
       const left = rows?.filter((row) => keyOf(row) !== keyOf(item)) ?? [];
-      const others = count && { ...count, total: count.total - 1 };
-      setSaid(TEXTS.sent(numberText(left.length, list.isComplete, others)));
+      setSaid(TEXTS.sent(numberText(left.length, list.isComplete, count && oneLess(count))));
       const next = left[Math.min(Math.max(at, 0), left.length - 1)];
       const isNext = goOn(inboxRoute(withItem(filter, next)), { replace: true });
       if (isNext) setFocus((before) => before + 1);
