@@ -15,6 +15,8 @@ function withoutMessageIds(state: unknown): object {
 
 /** Returns a message without its id, and any other value as it is. */
 function withoutId(value: unknown): unknown {
+  // The copy of a long text would have a field for each character.
+  if (typeof Object(value).role !== "string") return value;
   const { id, ...message } = Object(value);
-  return typeof message.role === "string" ? message : value;
+  return message;
 }
