@@ -1,7 +1,7 @@
 // The comparison of two runs: what is known of each, and their rows side by side from where they
 // part.
 import { Alert, Button } from "@wattle/page";
-import { useMemo, useState } from "react";
+import { type ComponentProps, useMemo, useState } from "react";
 import { poll } from "../api/poll.ts";
 import { useAppOf } from "../api/run.ts";
 import { useFocusAfter } from "../part/focus-after.ts";
@@ -18,7 +18,7 @@ import { type Alignment, align, fromParting, isApart } from "./align.ts";
 import { ChooseRun } from "./choose.tsx";
 import { type Places, RunHead } from "./compare-head.tsx";
 import { PairPanel, PairTable, rowOf } from "./compare-table.tsx";
-import { EndStates, type LastCheckpoints } from "./end-states.tsx";
+import { EndStates } from "./end-states.tsx";
 import { SIDES } from "./sides.ts";
 import { COMPARE } from "./texts.ts";
 import styles from "./travel.module.css";
@@ -81,10 +81,7 @@ function CompareView({ places }: { places: Places }) {
         <Pairs
           places={places}
           alignment={alignment}
-          checkpoints={{
-            left: left.timeline.facts.checkpoint,
-            right: right.timeline.facts.checkpoint,
-          }}
+          ends={{ left: left.timeline.facts, right: right.timeline.facts }}
         />
       )}
     </div>
@@ -110,14 +107,12 @@ function OtherGraphs({ places, graphs: [one, other] }: OtherGraphsProps) {
   return <Alert kind="warning">{visible(text)}</Alert>;
 }
 
-interface PairsProps {
-  places: Places;
+interface PairsProps extends ComponentProps<typeof EndStates> {
   alignment: Alignment;
-  checkpoints: LastCheckpoints;
 }
 
 /** The rows of both runs, and the panel of the selected ones or of the end states. */
-function Pairs({ places, alignment, checkpoints }: PairsProps) {
+function Pairs({ places, alignment, ends }: PairsProps) {
   const { side = "left", at, show } = useSearchOf(SEARCH);
   const go = useGo();
   const [isFolded, setFolded] = useState(true);
@@ -132,7 +127,7 @@ function Pairs({ places, alignment, checkpoints }: PairsProps) {
   const toggleStates = () =>
     areStatesShown ? close() : go(compareRoute(places.left, places.right, "states"));
   const pairPanel = current && <PairPanel key={current.id} places={places} pair={current} />;
-  const states = areStatesShown && <EndStates places={places} checkpoints={checkpoints} />;
+  const states = areStatesShown && <EndStates places={places} ends={ends} />;
   const opener = areStatesShown ? 'button[data-part="states"]' : undefined;
   useFocusAfter(current === undefined ? opener : `a[data-pair="${current.id}"]`);
   return (

@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { RunPlace } from "../api/log.ts";
 import { type Fact, Facts } from "../part/facts.tsx";
 import { checkpointRoute, RouteLink } from "../router/links.tsx";
+import type { RunFacts } from "../run/facts.ts";
 import { Reading } from "../shell/failure.tsx";
 import { ChannelDiffs } from "../state/channel-diffs.tsx";
 import type { Checkpoint } from "../state/read.ts";
@@ -13,20 +14,20 @@ import { endDiff } from "./end-diff.ts";
 import { SIDES, type SideName } from "./sides.ts";
 import { COMPARE } from "./texts.ts";
 
-/** The newest checkpoints of the root graphs of both runs; `undefined` for a run without one. */
-export type LastCheckpoints = Readonly<Record<SideName, number | undefined>>;
+/** The end of a run, with the newest checkpoint of its root graph. */
+type End = Pick<RunFacts, "status" | "checkpoint">;
 
 interface EndStatesProps {
   places: Places;
-  checkpoints: LastCheckpoints;
+  ends: Readonly<Record<SideName, End>>;
 }
 
-export function EndStates({ places, checkpoints }: EndStatesProps) {
-  const left = useCheckpoint(rootOf(places.left), checkpoints.left?.toString());
-  const right = useCheckpoint(rootOf(places.right), checkpoints.right?.toString());
+export function EndStates({ places, ends }: EndStatesProps) {
+  const left = useCheckpoint(rootOf(places.left), checkpointOf(ends.left)?.toString());
+  const right = useCheckpoint(rootOf(places.right), checkpointOf(ends.right)?.toString());
   const reads = { left, right };
-  const facts = SIDES.map((side) => factOf(side, places[side], checkpoints[side]));
-  const known = SIDES.filter((side) => checkpoints[side] !== undefined);
+  const facts = SIDES.map((side) => factOf(side, places[side], ends[side]));
+  const known = SIDES.filter((side) => checkpointOf(ends[side]) !== undefined);
   return (
     <>
       <Facts facts={facts} />
@@ -44,8 +45,16 @@ function rootOf({ thread, tenant }: RunPlace) {
   return { thread, tenant, namespace: "" };
 }
 
-function factOf(side: SideName, place: RunPlace, checkpoint: number | undefined): Fact {
-  if (checkpoint === undefined) return [COMPARE.sides[side], COMPARE.noCheckpoint];
+/** Returns the checkpoint with the end state. A run that goes on makes one after the other. */
+function checkpointOf({ status, checkpoint }: End): number | undefined {
+  return status === undefined ? undefined : checkpoint;
+}
+
+function factOf(side: SideName, place: RunPlace, end: End): Fact {
+  const checkpoint = checkpointOf(end);
+  if (checkpoint === undefined) {
+    return [COMPARE.sides[side], end.status === undefined ? COMPARE.goesOn : COMPARE.noCheckpoint];
+  }
   const link = (
     <RouteLink to={checkpointRoute(place, checkpoint)}>{TEXTS.title(String(checkpoint))}</RouteLink>
   );

@@ -64,6 +64,7 @@ export const COMPARE = {
   states: "Compare the end states",
   endStates: "Difference of the end states",
   noCheckpoint: "The run has made no checkpoint.",
+  goesOn: "The run has not ended.",
   statesNote:
     "What was removed is in the left state only, and what was added in the right one. Ids of messages are not compared.",
   direction: "(from the left run to the right run)",

@@ -315,6 +315,19 @@ test("a run without a checkpoint has no end state", async () => {
   expect(within(panel).getAllByRole("link").length).toBe(1);
 });
 
+test("states of a run that goes on are not read", async () => {
+  logs = { t1: MENDED.map((event) => ({ ...event, run: "r1" })), copy: MENDED.slice(0, -1) };
+  states = { t1: { count: 1 }, copy: { count: 2 } };
+  show(`${COMPARED}&show=states`);
+  const panel = await screen.findByRole("complementary");
+  expect(panel.textContent).toContain("The run has not ended.");
+  await waitFor(() => expect(opened.length).toBe(1));
+  expect(within(panel).getAllByRole("link").length).toBe(1);
+  opened[0]?.send(...MENDED.slice(-1));
+  const list = await within(panel).findByRole("list", { name: "Changed channels" });
+  expect(list.textContent).toContain("count");
+});
+
 test("of two runs that go on, only the right one has a stream", async () => {
   logs = { t1: BROKEN.slice(0, 3), copy: MENDED.slice(0, 5) };
   show(COMPARED);
