@@ -4,6 +4,7 @@ import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
 import { type RunPlace, readEvent, type ThreadPlace } from "../api/log.ts";
+import { readThread, type Thread } from "../api/thread.ts";
 import { readCheckpoint } from "../state/read.ts";
 import type { CaseRun } from "./case.ts";
 
@@ -95,21 +96,32 @@ function bodyOf(start: Start): Pick<Schemas["StartDocument"], "input" | "goto" |
 /** Sequence number of the first event of a thread. */
 export const FIRST_SEQ = 1;
 
+/** The first run of a thread, after its end. */
+interface PastRun {
+  given: Pick<CaseRun, "input" | "context">;
+  /** The thread as the run left it; `undefined` if the thread has gone on. */
+  left: Thread | undefined;
+}
+
 /**
- * Reads what the first run of a thread was given: its input from the checkpoint that was made of it,
+ * Reads the first run of a thread, after its end: its input from the checkpoint that was made of it,
  * and its context from the first event.
  */
-export async function readGiven(
-  place: ThreadPlace,
-  checkpoint: number,
+export async function readPast(
+  place: RunPlace,
+  input: number,
   signal: AbortSignal,
-): Promise<Pick<CaseRun, "input" | "context">> {
-  const [event, { changed, state }] = await Promise.all([
+): Promise<PastRun> {
+  const [event, { changed, state }, thread] = await Promise.all([
     readEvent(place, FIRST_SEQ, signal),
-    readCheckpoint({ ...place, namespace: "" }, String(checkpoint), signal),
+    readCheckpoint({ ...place, namespace: "" }, String(input), signal),
+    readThread(place),
   ]);
   const values = Object.entries(Object(state)).filter(([channel]) => changed.includes(channel));
-  return { input: Object.fromEntries(values), context: event?.context };
+  return {
+    given: { input: Object.fromEntries(values), context: event?.context },
+    left: thread.run === place.run ? thread : undefined,
+  };
 }
 
 /** Reads a thread as a test of later code. */

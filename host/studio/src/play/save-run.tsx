@@ -2,11 +2,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { RunPlace } from "../api/log.ts";
-import { useQuietThread } from "../api/thread.ts";
 import { Disclosure } from "../part/disclosure.tsx";
 import type { RunFacts } from "../run/facts.ts";
-import { Reading, together } from "../shell/failure.tsx";
-import { FIRST_SEQ, readGiven } from "./read.ts";
+import { Reading } from "../shell/failure.tsx";
+import { FIRST_SEQ, readPast } from "./read.ts";
 import { CaseForm } from "./save-case.tsx";
 import { CASE } from "./texts.ts";
 
@@ -36,23 +35,19 @@ interface PastCaseProps {
 function PastCase({ place, ended }: PastCaseProps) {
   const { graph, input, status, failure } = ended;
   const { thread, tenant, run } = place;
-  const current = useQuietThread(place);
-  const given = useQuery({
-    queryKey: ["given", thread, tenant, input],
-    queryFn: ({ signal }) => readGiven(place, input, signal),
-    // Neither the event nor the checkpoint changes.
+  const read = useQuery({
+    queryKey: ["past-case", thread, tenant, run],
+    queryFn: ({ signal }) => readPast(place, input, signal),
+    // The run has ended. The thread is used as the run left it, or not at all.
     staleTime: Number.POSITIVE_INFINITY,
   });
-  const { data } = current;
-  if (data === undefined || given.data === undefined) {
-    return <Reading of={together(current, given)} notFound={CASE.gone} text={CASE.reading} />;
-  }
-  // A thread that has gone on has another state than the run has left.
-  const left = data.run === run ? data : { state: {}, interrupts: [], failure };
+  const { data } = read;
+  if (data === undefined) return <Reading of={read} notFound={CASE.gone} text={CASE.reading} />;
+  const { given, left = { state: {}, interrupts: [], failure } } = data;
   return (
     <>
       <p className="w-note">{CASE.givenNote}</p>
-      <CaseForm run={{ graph, ...given.data, status, thread: left }} />
+      <CaseForm run={{ graph, ...given, status, thread: left }} />
     </>
   );
 }

@@ -40,13 +40,14 @@ let tenants: (string | null)[];
 let refusal: Response | undefined;
 let seals: object;
 let checkpoint: object;
+let thread: object;
 
 // The view is loaded when it is opened. A busy machine takes longer for that than a test waits.
 beforeAll(() => import("../../src/run/page.tsx"));
 
 beforeEach(() => {
   refusal = undefined;
-  [events, details, state, pages, tenants] = [[], {}, {}, [], []];
+  [events, details, state, thread, pages, tenants] = [[], {}, {}, {}, [], []];
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
   opened = serveStreams(({ url, headers }) => {
     const { pathname, searchParams } = new URL(url);
@@ -60,7 +61,7 @@ beforeEach(() => {
     if (pathname === "/api/v1/threads/t1/checkpoints/1") return Response.json(checkpoint);
     if (pathname === "/api/v1/threads/t1") {
       const rest = { run: "r2", state: {}, next: [], interrupts: [] };
-      return Response.json({ ...threadOf("t1", 1), ...rest });
+      return Response.json({ ...threadOf("t1", 1), ...rest, ...thread });
     }
     if (pathname === "/api/v1/threads/t1/verify") return Response.json(seals);
     if (pathname === "/api/v1/threads/t1/checkpoints/7") return Response.json({ id: 7, state });
@@ -241,6 +242,23 @@ test("a past run that failed is saved as a case, unless another run was before i
   show(ROUTE);
   await screen.findByText("failed");
   expect(screen.queryByRole("button", { name: "Save as a case…" })).toBeNull();
+});
+
+test("a case is made of the thread as the run left it, not as it was read before", async () => {
+  events = log(runStarted(), checkpointed(0, { source: "input" }), runEnded("interrupted"));
+  checkpoint = { changed: [], state: {} };
+  const asked = (id: string) => [{ id, node: "ask", asked_ms: 0, payload: `payload ${id}` }];
+  thread = { run: RUN, interrupts: asked("q1") };
+  show(ROUTE);
+  await screen.findByRole("link", { name: "Answer the pending interrupt" });
+  thread = { run: RUN, interrupts: asked("q2") };
+  fireEvent.click(screen.getByRole("button", { name: "Save as a case…" }));
+  const form = await screen.findByRole("form", { name: "Save as a case" });
+  const expected = within(form).getByLabelText<HTMLTextAreaElement>("What is expected where");
+  expect(JSON.parse(expected.value)).toEqual({
+    "/status": "interrupted",
+    "/interrupt": "payload q2",
+  });
 });
 
 test("an address leads to the closed rows and to the selected one", async () => {
