@@ -96,7 +96,9 @@ export const CASE = {
     "for wattle test. Both are in the folder of the app.",
   reading: "Reading what the run was given…",
   gone: "The host does not have the checkpoint with the input any more.",
-  givenNote: "The input is what the first checkpoint has of it: what the reducers made of it.",
+  givenNote:
+    "The input is read from the first checkpoint, so it has the values that the reducers made of " +
+    "what was sent.",
   threadNote:
     "A test of the thread executes its nodes again with later code and needs no models. " +
     "It belongs into the folder tests of the app, and has the data of the thread.",

@@ -120,7 +120,7 @@ export const HISTORY = {
   messages: "Messages of the history",
   reading: "Reading the state…",
   gone: "The host does not have the state before this step any more.",
-  other: "The state has other messages: the input of the task was sent by another one.",
+  other: "The state has other messages: another task sent this one its input.",
 } as const;
 
 /** The texts of the log. */

@@ -68,7 +68,7 @@ export const COMPARE = {
   statesNote:
     "What was removed is in the left state only, and what was added in the right one. Ids of messages are not compared.",
   direction: "(from the left run to the right run)",
-  unseen: "The requests differ, but not in the part that the log has in these events.",
+  unseen: "The requests differ only in a part that the log does not have.",
 };
 
 /** The texts of the choice of a run; also those of its lists. */

@@ -151,7 +151,7 @@ test("messages that were sent to a task are not looked for in the state", async 
   show(`${ROUTE}?at=3`);
   await screen.findByText("1 message of channel talk before this step");
   fireEvent.click(screen.getByRole("button", { name: "Messages of the history" }));
-  await screen.findByText(/the input of the task was sent by another one/);
+  await screen.findByText(/another task sent this one its input/);
   expect(screen.queryByText(/of the state/)).toBeNull();
 });
 
