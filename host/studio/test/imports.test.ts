@@ -9,7 +9,7 @@ const STUDIO = join(dirname(fileURLToPath(import.meta.url)), "..");
 const WORKSPACE = join(STUDIO, "../../plugins");
 
 /** The package of a module that is not in the own sources. */
-const PACKAGE = /(?:from|import\()\s*"((?:@[^/"]+\/)?[^./"][^/"]*)/g;
+const PACKAGE = /(?:from|import\()\s*"((?:@[\w-]+\/)?\w[\w.-]*)/g;
 
 function dependencies(manifest: string): string[] {
   return Object.keys(JSON.parse(readFileSync(manifest, "utf8")).dependencies);
