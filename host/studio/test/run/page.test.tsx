@@ -40,7 +40,7 @@ let tenants: (string | null)[];
 let refusal: Response | undefined;
 let seals: object;
 let checkpoint: object;
-let thread: object;
+let thread: object | Promise<object>;
 
 // The view is loaded when it is opened. A busy machine takes longer for that than a test waits.
 beforeAll(() => import("../../src/run/page.tsx"));
@@ -49,7 +49,7 @@ beforeEach(() => {
   refusal = undefined;
   [events, details, state, thread, pages, tenants] = [[], {}, {}, {}, [], []];
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
-  opened = serveStreams(({ url, headers }) => {
+  opened = serveStreams(async ({ url, headers }) => {
     const { pathname, searchParams } = new URL(url);
     tenants.push(headers.get("x-tenant"));
     if (pathname === "/api/v1/threads/t1/log")
@@ -61,7 +61,7 @@ beforeEach(() => {
     if (pathname === "/api/v1/threads/t1/checkpoints/1") return Response.json(checkpoint);
     if (pathname === "/api/v1/threads/t1") {
       const rest = { run: "r2", state: {}, next: [], interrupts: [] };
-      return Response.json({ ...threadOf("t1", 1), ...rest, ...thread });
+      return Response.json({ ...threadOf("t1", 1), ...rest, ...(await thread) });
     }
     if (pathname === "/api/v1/threads/t1/verify") return Response.json(seals);
     if (pathname === "/api/v1/threads/t1/checkpoints/7") return Response.json({ id: 7, state });
@@ -251,8 +251,14 @@ test("a case is made of the thread as the run left it, not as it was read before
   thread = { run: RUN, interrupts: asked("q1") };
   show(ROUTE);
   await screen.findByRole("link", { name: "Answer the pending interrupt" });
-  thread = { run: RUN, interrupts: asked("q2") };
+  let answer = (_: object) => {};
+  thread = new Promise<object>((resolve) => {
+    answer = resolve;
+  });
   fireEvent.click(screen.getByRole("button", { name: "Save as a case…" }));
+  // The first event is read in full, and the thread takes longer.
+  await waitFor(() => expect(pages.some((search) => !search.has("outline"))).toBe(true));
+  answer({ run: RUN, interrupts: asked("q2") });
   const form = await screen.findByRole("form", { name: "Save as a case" });
   const expected = within(form).getByLabelText<HTMLTextAreaElement>("What is expected where");
   expect(JSON.parse(expected.value)).toEqual({
