@@ -1,4 +1,3 @@
-// @vitest-environment node
 // The number of pending questions as a text.
 import { expect, test } from "vitest";
 import { numberText, oneLess } from "../../src/inbox/count.ts";
