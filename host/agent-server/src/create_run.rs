@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 use tokio::sync::watch;
-use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::failure::code;
+use wattle_graph::id::RunId;
 use wattle_run::engine::Engine;
 use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _};
@@ -96,9 +96,8 @@ impl RunCreator {
         let graph = self.check_stateless(caller, request).await?;
         let keep = request.on_completion.unwrap_or_default() == OnCompletion::Keep;
         let ttl = (!keep).then(|| stateless_ttl(request));
-        let thread = parse_thread_id(run.as_str())?;
         let new = NewThread {
-            thread: Some(thread.clone()),
+            thread: Some(parse_thread_id(run.as_str())?),
             tenant: caller.tenant.clone(),
             metadata: ttl
                 .map(|_| (metadata::STATELESS_MARKER.to_owned(), Value::Bool(true)))
@@ -108,17 +107,17 @@ impl RunCreator {
             created_ms: None,
             requested_graph: Some((graph.app.name.clone(), graph.name().clone())),
         };
-        let (record, is_new) = match self.engine().create_thread(new).await {
-            Ok(record) => (record, true),
-            Err(failure) => {
-                (adopt_existing_thread(self.engine(), caller, &run, failure).await?, false)
+        let thread = self.engine().unbound_thread(new);
+        let (requested, mut create) = self.resolve(caller, &graph, &thread, run, request).await?;
+        create.creates_thread = true;
+        create.new_thread = Some(Box::new(thread.clone()));
+        match self.submit(caller, &requested, create).await {
+            Ok(record) => Ok(CreatedRun { thread, requested, record }),
+            Err(error) => {
+                delete_unused_thread(self.engine(), &thread).await;
+                Err(error)
             }
-        };
-        let created = self.submit_on(caller, &graph, record, run, request).await;
-        if created.is_err() && is_new {
-            delete_unused_thread(self.engine(), &thread).await;
         }
-        created
     }
 
     /// Checks that a run can be created from a request.
@@ -159,6 +158,19 @@ impl RunCreator {
         Ok(graph)
     }
 
+    /// Resolves a request into a run on a thread, see [`resolve::resolve_run`].
+    async fn resolve(
+        &self,
+        caller: &Caller,
+        graph: &AgentGraph,
+        thread: &ThreadRecord,
+        run: RunId,
+        request: &RunCreate,
+    ) -> Result<(RequestedRun, CreateRun), ApiError> {
+        let (engine, unknown_keys) = (self.engine(), self.unknown_keys);
+        resolve::resolve_run(engine, unknown_keys, caller, graph, thread, run, request).await
+    }
+
     async fn submit_on(
         &self,
         caller: &Caller,
@@ -167,16 +179,7 @@ impl RunCreator {
         run: RunId,
         request: &RunCreate,
     ) -> Result<CreatedRun, ApiError> {
-        let (requested, create) = resolve::resolve_run(
-            self.engine(),
-            self.unknown_keys,
-            caller,
-            graph,
-            &thread,
-            run,
-            request,
-        )
-        .await?;
+        let (requested, create) = self.resolve(caller, graph, &thread, run, request).await?;
         let record = self.submit(caller, &requested, create).await?;
         Ok(CreatedRun { thread, requested, record })
     }
@@ -218,46 +221,29 @@ impl RunCreator {
     }
 }
 
-/// Deletes the thread of a run that was not created, unless the thread has a run. A failure is only
-/// logged: the client gets the reason why its run was not created.
-async fn delete_unused_thread(engine: &Engine, thread: &ThreadId) {
-    let deleted = match has_runs(engine, thread).await {
-        Ok(true) => Ok(()),
-        Ok(false) => engine.delete_thread(thread).await.map_err(ApiError::from),
+/// Deletes the new thread of a run that was not created, if the thread was stored and has no run. A
+/// failure is only logged: the client gets the reason why its run was not created.
+async fn delete_unused_thread(engine: &Engine, new: &ThreadRecord) {
+    let deleted = match is_unused(engine, new).await {
+        Ok(true) => engine.delete_thread(&new.id).await.map_err(ApiError::from),
+        Ok(false) => Ok(()),
         Err(error) => Err(error),
     };
     if let Err(error) = deleted {
-        let why = error.detail();
+        let (thread, why) = (&new.id, error.detail());
         tracing::warn!(%thread, why, "failed to delete the thread of a run that did not start");
     }
 }
 
-/// Returns whether a thread has a run. Another host may have created a cron run on its thread
-/// meanwhile.
-async fn has_runs(engine: &Engine, thread: &ThreadId) -> Result<bool, ApiError> {
-    Ok(!engine.ports().store.newest_runs(thread, 0, 1).await?.items.is_empty())
-}
-
-/// Returns the thread that another host created for the same cron run, if that host has not created
-/// the run.
-async fn adopt_existing_thread(
-    engine: &Engine,
-    caller: &Caller,
-    run: &RunId,
-    failure: Failure,
-) -> Result<ThreadRecord, ApiError> {
-    if failure.code == code::BUSY {
-        // The other host may die before the thread is durable, so the caller must retry. The id of
-        // the run is also the id of its thread.
-        let text = format!("another host is creating thread `{run}`; try again");
-        return Err(Failure::new(code::UNAVAILABLE, text).into());
+/// Returns whether a new thread is stored and has no run. Another host may have created the thread
+/// for the same cron run, and a cron run on a new thread may be pending.
+async fn is_unused(engine: &Engine, new: &ThreadRecord) -> Result<bool, ApiError> {
+    let store = &engine.ports().store;
+    let stored = store.thread(&new.id).await?;
+    if stored.is_none_or(|head| head.record.incarnation != new.incarnation) {
+        return Ok(false);
     }
-    if failure.code != code::CONFLICT {
-        return Err(failure.into());
-    }
-    let known = caller.find_thread(engine, run.as_str()).await?;
-    let adopted = known.filter(|record| record.is_unbound() && record.tenant == caller.tenant);
-    adopted.ok_or_else(|| failure.into())
+    Ok(store.newest_runs(&new.id, 0, 1).await?.items.is_empty())
 }
 
 /// Returns the TTL of the thread of a stateless run. Every event of the thread restarts the TTL.

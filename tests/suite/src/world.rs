@@ -310,6 +310,7 @@ impl World {
         let request = CreateRun {
             thread: Some(thread.clone()),
             creates_thread: false,
+            new_thread: None,
             run: None,
             tenant: None,
             strategy: Multitask::Reject,

@@ -105,6 +105,7 @@ impl RequestedRun {
         CreateRun {
             thread: Some(self.thread.clone()),
             creates_thread: false,
+            new_thread: None,
             run: Some(self.run.clone()),
             tenant: self.tenant.clone(),
             strategy: *strategy,

@@ -1,16 +1,17 @@
 //! An in-memory store whose reads a test can block or fail.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::ports::store::{Store, StoreError};
+use wattle_run::ports::store::{Batch, Store, StoreError, Ticket};
 use wattle_store::InMemoryStore;
 
 /// A store layer that blocks and fails reads of checkpoints, fails reads of runs, and counts reads
-/// of events.
+/// of events. It notes what the first batch has.
 pub(crate) struct GatedStore {
     below: Arc<dyn Store>,
     /// Whether checkpoints may be read.
@@ -21,6 +22,8 @@ pub(crate) struct GatedStore {
     pub(crate) failing_runs: AtomicUsize,
     /// Number of reads of events.
     pub(crate) event_reads: AtomicUsize,
+    /// Whether the first batch has the record of a thread, and that of a run.
+    pub(crate) first_batch: OnceLock<(bool, bool)>,
 }
 
 impl GatedStore {
@@ -39,11 +42,18 @@ impl Layer for GatedStore {
             failing_checkpoint: AtomicUsize::new(0),
             failing_runs: AtomicUsize::new(0),
             event_reads: AtomicUsize::new(0),
+            first_batch: OnceLock::new(),
         }
     }
 
     fn below(&self) -> &dyn Store {
         &*self.below
+    }
+
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        // Only the first batch sets the value.
+        let _ = self.first_batch.set((batch.record.is_some(), batch.run.is_some()));
+        self.below.append(thread, batch).await
     }
 
     async fn reading(&self, read: &'static str) -> Result<(), StoreError> {

@@ -77,6 +77,7 @@ async fn request_later(host: &Host, thread: &str) {
     let later = CreateRun {
         thread: Some(thread.parse().unwrap()),
         creates_thread: true,
+        new_thread: None,
         run: None,
         tenant: None,
         strategy: Multitask::Enqueue,

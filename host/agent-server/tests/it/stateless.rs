@@ -1,7 +1,9 @@
 //! Stateless runs.
 
 use serde_json::{Value, json};
+use wattle_api::ApiConfig;
 
+use crate::gated_store::GatedStore;
 use crate::host::{Host, HostOptions, request};
 use crate::store::{two_tenants, with_key};
 
@@ -23,6 +25,15 @@ async fn thread_of_a_stateless_run_is_hidden() {
     host.post("/runs/wait", kept).await.ok();
     let found = host.post("/threads/search", json!({})).await.ok();
     assert_eq!(found.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn stateless_run_is_stored_together_with_its_thread() {
+    let store = GatedStore::new();
+    let options = HostOptions { store: store.clone(), ..HostOptions::default() };
+    let host = Host::with_options(ApiConfig::default(), options);
+    host.post("/runs/wait", slow("a")).await.ok();
+    assert_eq!(store.first_batch.get(), Some(&(true, true)));
 }
 
 #[tokio::test]

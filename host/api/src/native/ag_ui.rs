@@ -113,6 +113,7 @@ impl AgUiRequest {
         let request = CreateRun {
             thread: Some(thread),
             creates_thread: true,
+            new_thread: None,
             run: Some(run),
             tenant: self.scope.tenant,
             // The end of an earlier run reaches the client before the thread is free.

@@ -54,6 +54,7 @@ pub async fn start_run(
     let run = CreateRun {
         thread,
         creates_thread: true,
+        new_thread: None,
         run: None,
         tenant: scope.tenant,
         strategy: request.multitask_strategy,

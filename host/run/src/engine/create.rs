@@ -11,7 +11,7 @@ use wattle_graph::step::check_input;
 
 use super::admission::{check_context, check_documents, check_new_id};
 use super::dispatch::is_transient;
-use super::owner::check_owner;
+use super::owner::{check_new_thread, check_owner};
 use super::threads::NewThread;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
@@ -55,9 +55,10 @@ impl Engine {
     /// # Errors
     ///
     /// `not-found` if the thread does not exist and is not to be created; `conflict` if the run id
-    /// is taken; `busy` if the thread has an active or pending run and the strategy is
-    /// [`Multitask::Reject`]; `limit` if the context is too large; `unavailable` if too many runs
-    /// of the thread are pending; errors of the start of the run.
+    /// or the id of a [new thread](CreateRun::new_thread) is taken; `busy` if the thread has an
+    /// active or pending run and the strategy is [`Multitask::Reject`]; `limit` if the context is
+    /// too large; `unavailable` if too many runs of the thread are pending, or if another host
+    /// creates the new thread; errors of the start of the run.
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         self.check_context_size(&request.spec.context)?;
         let engine = self.clone();
@@ -74,7 +75,7 @@ impl Engine {
             check_new_id("run", run.as_str())?;
             self.reject_existing_run(run).await?;
         }
-        let CreateRun { tenant, strategy, may_stay_pending, .. } = request;
+        let CreateRun { tenant, strategy, may_stay_pending, new_thread, .. } = request;
         let mut record = self.pending_record(thread, request.run, request.options, request.spec);
         let ahead = match &head {
             Some(head) => self.preceding_runs(head).await?,
@@ -101,11 +102,16 @@ impl Engine {
             self.apply_multitask_strategy(&record, strategy, ahead.running.as_ref()).await?;
         }
         if is_due && place.is_some() && (goes_before || ahead.allows_start()) {
-            let tenant = head.as_ref().map_or(&tenant, |head| &head.record.tenant);
-            match self.start_from_spec(&record, tenant.clone(), QueueCondition::Free).await {
+            let tenant = head.as_ref().map_or(&tenant, |head| &head.record.tenant).clone();
+            let (turn, new_thread) = (QueueCondition::Free, new_thread.clone());
+            let is_own_thread = head.is_none() && new_thread.is_some();
+            match self.start_from_spec(&record, tenant, turn, new_thread).await {
                 Ok(_) => {
                     self.0.dispatch.take_turn(record.caller());
                     return self.existing_run(&record.id).await;
+                }
+                Err(failure) if failure.code == code::BUSY && is_own_thread => {
+                    return Err(being_created(&record.thread));
                 }
                 // Another caller or another host started a run first.
                 Err(failure) if failure.code == code::BUSY && strategy != Multitask::Reject => {}
@@ -118,7 +124,7 @@ impl Engine {
         drop(place);
         let host = if is_left { self.assign_run(head.as_ref(), &record).await? } else { None };
         match (&head, record.spec.as_deref()) {
-            (None, _) => self.create_thread_for(&record, tenant).await?,
+            (None, _) => self.create_thread_for(&record, tenant, new_thread).await?,
             // The first pending run binds the thread, so a later one does not replace its graph.
             (Some(head), Some(spec)) if goes_before || !ahead.is_pending => {
                 self.store_requested_graph(head, spec).await;
@@ -155,6 +161,7 @@ impl Engine {
         }
         match self.visible_thread(thread).await? {
             Some(head) => {
+                check_new_thread(&head, request.new_thread.as_deref())?;
                 check_owner(&head, required_app(&head, &request.spec), request.tenant.as_ref())?;
                 Ok(Some(head))
             }
@@ -198,23 +205,33 @@ impl Engine {
         &self,
         record: &RunRecord,
         tenant: Option<String>,
+        new_thread: Option<Box<ThreadRecord>>,
     ) -> Result<(), Failure> {
         let (thread, spec) = (&record.thread, record.spec.as_deref());
-        let new = NewThread {
-            thread: Some(thread.clone()),
-            tenant: tenant.clone(),
-            ttl: spec.and_then(|spec| spec.ttl),
-            requested_graph: spec.and_then(|spec| self.requested_graph(spec)),
-            ..NewThread::default()
+        let created = match &new_thread {
+            Some(new) => self.store_new_thread(new).await,
+            None => {
+                let new = NewThread {
+                    thread: Some(thread.clone()),
+                    tenant: tenant.clone(),
+                    ttl: spec.and_then(|spec| spec.ttl),
+                    requested_graph: spec.and_then(|spec| self.requested_graph(spec)),
+                    ..NewThread::default()
+                };
+                self.create_thread(new).await.map(drop)
+            }
         };
-        let created = self.create_thread(new).await;
-        if let Err(failure) = created
-            && failure.code != code::CONFLICT
-            && failure.code != code::BUSY
-        {
-            return Err(failure);
+        match created {
+            Err(failure) if failure.code == code::BUSY && new_thread.is_some() => {
+                return Err(being_created(thread));
+            }
+            Err(failure) if failure.code != code::CONFLICT && failure.code != code::BUSY => {
+                return Err(failure);
+            }
+            _ => {}
         }
         let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
+        check_new_thread(&head, new_thread.as_deref())?;
         let app = spec.and_then(|spec| required_app(&head, spec));
         check_owner(&head, app, tenant.as_ref())
     }
@@ -298,6 +315,13 @@ fn thread_busy(thread: &ThreadId, running: Option<&RunId>) -> Failure {
         "thread `{thread}` has active or pending runs; wait for them to end, or cancel them"
     );
     Failure::new(code::BUSY, text).with_details(json!({ "run_id": running }))
+}
+
+/// Returns the failure of a run whose new thread another host creates at the same time. That host
+/// may end before the thread is durable, so the caller must retry.
+fn being_created(thread: &ThreadId) -> Failure {
+    let text = format!("another host is creating thread `{thread}`; try again");
+    Failure::new(code::UNAVAILABLE, text)
 }
 
 /// Returns the app that a run must name on its thread. An unbound thread accepts every app.

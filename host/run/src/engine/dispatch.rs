@@ -167,7 +167,8 @@ impl Engine {
         }
         let begun = match head.and_then(|head| head.ok_or_else(|| thread_not_found(thread))) {
             Ok(head) => {
-                self.start_from_spec(&record, head.record.tenant, QueueCondition::Pending).await
+                let tenant = head.record.tenant;
+                self.start_from_spec(&record, tenant, QueueCondition::Pending, None).await
             }
             Err(failure) => Err(failure),
         };

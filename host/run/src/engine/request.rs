@@ -10,7 +10,9 @@ use wattle_graph::principal::Principal;
 
 use crate::caller_id::CallerId;
 use crate::hostcall::runs::InterruptView;
-use crate::ports::store::{QueueCondition, RunAnswers, RunRecord, RunSpec, StaleAnswers};
+use crate::ports::store::{
+    QueueCondition, RunAnswers, RunRecord, RunSpec, StaleAnswers, ThreadRecord,
+};
 
 /// The request for a run, with the queue condition of the run. The run id and the principal of this
 /// value take precedence over those of the request that starts the run.
@@ -19,6 +21,8 @@ pub(super) struct RunRequest {
     /// Id of the run. Default: a new UUID.
     pub(super) run: Option<RunId>,
     pub(super) queue_condition: QueueCondition,
+    /// Record of the thread that the run creates.
+    pub(super) new_thread: Option<Box<ThreadRecord>>,
     pub(super) created_ms: Option<i64>,
     pub(super) spec: Option<Box<RunSpec>>,
     /// The caller.
@@ -51,8 +55,16 @@ impl RunRequest {
         let answers = whole.and_then(|spec| spec.kind.answers());
         let stale_answers = whole.filter(|_| answers.is_some()).map(|spec| spec.stale_answers);
         let passes_breakpoint = answers.is_some_and(names_no_interrupt);
-        let run = Some(record.id.clone());
-        Self { run, queue_condition, created_ms, spec, principal, stale_answers, passes_breakpoint }
+        Self {
+            run: Some(record.id.clone()),
+            queue_condition,
+            new_thread: None,
+            created_ms,
+            spec,
+            principal,
+            stale_answers,
+            passes_breakpoint,
+        }
     }
 
     /// Takes the [`QueueCondition`] of the run for the batch that starts it.

@@ -18,7 +18,7 @@ use super::admission::{check_context, check_documents};
 use super::answers::retain_pending;
 use super::fork::CommandRun;
 use super::held_calls::must_start_on;
-use super::owner::check_owner;
+use super::owner::{check_new_thread, check_owner};
 use super::recovery_count::RecoveryCause;
 use super::request::RunRequest;
 use super::threads::bind;
@@ -45,7 +45,8 @@ use crate::unpersisted_events::{self, UnpersistedEvents};
 use crate::view;
 
 impl Engine {
-    /// Starts the run of `record` as its specification says, on a thread of `tenant`.
+    /// Starts the run of `record` as its specification says, on a thread of `tenant`. A run with an
+    /// input creates the thread if it does not exist, with the record `new_thread` if there is one.
     ///
     /// # Errors
     ///
@@ -56,12 +57,13 @@ impl Engine {
         record: &RunRecord,
         tenant: Option<String>,
         turn: QueueCondition,
+        new_thread: Option<Box<ThreadRecord>>,
     ) -> Result<RunRef, Failure> {
         let Some(spec) = record.spec.as_deref() else {
             return Err(Failure::internal(format!("run `{}` has no specification", record.id)));
         };
         let thread = &record.thread;
-        let run_request = RunRequest::from_record(record, turn);
+        let run_request = RunRequest { new_thread, ..RunRequest::from_record(record, turn) };
         let (app, options) = (spec.app.clone(), record.options.clone());
         match &spec.kind {
             RunKind::Start { input } => {
@@ -130,7 +132,9 @@ impl Engine {
         let mut slot = self.claim_for_run(&thread, run_request).await?;
         let run_id = slot.run.clone();
         let head = self.unexpired_thread(&thread).await?;
+        let new_thread = slot.request.new_thread.take();
         if let Some(head) = &head {
+            check_new_thread(head, new_thread.as_deref())?;
             let app = (!head.record.is_unbound()).then_some(&request.app);
             check_owner(head, app, request.tenant.as_ref())?;
             self.admit(head).await?;
@@ -144,7 +148,10 @@ impl Engine {
             Some(head) => bind(head, &app, &graph_version),
             None => {
                 self.admit_new_thread(&thread, request.tenant.as_deref()).await?;
-                let record = self.new_thread(thread.clone(), request.tenant.clone());
+                let record = match new_thread {
+                    Some(record) => *record,
+                    None => self.new_thread(thread.clone(), request.tenant.clone()),
+                };
                 bind(ThreadHead::new(record), &app, &graph_version)
             }
         };

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 
 use super::app_code::select_graph;
+use super::owner::thread_exists;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::app::{App, GraphVersion};
 use crate::hostcall::runs::UpdateThread;
@@ -56,31 +57,46 @@ impl Engine {
         if new.created_ms.is_none() {
             metadata::check_size(&new.metadata)?;
         }
-        let thread = new.thread.unwrap_or_else(new_thread_id);
-        let mut slot = self.claim(&thread, new_run_id()).await?;
-        if self.unexpired_thread(&thread).await?.is_some() {
-            let text = format!("there is a thread `{thread}` already; choose another id");
-            return Err(
-                Failure::new(code::CONFLICT, text).with_details(json!({ "thread": thread }))
-            );
-        }
-        self.admit_new_thread(&thread, new.tenant.as_deref()).await?;
-        let unbound = self.new_thread(thread.clone(), new.tenant);
+        let record = self.unbound_thread(new);
+        self.store_new_thread(&record).await?;
+        Ok(record)
+    }
+
+    /// Returns the record of a thread without a graph, which is not stored yet.
+    /// [`CreateRun::new_thread`](crate::hostcall::runs::CreateRun::new_thread) stores the record
+    /// together with the first run.
+    pub fn unbound_thread(&self, new: NewThread) -> ThreadRecord {
+        let unbound = self.new_thread(new.thread.unwrap_or_else(new_thread_id), new.tenant);
         let (app, graph) =
             new.requested_graph.unwrap_or_else(|| (unbound.app.clone(), unbound.graph.clone()));
-        let record = ThreadRecord {
+        ThreadRecord {
             app,
             graph,
             created_ms: new.created_ms.unwrap_or(unbound.created_ms),
             metadata: new.metadata,
             ttl: new.ttl.or(unbound.ttl),
             ..unbound
-        };
+        }
+    }
+
+    /// Stores the record of a new thread.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if the thread exists; `busy` if it is being created; `limit` if the tenant has
+    /// reached a cap.
+    pub(super) async fn store_new_thread(&self, record: &ThreadRecord) -> Result<(), Failure> {
+        let thread = &record.id;
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        if self.unexpired_thread(thread).await?.is_some() {
+            return Err(thread_exists(thread));
+        }
+        self.admit_new_thread(thread, record.tenant.as_deref()).await?;
         let batch =
             Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
-        self.0.ports.store.append(&thread, batch).await.await?;
+        self.0.ports.store.append(thread, batch).await.await?;
         slot.release().await;
-        Ok(record)
+        Ok(())
     }
 
     /// Returns the record of a new unbound thread, which is not stored yet.

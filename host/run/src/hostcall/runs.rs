@@ -109,6 +109,11 @@ pub struct CreateRun {
     pub thread: Option<ThreadId>,
     /// True to create the thread if it does not exist.
     pub creates_thread: bool,
+    /// Record of a thread that is created, from
+    /// [`Engine::unbound_thread`](crate::engine::Engine::unbound_thread). The run is then rejected
+    /// with `conflict` if the thread exists, unless it is unbound and of the same tenant. `None`
+    /// for a new thread without metadata, and for an existing thread.
+    pub new_thread: Option<Box<ThreadRecord>>,
     /// Id of the run, which must be unique; `None` for a generated id.
     pub run: Option<RunId>,
     /// Tenant. A thread of another tenant is not found; a new thread belongs to this tenant.

@@ -573,6 +573,7 @@ async fn a_pending_run_whose_confirmation_was_lost_starts() {
     let asked = CreateRun {
         thread: Some(first.thread.clone()),
         creates_thread: false,
+        new_thread: None,
         run: Some(RunId::new("second").unwrap()),
         tenant: None,
         strategy: Multitask::Enqueue,

@@ -317,6 +317,7 @@ fn stale_answer(world: &World, thread: &ThreadId) -> CreateRun {
     CreateRun {
         thread: Some(thread.clone()),
         creates_thread: false,
+        new_thread: None,
         run: None,
         tenant: None,
         strategy: Multitask::Enqueue,

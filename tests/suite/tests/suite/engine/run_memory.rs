@@ -122,6 +122,7 @@ impl Runs {
         CreateRun {
             thread: Some(ThreadId::new(format!("thread-{name}")).unwrap()),
             creates_thread: true,
+            new_thread: None,
             run: None,
             tenant: None,
             strategy: Multitask::Enqueue,

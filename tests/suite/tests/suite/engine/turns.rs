@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use wattle_graph::event::RunStatus;
+use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
+use wattle_run::engine::threads::NewThread;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::hostcall::runs::{CreateRun, Multitask};
 use wattle_run::ports::store::{
@@ -68,6 +70,7 @@ impl Runs {
         CreateRun {
             thread: Some(ThreadId::new(format!("thread-{name}")).unwrap()),
             creates_thread: true,
+            new_thread: None,
             run: None,
             tenant: None,
             strategy: Multitask::Enqueue,
@@ -206,4 +209,28 @@ async fn a_restart_keeps_the_order_of_waiting_runs() {
     assert_eq!(runs.begun(2).await, ["x", "x"]);
     let begun = runs.begun_in_turn(6).await;
     assert_eq!(begun[2..], ["a3", "b1", "a2", "a1"]);
+}
+
+#[tokio::test]
+async fn run_with_a_new_thread_starts_only_on_a_thread_that_no_one_uses() {
+    let runs = Runs::new();
+    let host = runs.host(2);
+    let new = |name: &str, tenant: Option<&str>| {
+        let (thread, tenant) = (runs.request(name).thread, tenant.map(str::to_owned));
+        NewThread { thread, tenant, ..NewThread::default() }
+    };
+    let request = |name: &str, tenant: Option<&str>| {
+        let record = host.unbound_thread(new(name, tenant));
+        let tenant = record.tenant.clone();
+        CreateRun { new_thread: Some(Box::new(record)), tenant, ..runs.request(name) }
+    };
+    let code_of =
+        async |request: CreateRun| host.create_run(request).await.map_err(|failure| failure.code);
+    let conflict = Err(code::CONFLICT.to_owned());
+    assert!(code_of(request("a", None)).await.is_ok_and(|record| is_running(&record)));
+    assert_eq!(code_of(request("a", None)).await, conflict, "the thread has a run");
+    host.create_thread(new("b", None)).await.unwrap();
+    assert_eq!(code_of(request("b", Some("t"))).await, conflict, "another tenant");
+    assert!(code_of(request("b", None)).await.is_ok_and(|record| is_running(&record)));
+    assert_eq!(runs.begun(2).await.len(), 2);
 }

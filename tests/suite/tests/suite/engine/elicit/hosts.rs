@@ -268,6 +268,7 @@ fn answering(world: &World, thread: &ThreadId) -> CreateRun {
     CreateRun {
         thread: Some(thread.clone()),
         creates_thread: false,
+        new_thread: None,
         run: None,
         tenant: None,
         strategy: Multitask::Enqueue,
