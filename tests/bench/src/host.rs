@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::Value;
 use tokio::runtime::Handle;
+use wattle::load::compiler::process_compiler;
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_kit::clock::ManualClock;
@@ -17,22 +18,24 @@ use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{Durability, RunOptions};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobLinks, Plugin, Ports, Sandbox as _, Store};
-use wattle_sandbox::{Sandbox, SandboxConfig};
+use wattle_sandbox::{CompileLimits, Sandbox, SandboxConfig};
 use wattle_store::{InMemoryBlobs, VolatileMemory};
 use wattle_suite::scripted::{NoSql, ScriptedModel, ScriptedNet};
 
-use crate::graphs;
+use crate::{graphs, served};
 
 /// The name of app and graph.
 const NAME: &str = "bench";
 
 /// Returns the plugin under test: closures, or a WebAssembly guest with a fresh instance for each
-/// task.
+/// task. The guest is compiled in a separate process, as by a host, so that the peak memory of this
+/// process does not include the compiler.
 pub(crate) async fn plugin(code: &str) -> Result<Arc<dyn Plugin>> {
     match code {
         "native" => Ok(Arc::new(graphs::native("p"))),
         "wasm" => {
-            let sandbox = Sandbox::new(&SandboxConfig::default())?;
+            let compiler = process_compiler(served::binary()?, CompileLimits::default());
+            let sandbox = Sandbox::new(&SandboxConfig { compiler, ..SandboxConfig::default() })?;
             let bytes = wattle_suite::guests::bytes("wattle-guest-misdeeds");
             Ok(sandbox.load(&PluginName::new("p")?, bytes).await?)
         }

@@ -80,7 +80,7 @@ impl Served {
 }
 
 /// Returns the `wattle` program, which cargo builds into the folder of this program.
-fn binary() -> Result<PathBuf> {
+pub(crate) fn binary() -> Result<PathBuf> {
     let binary = std::env::current_exe()?.with_file_name("wattle");
     let shown = binary.display();
     ensure!(binary.is_file(), "{shown} is missing; run `cargo xtask bench`, which builds it");
