@@ -8,8 +8,10 @@
 //! table and the key, so the checksum of a record that is stored under another key does not match.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use lz4_flex::block::{self, CompressTable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wattle_graph::id::Digest;
@@ -33,6 +35,15 @@ const MIN_COMPRESS_BYTES: usize = 512;
 /// Maximum number of bytes to which LZ4 decompresses one byte. A record whose plain length is
 /// larger is damaged, and no memory is allocated for it.
 const MAX_LZ4_RATIO: usize = 255;
+
+/// Minimum size of a record for which LZ4 uses a larger hash table, in bytes of JSON.
+const LARGE_TABLE_BYTES: usize = u16::MAX as usize;
+
+/// Initial capacity for a plain record, in bytes. Most records have less.
+const PLAIN_CAPACITY: usize = 1 << 10;
+
+/// Maximum spare capacity of a plain record, which waits for its commit, in bytes.
+const MAX_SPARE_BYTES: usize = 64 * 1024;
 
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
@@ -112,27 +123,32 @@ pub(crate) fn named(what: &str, key: &[u8]) -> String {
 /// A record in two forms: the JSON, which the seal covers, and the packed record, which is stored.
 #[derive(Debug)]
 pub(crate) struct Encoded {
-    /// The JSON; `None` if the packed record is not compressed and so contains the JSON.
-    json: Option<Vec<u8>>,
-    packed: Vec<u8>,
+    /// The plain record, which is the packed record if that is not compressed.
+    plain: Vec<u8>,
+    /// The packed record, if it is compressed.
+    compressed: Option<Vec<u8>>,
 }
 
 impl Encoded {
-    fn new(json: Vec<u8>) -> Self {
-        let packed = compress(&json);
-        let is_plain = packed.first() == Some(&PLAIN);
-        Self { json: (!is_plain).then_some(json), packed }
+    fn new(plain: Vec<u8>) -> Self {
+        let compressed = compress_lz4(json_of(&plain));
+        Self { plain, compressed }
     }
 
     /// Returns the JSON.
     pub(crate) fn json(&self) -> &[u8] {
-        self.json.as_deref().unwrap_or_else(|| self.packed.get(1..).unwrap_or_default())
+        json_of(&self.plain)
     }
 
     /// Returns the packed record.
     pub(crate) fn into_packed(self) -> Vec<u8> {
-        self.packed
+        self.compressed.unwrap_or(self.plain)
     }
+}
+
+/// Returns the JSON of a plain record.
+fn json_of(plain: &[u8]) -> &[u8] {
+    plain.get(1..).unwrap_or_default()
 }
 
 /// Packs the records of one batch and collects the blobs that the records mention.
@@ -145,12 +161,19 @@ pub(crate) struct Packer {
 impl Packer {
     /// Packs a record. The error says why it cannot be stored.
     pub(crate) fn pack<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
-        self.json(record).map(|json| compress(&json))
+        self.encode(record).map(Encoded::into_packed)
     }
 
     /// Encodes a record that is sealed. The error says why it cannot be stored.
     pub(crate) fn encode<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Encoded, String> {
-        self.json(record).map(Encoded::new)
+        let mut plain = Vec::with_capacity(PLAIN_CAPACITY);
+        plain.push(PLAIN);
+        serde_json::to_writer(&mut plain, record).map_err(|error| error.to_string())?;
+        self.check_json(json_of(&plain))?;
+        if plain.capacity() - plain.len() > MAX_SPARE_BYTES {
+            plain.shrink_to_fit();
+        }
+        Ok(Encoded::new(plain))
     }
 
     /// Packs the events of a batch. Returns their JSON and the packed list; both are empty without
@@ -208,28 +231,61 @@ pub(crate) fn unpack<T: DeserializeOwned>(what: &str, packed: &[u8]) -> Result<T
 
 /// Packs JSON, compressed where that saves space.
 pub(crate) fn compress(json: &[u8]) -> Vec<u8> {
-    if json.len() >= MIN_COMPRESS_BYTES {
-        let packed = lz4_flex::block::compress_prepend_size(json);
-        // A saving of less than an eighth does not justify the time of decompression.
-        if packed.len() < json.len() - json.len() / 8 {
-            return with_tag(LZ4, &packed);
-        }
-    }
-    with_tag(PLAIN, json)
+    compress_lz4(json).unwrap_or_else(|| [&[PLAIN][..], json].concat())
 }
 
-fn with_tag(tag: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(bytes.len() + 1);
-    packed.push(tag);
-    packed.extend_from_slice(bytes);
-    packed
+/// Returns a packed record that is compressed; `None` if compression does not save enough space.
+fn compress_lz4(json: &[u8]) -> Option<Vec<u8>> {
+    if json.len() < MIN_COMPRESS_BYTES {
+        return None;
+    }
+    // A saving of less than an eighth does not justify the time of decompression.
+    let is_smaller = |bytes: usize| bytes < json.len() - json.len() / 8;
+    if json.len() >= LARGE_TABLE_BYTES {
+        let sized = block::compress_prepend_size(json);
+        return is_smaller(sized.len()).then(|| [&[LZ4][..], &sized].concat());
+    }
+    BUFFERS.with_borrow_mut(|buffers| {
+        let compressed = buffers.compress(json)?;
+        let size = (json.len() as u32).to_le_bytes();
+        is_smaller(size.len() + compressed.len()).then(|| [&[LZ4][..], &size, compressed].concat())
+    })
+}
+
+thread_local! {
+    /// The buffers of this thread.
+    static BUFFERS: RefCell<CompressBuffers> = RefCell::new(CompressBuffers {
+        table: CompressTable::small(),
+        output: Vec::new(),
+    });
+}
+
+/// Buffers for the compression of records that need no larger hash table. The allocation of these
+/// buffers takes a large part of the time to compress a small record.
+struct CompressBuffers {
+    table: CompressTable,
+    output: Vec<u8>,
+}
+
+impl CompressBuffers {
+    /// Returns the compressed JSON without its plain length.
+    fn compress(&mut self, json: &[u8]) -> Option<&[u8]> {
+        let bytes = block::get_maximum_output_size(json.len());
+        if self.output.len() < bytes {
+            self.output.resize(bytes, 0);
+        }
+        // Compression fails only if the output is too small.
+        let length =
+            block::compress_into_with_table(json, &mut self.output, &mut self.table).ok()?;
+        self.output.get(..length)
+    }
 }
 
 /// Returns the length of a packed record in bytes of JSON, without decompressing it.
 pub(crate) fn unpacked_bytes(packed: &[u8]) -> u64 {
     match packed.split_first() {
         Some((&LZ4, compressed)) => {
-            lz4_flex::block::uncompressed_size(compressed).map_or(0, |(size, _)| size as u64)
+            block::uncompressed_size(compressed).map_or(0, |(size, _)| size as u64)
         }
         Some((_, json)) => json.len() as u64,
         None => 0,
@@ -241,17 +297,15 @@ pub(crate) fn unpack_json<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u
     match packed.split_first() {
         Some((&PLAIN, json)) => Ok(Cow::Borrowed(json)),
         Some((&LZ4, compressed)) => {
-            let (size, block) = lz4_flex::block::uncompressed_size(compressed)
-                .map_err(|error| corrupt(what, error))?;
-            if size > MAX_RECORD_BYTES || size > block.len() * MAX_LZ4_RATIO {
+            let (size, data) =
+                block::uncompressed_size(compressed).map_err(|error| corrupt(what, error))?;
+            if size > MAX_RECORD_BYTES || size > data.len() * MAX_LZ4_RATIO {
                 return Err(corrupt(
                     what,
                     format!("its decompressed length cannot be {size} bytes"),
                 ));
             }
-            lz4_flex::block::decompress(block, size)
-                .map(Cow::Owned)
-                .map_err(|error| corrupt(what, error))
+            block::decompress(data, size).map(Cow::Owned).map_err(|error| corrupt(what, error))
         }
         Some((tag, _)) => Err(corrupt(what, format!("its encoding {tag} is unknown"))),
         None => Err(corrupt(what, "it is empty")),
@@ -273,13 +327,43 @@ mod tests {
         assert_eq!(unpack::<Value>("x", &packed).unwrap(), value);
     }
 
+    /// Returns text without a pattern.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            b' ' + (state >> 24) as u8 % 90
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn records_are_compressed_as_by_lz4_without_buffers() {
+        let lengths = [0, 1, 511, 512, 513, 9_000, 1_000, 65_534, 65_535, 70_000, 600];
+        for length in lengths {
+            let pattern: Vec<u8> = b"to and fro ".iter().copied().cycle().take(length).collect();
+            for (text, is_compressible) in [(pattern, length >= 512), (noise(length), false)] {
+                let packed = compress(&text);
+                assert_eq!(unpack_json("text", &packed).unwrap(), text);
+                let sized = block::compress_prepend_size(&text);
+                let plain = [&[PLAIN][..], &text].concat();
+                let wanted =
+                    if is_compressible { [&[LZ4][..], &sized].concat() } else { plain.clone() };
+                assert_eq!(packed, wanted, "{length}");
+                let encoded = Encoded::new(plain);
+                assert_eq!(encoded.json(), text);
+                assert_eq!(encoded.into_packed(), packed);
+            }
+        }
+    }
+
     #[test]
     fn encoded_records_have_their_json_and_are_packed() {
         for length in [0, 10, 10_000] {
             let value = json!({ "text": "x".repeat(length) });
             let encoded = Packer::default().encode(&value).unwrap();
             assert_eq!(encoded.json(), value.to_string().as_bytes());
-            assert_eq!(encoded.json.is_some(), length > 1_000, "only a compressed record needs it");
+            assert_eq!(encoded.compressed.is_some(), length > 1_000);
             assert_eq!(encoded.into_packed(), Packer::default().pack(&value).unwrap());
         }
     }
