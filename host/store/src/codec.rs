@@ -19,7 +19,7 @@ use wattle_graph::json_text;
 use wattle_run::ports::store::{EncodedEvents, StoreError};
 
 use crate::error::corrupt;
-use crate::json_scan::scan_json;
+use crate::json_scan::{needs_no_scan, scan_json};
 
 /// Maximum nesting depth of a record. The JSON parser rejects deeper records, so the store must not
 /// write them.
@@ -204,6 +204,9 @@ impl Packer {
         if json.len() > MAX_RECORD_BYTES {
             let limit = MAX_RECORD_BYTES >> 20;
             return Err(format!("a record has {} bytes; the limit is {limit} MiB", json.len()));
+        }
+        if needs_no_scan(json, MAX_DEPTH) {
+            return Ok(());
         }
         let scan = scan_json(json);
         if scan.depth > MAX_DEPTH {

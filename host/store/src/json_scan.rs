@@ -1,7 +1,7 @@
 //! A scan of a record's JSON before it is written: the blobs that it mentions, and its nesting
 //! depth.
 
-use memchr::memchr2;
+use memchr::{memchr2, memchr2_iter};
 use wattle_run::ports::blob::BlobRef;
 
 /// The result of a scan.
@@ -11,6 +11,13 @@ pub(crate) struct JsonScan {
     pub(crate) depth: usize,
     /// Blobs that occur in strings, in order.
     pub(crate) blobs: Vec<BlobRef>,
+}
+
+/// Returns whether a scan of JSON that `serde_json` wrote would find no blob and no nesting deeper
+/// than `max_depth`, because the JSON has no more brackets than that. Most records are so short.
+/// A scan takes several times as long, since it looks for the end of each string.
+pub(crate) fn needs_no_scan(json: &[u8], max_depth: usize) -> bool {
+    memchr2_iter(b'[', b'{', json).nth(max_depth).is_none() && !BlobRef::may_be_in(json)
 }
 
 /// Scans JSON that `serde_json` wrote. It escapes no character of a blob reference, so each
@@ -62,6 +69,19 @@ mod tests {
         let scan = scan_json(json.as_bytes());
         assert_eq!(scan.depth, depth, "{json}");
         assert_eq!(scan.blobs, blobs, "{json}");
+        for max_depth in 0..5 {
+            if needs_no_scan(json.as_bytes(), max_depth) {
+                assert!(blobs.is_empty() && depth <= max_depth, "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn json_with_few_brackets_and_no_blob_needs_no_scan() {
+        let json = br#"{"a":[1,{}],"b":"[blo"}"#;
+        assert!(needs_no_scan(json, 4));
+        assert!(!needs_no_scan(json, 3), "a bracket in a string counts");
+        assert!(!needs_no_scan(br#"["blob:"]"#, 4));
     }
 
     #[test]

@@ -21,6 +21,11 @@ impl BlobRef {
         text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
     }
 
+    /// Returns whether `text` may have a blob reference. This is faster than a search for them.
+    pub fn may_be_in(text: &[u8]) -> bool {
+        memchr::memmem::find(text, BLOB_SCHEME.as_bytes()).is_some()
+    }
+
     /// Appends every blob reference in `text` to `found`. A reference inside of a longer word
     /// counts, too, because keeping an unused blob does less harm than deleting a blob that is in
     /// use.
