@@ -1,5 +1,5 @@
 //! Encoding of batches before they are queued: serialization as JSON, collection of the mentioned
-//! blobs, and compression.
+//! blobs, compression, and the checksums of records.
 //!
 //! The callers of [`append`](wattle_run::ports::Store::append) encode their batches in parallel,
 //! while the writer thread, which all of them share, commits earlier batches. The writer thread
@@ -9,18 +9,19 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, ListDelta};
-use wattle_graph::id::{ChannelName, Digest};
+use wattle_graph::id::{ChannelName, Digest, ThreadId};
 use wattle_run::ports::store::Batch;
 
 use crate::codec::{Encoded, Packer};
+use crate::disk::write_set::{StagedRun, stored_record};
 
 /// The encoded records of a batch.
 #[derive(Debug)]
 pub(crate) struct EncodedBatch {
-    /// The packed record of the thread.
+    /// The record of the thread, see [`stored_record`].
     pub(crate) record: Option<Vec<u8>>,
-    /// The packed record of the run.
-    pub(crate) run: Option<Vec<u8>>,
+    /// The record of the run.
+    pub(crate) run: Option<StagedRun>,
     /// All events, packed as one list; empty without events.
     pub(crate) events: Vec<u8>,
     /// The [`CheckpointMeta`](wattle_graph::checkpoint::CheckpointMeta).
@@ -42,8 +43,8 @@ pub(crate) enum EncodedValue {
 }
 
 impl EncodedBatch {
-    /// Encodes a batch. The error says why it cannot be stored.
-    pub(crate) fn of(batch: &Batch) -> Result<Self, String> {
+    /// Encodes a batch of a thread. The error says why it cannot be stored.
+    pub(crate) fn of(thread: &ThreadId, batch: &Batch) -> Result<Self, String> {
         let mut packer = Packer::default();
         let (_, events) = packer.events(&batch.events)?;
         let checkpoint = batch.checkpoint.as_ref();
@@ -60,7 +61,11 @@ impl EncodedBatch {
         });
         let values = values.collect::<Result<_, String>>()?;
         let record = batch.record.as_ref().map(|record| packer.pack(record)).transpose()?;
-        let run = batch.run.as_ref().map(|run| packer.pack(run)).transpose()?;
+        let record = record.map(|packed| stored_record(thread, &packed));
+        let run = match &batch.run {
+            Some(run) => Some(StagedRun::new(thread.clone(), &run.id, &packer.pack(run)?)),
+            None => None,
+        };
         Ok(Self { record, run, events, meta, values, mentions: packer.mentions })
     }
 }
@@ -108,7 +113,7 @@ mod tests {
 
     /// Returns the JSON of the encoded values, and whether each is a list delta.
     fn values(batch: &Batch) -> Vec<(bool, String)> {
-        let encoded = EncodedBatch::of(batch).unwrap();
+        let encoded = EncodedBatch::of(&ThreadId::new("t").unwrap(), batch).unwrap();
         let text = |encoded: &Encoded| String::from_utf8(encoded.json().to_vec()).unwrap();
         let value = |value: &EncodedValue| match value {
             EncodedValue::Full(encoded) => (false, text(encoded)),

@@ -104,5 +104,5 @@ fn pack(
     let packed = packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
     let number = cached.head.number;
     group.write_set.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
-    Ok(StagedRun { thread: run.thread.clone(), packed })
+    Ok(StagedRun::new(run.thread.clone(), &run.id, &packed))
 }

@@ -15,7 +15,7 @@ use crate::disk::create::{FILE, create};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::survey::{IntactThread, SurveyResult, name_damage, survey};
 use crate::disk::table::{ASIDE, META, META_OPENINGS, META_THREADS};
-use crate::disk::write_set::{StagedRun, WriteSet};
+use crate::disk::write_set::{StagedRun, WriteSet, stored_record};
 use crate::error::{backend, corrupt, redb_error};
 use crate::file::guarded;
 use crate::file::handle::Handle;
@@ -177,11 +177,12 @@ fn add(
     }
     let number = sound.head.number;
     write_set.heads.insert(thread.clone(), sound.head.clone());
-    write_set.records.insert(thread.clone(), snapshot.packed_record(thread)?);
+    let record = stored_record(thread, &snapshot.packed_record(thread)?);
+    write_set.records.insert(thread.clone(), record);
     for (position, run) in (0..).zip(&sound.runs) {
-        let packed = snapshot.packed_run(run)?;
+        let staged = StagedRun::new(thread.clone(), run, &snapshot.packed_run(run)?);
         write_set.thread_runs.insert((number, position), run.clone());
-        write_set.runs.insert(run.clone(), StagedRun { thread: thread.clone(), packed });
+        write_set.runs.insert(run.clone(), staged);
     }
     write_set.marks.extend(sound.marks().into_iter().map(|(seq, frame)| ((number, seq), frame)));
     write_set.mentions.extend(sound.mentions.iter().map(|blob| (number, *blob)));

@@ -17,7 +17,7 @@ use crate::disk::frame_builder::FrameBuilder;
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::value::{ValueLoader, frame_of_version};
-use crate::disk::write_set::{StagedRun, WriteSet};
+use crate::disk::write_set::{StagedRun, WriteSet, stored_record};
 use crate::error::backend;
 use crate::retention_plan::{
     BatchSummary, CheckpointSummary, Placement, RetentionPlan, ValueIndex, by_version,
@@ -305,13 +305,13 @@ impl Rewriter<'_> {
         runs: &[RunRecord],
     ) -> Result<WriteSet, StoreError> {
         let number = self.head.number;
-        self.write_set.records.insert(thread.clone(), self.packer.pack(record).map_err(refusal)?);
+        let packed = self.packer.pack(record).map_err(refusal)?;
+        self.write_set.records.insert(thread.clone(), stored_record(thread, &packed));
         for (position, run) in (0..).zip(runs) {
             let packed = self.packer.pack(run).map_err(refusal)?;
             self.write_set.thread_runs.insert((number, position), run.id.clone());
-            self.write_set
-                .runs
-                .insert(run.id.clone(), StagedRun { thread: thread.clone(), packed });
+            let staged = StagedRun::new(thread.clone(), &run.id, &packed);
+            self.write_set.runs.insert(run.id.clone(), staged);
         }
         let mentions = self.packer.mentions.into_iter();
         self.write_set.mentions = mentions.map(|blob| (number, blob)).collect();

@@ -16,13 +16,14 @@ use crate::disk::frame::{Body, FrameIndex, Header};
 use crate::disk::frame_builder::FrameBuilder;
 use crate::disk::head::Head;
 use crate::disk::value::chain_stats;
+use crate::disk::write_set::StagedRun;
 use crate::error::invalid;
 use crate::validate;
 
-/// A validated batch with packed parts.
+/// A validated batch with encoded parts.
 pub(crate) struct SealedBatch {
     pub(crate) record: Option<Vec<u8>>,
-    pub(crate) run: Option<Vec<u8>>,
+    pub(crate) run: Option<StagedRun>,
     pub(crate) is_new_run: bool,
     pub(crate) body: Body,
     pub(crate) seal: Digest,

@@ -10,7 +10,7 @@ use crate::disk::commit_group::{CachedThread, CommitGroup};
 use crate::disk::encode::EncodedBatch;
 use crate::disk::frame::{Body, Header};
 use crate::disk::seal::{SealedBatch, seal_batch};
-use crate::disk::write_set::{StagedRun, WriteSet};
+use crate::disk::write_set::WriteSet;
 use crate::validate;
 
 /// Maximum number of cached threads, of a few hundred bytes each. At the limit, all threads without
@@ -115,12 +115,12 @@ impl Stager {
         if let Some(record) = sealed.record {
             write_set.records.insert(thread.clone(), record);
         }
-        if let (Some(run), Some(packed)) = (&batch.run, sealed.run) {
+        if let (Some(run), Some(staged)) = (&batch.run, sealed.run) {
             if sealed.is_new_run {
                 write_set.thread_runs.insert((number, cached.head.runs), run.id.clone());
                 cached.head.runs += 1;
             }
-            write_set.runs.insert(run.id.clone(), StagedRun { thread: thread.clone(), packed });
+            write_set.runs.insert(run.id.clone(), staged);
         }
         self.add_frame(write_set, cached, batch, (sealed.body, sealed.seal));
         if batch.checkpoint.is_some() {

@@ -28,6 +28,7 @@ const OP_COMMIT: &str = "commit";
 pub(crate) struct WriteSet {
     pub(crate) log: BTreeMap<u64, Vec<u8>>,
     pub(crate) heads: BTreeMap<ThreadId, Head>,
+    /// Records of threads, see [`stored_record`].
     pub(crate) records: BTreeMap<ThreadId, Vec<u8>>,
     pub(crate) runs: BTreeMap<RunId, StagedRun>,
     pub(crate) thread_runs: BTreeMap<(u64, u64), RunId>,
@@ -58,7 +59,20 @@ pub(crate) struct WriteSet {
 #[derive(Debug)]
 pub(crate) struct StagedRun {
     pub(crate) thread: ThreadId,
-    pub(crate) packed: Vec<u8>,
+    /// The packed record with its checksum.
+    stored: Vec<u8>,
+}
+
+impl StagedRun {
+    /// Creates the staged record of a run from its packed record.
+    pub(crate) fn new(thread: ThreadId, run: &RunId, packed: &[u8]) -> Self {
+        Self { thread, stored: with_checksum(RUNS_NAME, run.as_str().as_bytes(), packed) }
+    }
+}
+
+/// Returns the packed record of a thread with its checksum.
+pub(crate) fn stored_record(thread: &ThreadId, packed: &[u8]) -> Vec<u8> {
+    with_checksum(RECORDS_NAME, thread.as_str().as_bytes(), packed)
 }
 
 impl WriteSet {
@@ -175,16 +189,14 @@ impl WriteSet {
         }
         if !self.records.is_empty() {
             let mut records = transaction.open_table(RECORDS)?;
-            for (thread, packed) in &self.records {
-                let key = thread.as_str().as_bytes();
-                records.insert(key, with_checksum(RECORDS_NAME, key, packed).as_slice())?;
+            for (thread, stored) in &self.records {
+                records.insert(thread.as_str().as_bytes(), stored.as_slice())?;
             }
         }
         if !self.runs.is_empty() {
             let mut runs = transaction.open_table(RUNS)?;
             for (run, staged) in &self.runs {
-                let key = run.as_str().as_bytes();
-                runs.insert(key, with_checksum(RUNS_NAME, key, &staged.packed).as_slice())?;
+                runs.insert(run.as_str().as_bytes(), staged.stored.as_slice())?;
             }
         }
         if !self.aside.is_empty() {

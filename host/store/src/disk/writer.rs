@@ -277,7 +277,7 @@ impl Writer {
     ) -> Result<u64, StoreError> {
         self.leases.with(|leases| leases.check_epoch(thread, batch.epoch))?;
         self.check_queue_condition(group, thread, batch)?;
-        let encoded = encoded.take().unwrap_or_else(|| EncodedBatch::of(batch));
+        let encoded = encoded.take().unwrap_or_else(|| EncodedBatch::of(thread, batch));
         let seq = match self.stager.stage_batch(group, thread, batch, encoded) {
             // The cause of the conflict is not another writer: an earlier batch of the thread was
             // not written.

@@ -28,7 +28,7 @@ pub(crate) struct WriterHandle {
 impl WriterHandle {
     /// Encodes a batch and queues it. Waits for a free slot if the queue is full.
     pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
-        let encoded = Some(EncodedBatch::of(&batch));
+        let encoded = Some(EncodedBatch::of(&thread, &batch));
         let queued = Box::new(QueuedBatch { batch, encoded });
         self.queue(thread, WriteOp::Batch(queued)).await
     }

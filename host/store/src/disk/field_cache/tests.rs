@@ -21,7 +21,7 @@ use crate::disk::list::list_threads;
 use crate::disk::run_search::{count_runs, search_runs};
 use crate::disk::search::{count_threads, search_threads};
 use crate::disk::table::{RECORDS, RUNS};
-use crate::disk::write_set::{StagedRun, WriteSet};
+use crate::disk::write_set::{StagedRun, WriteSet, stored_record};
 use crate::file::handle::SharedFile;
 
 const THREADS: usize = 4;
@@ -90,8 +90,11 @@ fn write_set(changes: &[Change]) -> WriteSet {
         if let Some(updated_ms) = updated_ms {
             let record = ThreadRecord::unbound(thread.clone(), updated_ms);
             let packed = packed_run(&run, &thread, updated_ms);
-            write_set.runs.insert(run, StagedRun { thread: thread.clone(), packed });
-            write_set.records.insert(thread, Packer::default().pack(&record).unwrap());
+            let staged = StagedRun::new(thread.clone(), &run, &packed);
+            write_set.runs.insert(run, staged);
+            let packed = Packer::default().pack(&record).unwrap();
+            let stored = stored_record(&thread, &packed);
+            write_set.records.insert(thread, stored);
         } else {
             write_set.deleted.0.push(thread);
             write_set.deleted.1.push(run);
