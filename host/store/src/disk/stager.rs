@@ -85,26 +85,27 @@ impl Stager {
         batch: &Batch,
         encoded: Result<EncodedBatch, String>,
     ) -> Result<u64, StoreError> {
-        let cached = self.thread(group, thread)?;
-        validate::batch(thread, cached.as_ref().map(|cached| cached.head.log_position()), batch)?;
+        self.load(group, thread)?;
+        let (cached, none) = (self.cached.get(thread), CachedThread::default());
+        validate::batch(thread, cached.map(|cached| cached.head.log_position()), batch)?;
         let is_new = cached.is_none();
-        let mut cached = cached.unwrap_or_default();
-        let sealed = seal_batch(group, thread, &cached, batch, encoded, self.next_entry)?;
+        let cached = cached.unwrap_or(&none);
+        let sealed = seal_batch(group, thread, cached, batch, encoded, self.next_entry)?;
         // No statement after this point fails.
+        let cached = self.cached.entry(thread.clone()).or_default();
         if is_new {
             self.last_thread_no += 1;
             cached.head.number = self.last_thread_no;
             group.write_set.last_thread_no = Some(self.last_thread_no);
         }
-        self.add_to_write_set(&mut group.write_set, thread, &mut cached, batch, sealed);
-        let last_seq = cached.head.last_seq;
-        self.cached.insert(thread.clone(), cached);
-        Ok(last_seq)
+        let (write_set, next_entry) = (&mut group.write_set, &mut self.next_entry);
+        Self::add_to_write_set(write_set, next_entry, thread, cached, batch, sealed);
+        Ok(cached.head.last_seq)
     }
 
     fn add_to_write_set(
-        &mut self,
         write_set: &mut WriteSet,
+        next_entry: &mut u64,
         thread: &ThreadId,
         cached: &mut CachedThread,
         batch: &Batch,
@@ -122,7 +123,7 @@ impl Stager {
             }
             write_set.runs.insert(run.id.clone(), staged);
         }
-        self.add_frame(write_set, cached, batch, (sealed.body, sealed.seal));
+        Self::add_frame(write_set, next_entry, cached, batch, (sealed.body, sealed.seal));
         if batch.checkpoint.is_some() {
             cached.lists = sealed.lists;
         }
@@ -136,22 +137,30 @@ impl Stager {
         group: &mut CommitGroup,
         thread: &ThreadId,
     ) -> Result<Option<CachedThread>, StoreError> {
-        if let Some(cached) = self.cached.get(thread) {
-            return Ok(Some(cached.clone()));
+        self.load(group, thread)?;
+        Ok(self.cached.get(thread).cloned())
+    }
+
+    /// Caches a thread that exists.
+    fn load(&mut self, group: &mut CommitGroup, thread: &ThreadId) -> Result<(), StoreError> {
+        if self.cached.contains_key(thread) {
+            return Ok(());
         }
         if self.cached.len() >= MAX_CACHED_THREADS {
             let staged = &group.write_set.heads;
             self.cached.retain(|thread, _| staged.contains_key(thread));
         }
-        let head = group.overlay()?.snapshot.head(thread)?;
-        Ok(head.map(|head| CachedThread { head, ..CachedThread::default() }))
+        if let Some(head) = group.overlay()?.snapshot.head(thread)? {
+            self.cache(thread, CachedThread { head, ..CachedThread::default() });
+        }
+        Ok(())
     }
 
     /// Stages the frame of a batch. A batch with neither events nor a checkpoint changes records
     /// only and needs no frame.
     fn add_frame(
-        &mut self,
         write_set: &mut WriteSet,
+        next_entry: &mut u64,
         cached: &mut CachedThread,
         batch: &Batch,
         (body, seal): (Body, Digest),
@@ -170,7 +179,7 @@ impl Stager {
             seal: Some(seal),
             ..Header::default()
         };
-        write_set.add_frame(head, &mut self.next_entry, header, &body);
+        write_set.add_frame(head, next_entry, header, &body);
         if let Some(meta) = meta {
             head.last_checkpoint = Some(meta.id);
             if meta.namespace == Namespace::root() {
