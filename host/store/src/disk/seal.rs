@@ -167,7 +167,7 @@ pub(crate) fn is_new_run(
 ) -> Result<bool, StoreError> {
     let owner = match group.write_set.runs.get(&run.id) {
         Some(staged) => Some(staged.thread.clone()),
-        None => group.overlay()?.snapshot.run(&run.id)?.map(|run| run.thread),
+        None => group.overlay()?.snapshot.thread_of_run(&run.id)?,
     };
     match owner {
         Some(owner) if owner != *thread => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_graph::limit::SHORT_JSON_BYTES;
@@ -330,6 +331,15 @@ impl Snapshot {
         packed.map(|packed| read(RUN, (RUNS_NAME, key), packed.value())).transpose()
     }
 
+    /// Returns the thread of a run, without decoding the rest of the record.
+    pub(crate) fn thread_of_run(&self, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
+        let runs = self.transaction.open_table(RUNS).map_err(redb_error(READ))?;
+        let key = run.as_str().as_bytes();
+        let Some(stored) = runs.get(key).map_err(redb_error(READ))? else { return Ok(None) };
+        let owner: RunOwner = read(RUN, (RUNS_NAME, key), stored.value())?;
+        Ok(Some(owner.thread))
+    }
+
     /// Returns the key of a run in the list of the runs of its thread.
     pub(crate) fn run_key(
         &self,
@@ -430,6 +440,12 @@ impl Snapshot {
         blobs.retain(|digest| raw.contains(digest.as_bytes()));
         Ok(())
     }
+}
+
+/// The thread in a run record.
+#[derive(Deserialize)]
+struct RunOwner {
+    thread: ThreadId,
 }
 
 /// Returns the stored record of a run from the list of the runs of a thread.
