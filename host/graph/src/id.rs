@@ -6,6 +6,7 @@ mod call_key;
 mod namespace;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -50,7 +51,7 @@ fn parse_name(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
     Ok(text.into())
 }
 
-fn parse_id(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
+fn parse_id(what: &'static str, text: &str) -> Result<Arc<str>, IdError> {
     if text.is_empty() || text.len() > ID_LIMIT_BYTES {
         return Err(id_error(what, text, "1 to 512 bytes"));
     }
@@ -58,11 +59,11 @@ fn parse_id(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
 }
 
 macro_rules! identifiers {
-    ($($(#[$doc:meta])* $name:ident($what:literal, $parse:ident);)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($text:ty, $what:literal, $parse:ident);)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         #[serde(try_from = "String")]
-        pub struct $name(Box<str>);
+        pub struct $name($text);
 
         impl $name {
             /// Parses the identifier.
@@ -103,7 +104,7 @@ macro_rules! identifiers {
 
         impl From<$name> for String {
             fn from(id: $name) -> Self {
-                id.0.into()
+                Self::from(&*id.0)
             }
         }
 
@@ -127,33 +128,35 @@ macro_rules! identifiers {
     )*};
 }
 
+// Ids are cloned for each event, task and call of a run, so clones share the text. Names do not
+// share theirs: all runs of a graph, on all cores, would contend for the same reference counts.
 identifiers! {
     /// Name of an app, which is a folder of graphs, components and settings.
-    AppName("app name", parse_name);
+    AppName(Box<str>, "app name", parse_name);
     /// Name of a plugin, which is one component.
-    PluginName("plugin name", parse_name);
+    PluginName(Box<str>, "plugin name", parse_name);
     /// Name of a graph of an app.
-    GraphName("graph name", parse_name);
+    GraphName(Box<str>, "graph name", parse_name);
     /// Name of a node of a graph.
-    NodeName("node name", parse_name);
+    NodeName(Box<str>, "node name", parse_name);
     /// Name of a channel of a graph's state.
-    ChannelName("channel name", parse_name);
+    ChannelName(Box<str>, "channel name", parse_name);
     /// Id of a thread. Callers may choose it.
-    ThreadId("thread id", parse_id);
+    ThreadId(Arc<str>, "thread id", parse_id);
     /// Id of a run.
-    RunId("run id", parse_id);
+    RunId(Arc<str>, "run id", parse_id);
     /// Id of a task, derived from its thread, namespace, base checkpoint, node and index; see
     /// [`TaskId::derive`].
-    TaskId("task id", parse_id);
+    TaskId(Arc<str>, "task id", parse_id);
     /// Id of an interrupt, derived from the task and the host call; see [`InterruptId::derive`].
-    InterruptId("interrupt id", parse_id);
+    InterruptId(Arc<str>, "interrupt id", parse_id);
 }
 
 /// Hexadecimal digits of a derived id. They encode 128 bits, as in the ids of LangGraph.
 const DERIVED_DIGITS: usize = 32;
 
 /// Hashes each part with its length, so that different lists of parts have different encodings.
-fn derive(parts: &[&[u8]]) -> Box<str> {
+fn derive(parts: &[&[u8]]) -> Arc<str> {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());
