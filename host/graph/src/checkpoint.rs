@@ -1,6 +1,7 @@
 //! Checkpoints: the state of a graph after an input, a superstep, an edit or a fork, with the
 //! triggers of the next superstep.
 
+mod channel_map;
 mod list;
 mod value;
 
@@ -15,11 +16,15 @@ use crate::omit::is_zero;
 
 pub(crate) use self::list::id_hash;
 
+pub use self::channel_map::ChannelMap;
 pub use self::list::SharedList;
 pub use self::value::{ChannelValue, Content};
 
 /// The values of all channels that have a value.
-pub type Values = BTreeMap<ChannelName, ChannelValue>;
+pub type Values = ChannelMap<ChannelValue>;
+
+/// The version of each channel that has a value: the checkpoint that last wrote it.
+pub type Versions = ChannelMap<CheckpointId>;
 
 /// How a checkpoint was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,8 +111,8 @@ pub struct CheckpointMeta {
     /// Checkpoints of the parent graphs, the root graph first.
     #[serde(rename = "parents", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parent_graphs: BTreeMap<Namespace, CheckpointId>,
-    /// Version of each channel: the checkpoint that last wrote it.
-    pub versions: BTreeMap<ChannelName, CheckpointId>,
+    /// Version of each channel.
+    pub versions: Versions,
     /// Sequence number of the `checkpointed` event, set only if the checkpoint was persisted later
     /// than that event (durability `exit`). In the log, the events between that event and
     /// the persistence belong to the checkpoint at which the run started.

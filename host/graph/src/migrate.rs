@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::checkpoint::{
-    ChannelValue, Checkpoint, CheckpointMeta, CheckpointSource, Trigger, Values,
+    ChannelValue, Checkpoint, CheckpointMeta, CheckpointSource, Trigger, Values, Versions,
 };
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
@@ -211,11 +211,7 @@ impl MigrationBuilder {
 
 /// Returns the version of each value. An unchanged value keeps its version, so the store does not
 /// write it again.
-fn versions(
-    base: &Checkpoint,
-    values: &Values,
-    id: CheckpointId,
-) -> BTreeMap<ChannelName, CheckpointId> {
+fn versions(base: &Checkpoint, values: &Values, id: CheckpointId) -> Versions {
     let version = |name: &ChannelName, value: &ChannelValue| {
         let same = base.values.get(name).is_some_and(|old| old.is_shared_with(value));
         base.meta.versions.get(name).copied().filter(|_| same).unwrap_or(id)

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Versions};
 use crate::event::{Send, SubgraphEnd, TaskFinished, Write};
 use crate::graph::{Graph, is_end};
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
@@ -200,7 +200,7 @@ fn next_meta(
             .map(|base| base.meta.subgraph_checkpoints.clone())
             .unwrap_or_default(),
         parent_graphs: at.parents,
-        versions: BTreeMap::new(),
+        versions: Versions::new(),
         event_seq: None,
         metadata: BTreeMap::new(),
     }

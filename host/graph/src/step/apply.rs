@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::channel::{Channel, Reduced, Reducer};
-use crate::checkpoint::{ChannelValue, Checkpoint, CheckpointMeta, ListDelta, Values};
+use crate::checkpoint::{ChannelValue, Checkpoint, CheckpointMeta, ListDelta, Values, Versions};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::graph::Graph;
@@ -52,7 +52,7 @@ fn combine(
 /// The state of a new checkpoint. A channel has a version exactly if it has a value.
 pub(super) struct ValuesBuilder {
     pub(super) values: Values,
-    versions: BTreeMap<ChannelName, CheckpointId>,
+    versions: Versions,
     tails: BTreeMap<ChannelName, ListDelta>,
     id: CheckpointId,
 }
@@ -66,7 +66,7 @@ impl ValuesBuilder {
 
     /// Starts from the defaults of the channels, for a new thread.
     pub(super) fn defaults(graph: &Graph, id: CheckpointId) -> Self {
-        let (values, versions, tails) = (Values::new(), BTreeMap::new(), BTreeMap::new());
+        let (values, versions, tails) = (Values::new(), Versions::new(), BTreeMap::new());
         let mut state = Self { values, versions, tails, id };
         for (name, channel) in graph.channels() {
             if let Some(default) = &channel.default {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use wattle_graph::call::CallKind;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, Trigger, Versions};
 use wattle_graph::event::{
     Answered, CallStarted, Called, Checkpointed, Custom, Event, EventKind, InterruptRaised,
     RunEnded, RunReason, RunStarted, RunStatus, Streamed, SubgraphEnd, TaskFailed, TaskFault,
@@ -270,7 +270,7 @@ impl Sample {
             writers: Vec::new(),
             subgraph_checkpoints: BTreeMap::new(),
             parent_graphs: BTreeMap::new(),
-            versions: BTreeMap::new(),
+            versions: Versions::new(),
             event_seq: None,
             metadata: BTreeMap::new(),
         };

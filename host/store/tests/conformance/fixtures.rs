@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, ListDelta, Values};
 use wattle_graph::event::{Custom, Event, EventKind};
 use wattle_graph::id::{
     ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId, TaskId, ThreadId,
@@ -81,7 +81,7 @@ pub(crate) fn checkpoint(
 ) -> Checkpoint {
     let mut versions: BTreeMap<_, _> =
         older.iter().map(|(name, version)| (channel(name), id(*version))).collect();
-    let mut values = BTreeMap::new();
+    let mut values = Values::new();
     for (name, value) in changed {
         versions.insert(channel(name), id(number));
         values.insert(channel(name), value.clone().into());

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
 use wattle_graph::event::{Called, Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId, path_of_call};
@@ -99,7 +99,7 @@ impl<'a> ForkScan<'a> {
             let meta =
                 CheckpointMeta { id, namespace: namespace.clone(), parent_graphs, ..above.clone() };
             let checkpoint =
-                Checkpoint { meta, values: BTreeMap::new(), list_deltas: BTreeMap::new() };
+                Checkpoint { meta, values: Values::new(), list_deltas: BTreeMap::new() };
             return self.forked_graph(superstep, namespace, None, checkpoint).map(Some);
         };
         let stored = self.load_checkpoint(namespace, id).await?;
