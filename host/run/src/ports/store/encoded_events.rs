@@ -67,8 +67,12 @@ const BEFORE_NUMBER: &[u8] = br#"{"seq":"#;
 /// The JSON of an event that has no sequence number yet, up to the end of the first field.
 const UNNUMBERED: &[u8] = br#"{"seq":0"#;
 
-/// Initial capacity for the JSON of an event, in bytes. Most events have less.
+/// Initial capacity for the JSON of an event, and for that of a list, in bytes. Most events have
+/// less, and the events of most supersteps.
 const JSON_CAPACITY: usize = 1 << 10;
+
+/// Maximum length of a sequence number and of the separator before its event, in bytes.
+const NUMBER_BYTES: usize = 21;
 
 /// An event with its JSON, before it has a sequence number.
 #[derive(Debug)]
@@ -114,6 +118,9 @@ impl EventEncoder {
         let before = self.json.len();
         match json {
             Ok(json) => {
+                // Otherwise the buffer would grow in each of the first calls below.
+                let missing = NUMBER_BYTES + json.len();
+                self.json.reserve(if before == 0 { missing.max(JSON_CAPACITY) } else { missing });
                 self.json.push(if before == 0 { b'[' } else { b',' });
                 self.json.extend_from_slice(BEFORE_NUMBER);
                 self.json.extend_from_slice(itoa::Buffer::new().format(seq).as_bytes());
