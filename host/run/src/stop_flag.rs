@@ -2,13 +2,21 @@
 //! as a shutdown. The flag is set once, and the tasks that wait for it then stop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 use wattle_graph::principal::Principal;
 
 /// A flag that is set once. Clones are cheap and share the flag.
 #[derive(Clone, Default)]
-pub struct StopFlag(Arc<watch::Sender<Flag>>);
+pub struct StopFlag(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Whether `flag` is set. Supersteps read this value several times, without a lock.
+    is_set: AtomicBool,
+    flag: watch::Sender<Flag>,
+}
 
 #[derive(Debug, Default)]
 struct Flag {
@@ -25,28 +33,30 @@ impl StopFlag {
 
     /// Sets the flag on behalf of a principal. Only the principal of the first call is recorded.
     pub fn set_for(&self, principal: Option<Principal>) {
-        self.0.send_if_modified(|flag| {
+        let Inner { is_set, flag } = self.0.as_ref();
+        flag.send_if_modified(|flag| {
             if flag.is_set {
                 return false;
             }
             *flag = Flag { is_set: true, principal };
+            is_set.store(true, Ordering::Release);
             true
         });
     }
 
     /// Returns the principal that set the flag, if there is one.
     pub fn principal(&self) -> Option<Principal> {
-        self.0.borrow().principal.clone()
+        self.0.flag.borrow().principal.clone()
     }
 
     /// Returns true if the flag is set.
     pub fn is_set(&self) -> bool {
-        self.0.borrow().is_set
+        self.0.is_set.load(Ordering::Acquire)
     }
 
     /// Waits until the flag is set.
     pub async fn wait(&self) {
-        let mut receiver = self.0.subscribe();
+        let mut receiver = self.0.flag.subscribe();
         // The sender lives in `self`, so waiting cannot fail before the flag is set.
         let _ = receiver.wait_for(|flag| flag.is_set).await;
     }

@@ -1,7 +1,9 @@
 //! One attempt of a task: the call of its node, with timeouts.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::json;
@@ -75,13 +77,27 @@ async fn with_timeouts(
 ) -> Result<NodeResult, GuestError> {
     let run_ms = task.timeout_ms.or(node.timeout.run_ms).or(own_ms);
     let idle_ms = node.timeout.idle_ms;
-    tokio::select! {
-        biased;
-        () = context.cancel.wait() => Err(GuestError::Unwound(Unwind::Cancelled)),
-        ended = work => ended,
-        () = run_timeout(run_ms) => Err(timed_out("run", run_ms)),
-        () = idle_timeout(heartbeat, idle_ms) => Err(timed_out("idle", idle_ms)),
-    }
+    let cut = async {
+        tokio::select! {
+            biased;
+            () = context.cancel.wait() => GuestError::Unwound(Unwind::Cancelled),
+            () = run_timeout(run_ms) => timed_out("run", run_ms),
+            () = idle_timeout(heartbeat, idle_ms) => timed_out("idle", idle_ms),
+        }
+    };
+    let mut work = pin!(work);
+    let mut cut = pin!(cut);
+    // The wait for the flag takes locks, so it begins only if the work does not complete at once.
+    poll_fn(|cx| {
+        if context.cancel.is_set() {
+            return Poll::Ready(Err(GuestError::Unwound(Unwind::Cancelled)));
+        }
+        match work.as_mut().poll(cx) {
+            Poll::Pending => cut.as_mut().poll(cx).map(Err),
+            ended @ Poll::Ready(_) => ended,
+        }
+    })
+    .await
 }
 
 async fn run_timeout(ms: Option<u64>) {
