@@ -232,6 +232,10 @@ struct First<'l>(BTreeMap<&'l NodeName, u32>);
 impl<'l> First<'l> {
     fn of(slots: &[TaskSlot<'l>]) -> Self {
         let mut first: BTreeMap<&NodeName, u32> = BTreeMap::new();
+        if slots.len() == 1 {
+            // No other task comes before the only one.
+            return Self(first);
+        }
         for slot in slots {
             let is_finished = slot.lineage.finished.contains_key(&slot.id);
             // Every unfinished task of the node counts as coming after a finished task.
@@ -256,6 +260,10 @@ fn id(thread: &ThreadId, lineage: &Lineage, node: &NodeName, index: u32) -> Task
 /// Returns the triggers in order, each with its index among the triggers of the same node. A node
 /// that several edges trigger runs once; a node with several sends runs once for each of them.
 fn with_indexes(next: &[Trigger]) -> Vec<(&Trigger, u32)> {
+    // Most supersteps have one trigger, for which the collections below would be allocated.
+    if let [only] = next {
+        return vec![(only, 0)];
+    }
     let mut ordered: Vec<&Trigger> = next.iter().collect();
     ordered.sort_by_key(|trigger| (&trigger.node, trigger.input.is_some()));
     let mut numbered: Vec<(&Trigger, u32)> = Vec::with_capacity(ordered.len());
