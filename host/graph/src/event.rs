@@ -6,6 +6,8 @@ mod call;
 mod decode;
 mod shown;
 
+use std::sync::Arc;
+
 pub use call::{CallStarted, Called, Streamed, Tokens};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,8 +61,9 @@ pub enum EventKind {
     RunEnded(RunEnded),
     /// An attempt of a task started.
     TaskStarted(TaskStarted),
-    /// A task finished. Its writes are applied at the end of the superstep.
-    TaskFinished(TaskFinished),
+    /// A task finished. Its writes are applied at the end of the superstep. The log and the
+    /// state of the superstep share the payload, which can be large.
+    TaskFinished(Arc<TaskFinished>),
     /// An attempt of a task failed.
     TaskFailed(TaskFailed),
     /// A slow host call started (model, HTTP, SQL, tool).

@@ -86,7 +86,7 @@
 //!     cached: false,
 //!     duration_us: 20,
 //! };
-//! let kind = EventKind::TaskFinished(finished);
+//! let kind = EventKind::TaskFinished(finished.into());
 //! lineage.apply(&Event { seq: 1, at_ms: 0, run: run.clone(), namespace: root, kind });
 //!
 //! let second = advance(graph, &lineage, &BTreeMap::new(), position(2))?;

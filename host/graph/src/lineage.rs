@@ -5,6 +5,7 @@
 //! checkpoint and folds the events that belong to that checkpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub struct Lineage {
     /// The checkpoint from which the current superstep starts.
     pub checkpoint: Checkpoint,
     /// Finished tasks of the superstep.
-    pub finished: BTreeMap<TaskId, TaskFinished>,
+    pub finished: BTreeMap<TaskId, Arc<TaskFinished>>,
     /// The last failure of each task that has not finished. A failure with an error handler is
     /// permanent: the handler runs in place of the task.
     pub failed: BTreeMap<TaskId, TaskFailed>,
@@ -131,7 +132,7 @@ impl Lineage {
 
     /// Records that a task has finished. The first end of a task counts, whether it is a success or
     /// a failure with an error handler. A later end of the same task has no effect.
-    fn finish(&mut self, finished: &TaskFinished) {
+    fn finish(&mut self, finished: &Arc<TaskFinished>) {
         if finished.base != self.checkpoint.meta.id || self.is_handled(&finished.task) {
             return;
         }

@@ -150,7 +150,7 @@ fn mid_run(graph: &Graph, seed: u8, steps: u8) -> (Lineage, Vec<Event>) {
 
 /// Returns the writes of tasks as edits, without gotos and sends.
 fn as_edits(lineage: &Lineage) -> Vec<Edit> {
-    let mut tasks: Vec<_> = lineage.finished.values().collect();
+    let mut tasks: Vec<&TaskFinished> = lineage.finished.values().map(Arc::as_ref).collect();
     tasks.sort_by_key(|task| (&task.node, task.index));
     let edit = |task: &TaskFinished| {
         let as_node = EditAs::Node(task.node.clone());
@@ -292,7 +292,7 @@ proptest! {
         let graph = built(&definition);
         let (lineage, events) = mid_run(&graph, seed, steps);
         let mut lineage = fold(&lineage, &events);
-        for task in lineage.finished.values_mut() {
+        for task in lineage.finished.values_mut().map(Arc::make_mut) {
             (task.goto, task.sends) = (None, Vec::new());
         }
         let edits = as_edits(&lineage);

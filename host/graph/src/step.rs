@@ -13,6 +13,7 @@ mod parent;
 mod reduction;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -217,7 +218,7 @@ fn persisted_subgraph(child: &SubgraphEnd) -> Option<(Namespace, CheckpointId)> 
 
 /// Returns the finished tasks by node and index, which is the order in which writes are applied.
 fn tasks_in_order(lineage: &Lineage) -> Vec<&TaskFinished> {
-    let mut tasks: Vec<&TaskFinished> = lineage.finished.values().collect();
+    let mut tasks: Vec<&TaskFinished> = lineage.finished.values().map(Arc::as_ref).collect();
     tasks.sort_by_key(|finished| (&finished.node, finished.index));
     tasks
 }

@@ -1,6 +1,7 @@
 //! In-memory threads for tests, with nodes that are functions of their input.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -95,7 +96,7 @@ pub(crate) fn event(kind: EventKind) -> Event {
 }
 
 pub(crate) fn finished(task: &Task, base: CheckpointId, did: ScriptedResult) -> Event {
-    event(EventKind::TaskFinished(TaskFinished {
+    event(EventKind::TaskFinished(Arc::new(TaskFinished {
         task: task.id.clone(),
         node: task.node.clone(),
         index: task.index,
@@ -107,7 +108,7 @@ pub(crate) fn finished(task: &Task, base: CheckpointId, did: ScriptedResult) -> 
         child: None,
         cached: false,
         duration_us: 0,
-    }))
+    })))
 }
 
 /// Returns the event of a permanent failure.

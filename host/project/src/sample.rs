@@ -1,5 +1,7 @@
 //! Fixed and generated event logs for tests.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -87,7 +89,7 @@ pub(crate) fn task_started(number: usize) -> Event {
 pub(crate) fn task_finished(number: usize, messages: Value) -> Event {
     let (task, name) = task(number);
     let channel = ChannelName::new("messages").unwrap();
-    event(EventKind::TaskFinished(TaskFinished {
+    event(EventKind::TaskFinished(Arc::new(TaskFinished {
         task,
         node: node(name),
         index: 0,
@@ -99,7 +101,7 @@ pub(crate) fn task_finished(number: usize, messages: Value) -> Event {
         child: None,
         cached: false,
         duration_us: 0,
-    }))
+    })))
 }
 
 pub(crate) fn task_failed(number: usize) -> Event {

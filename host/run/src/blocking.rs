@@ -368,7 +368,7 @@ mod tests {
             "writes": graph.channels().keys().map(write).collect::<Vec<_>>(),
         });
         let finished: TaskFinished = serde_json::from_value(finished).unwrap();
-        lineage.finished.insert(finished.task.clone(), finished);
+        lineage.finished.insert(finished.task.clone(), finished.into());
         lineage
     }
 

@@ -30,7 +30,7 @@ use crate::task::outcome::{AttemptFailure, classify, validate, with_node_context
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TaskEnd {
     /// The task finished; the event is logged.
-    Finished(Box<TaskFinished>),
+    Finished(Arc<TaskFinished>),
     /// The task raised an interrupt; the event is logged.
     Suspended,
     /// The task failed permanently; the event is logged. The event names the error handler that
@@ -128,11 +128,12 @@ fn log_finished(context: &StepContext, journal: &Journal, finished: TaskFinished
     if let Err(full) = context.outcomes.add(&context.graph_version.graph, &finished) {
         return TaskEnd::OutcomesFull(full);
     }
+    let finished = Arc::new(finished);
     context.log.push(EventKind::TaskFinished(finished.clone()));
     if !context.log.namespace().is_root() {
         journal.finish(finished.clone());
     }
-    TaskEnd::Finished(Box::new(finished))
+    TaskEnd::Finished(finished)
 }
 
 /// Runs one attempt of a task without retries. Its outcome is not logged.

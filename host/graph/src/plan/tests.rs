@@ -147,7 +147,7 @@ fn task_can_return_an_outcome_for_the_parent_graph() {
         let did = ScriptedResult { goto, ..ScriptedResult::write("log", task.node.to_string()) };
         let mut event = finished(task, base, did);
         if let EventKind::TaskFinished(finished) = &mut event.kind {
-            finished.for_parent = true;
+            Arc::make_mut(finished).for_parent = true;
         }
         assert!(matches!(plan(&graph, &thread(), &lineage, 1), Plan::Tasks { .. }));
         lineage.apply(&event);

@@ -301,7 +301,7 @@ fn two_overwrites_of_a_plugin_channel_are_an_error() {
         let did = ScriptedResult::write("vote", task.node.to_string());
         let mut event = finished(&task, lineage.checkpoint.meta.id, did);
         if let EventKind::TaskFinished(finished) = &mut event.kind {
-            finished.writes[0].overwrite = task.node != node("c");
+            Arc::make_mut(finished).writes[0].overwrite = task.node != node("c");
         }
         lineage.apply(&event);
     }
@@ -427,7 +427,7 @@ fn overwrite_of_a_list_makes_no_list_delta() {
     let mut event =
         finished(&task, lineage.checkpoint.meta.id, ScriptedResult::write("log", json!([1, 2])));
     if let EventKind::TaskFinished(finished) = &mut event.kind {
-        finished.writes[0].overwrite = true;
+        Arc::make_mut(finished).writes[0].overwrite = true;
     }
     lineage.apply(&event);
     assert!(super::advance(&listed, &lineage, &[].into(), at(2)).unwrap().list_deltas.is_empty());
@@ -444,6 +444,7 @@ fn checkpoint_records_subgraphs_that_keep_their_state() {
         if let EventKind::TaskFinished(finished) = &mut event.kind {
             let namespace = Namespace::root().for_node(&task.node);
             let checkpoint = Some(CheckpointId(7));
+            let finished = Arc::make_mut(finished);
             finished.child = Some(SubgraphEnd { namespace, checkpoint, persists });
         }
         lineage.apply(&event);

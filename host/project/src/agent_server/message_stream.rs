@@ -12,7 +12,7 @@ use crate::task_stream::{ChangeKind, CompletionStep, TaskChange, TaskStream};
 use serde::Serialize;
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, CheckpointSource, SharedList};
-use wattle_graph::event::{Custom, Event, EventKind, RunStatus, TaskFailed, TaskFinished, Tokens};
+use wattle_graph::event::{Custom, Event, EventKind, RunStatus, TaskFinished, Tokens};
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, TaskId};
 use wattle_graph::message::{MessageView, messages};
 
@@ -223,8 +223,8 @@ impl MessageProjection {
                 self.close(|_| true, &mut spoken);
             }
             // The task stream does not report the end of a task whose start event was not read.
-            EventKind::TaskFinished(TaskFinished { task, .. })
-            | EventKind::TaskFailed(TaskFailed { task, .. }) => self.end_task(task, &mut spoken),
+            EventKind::TaskFinished(finished) => self.end_task(&finished.task, &mut spoken),
+            EventKind::TaskFailed(failed) => self.end_task(&failed.task, &mut spoken),
             _ => {}
         }
         spoken

@@ -2,6 +2,7 @@
 //! tool call and raises an interrupt; the second run starts a subgraph after the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wattle_graph::call::CallKind;
@@ -328,7 +329,7 @@ impl Sample {
             value,
             overwrite: false,
         };
-        self.push(EventKind::TaskFinished(TaskFinished {
+        self.push(EventKind::TaskFinished(Arc::new(TaskFinished {
             task: self.task(),
             node: self.node(),
             index: 0,
@@ -340,7 +341,7 @@ impl Sample {
             child,
             cached: false,
             duration_us: 0,
-        }));
+        })));
     }
 
     pub(super) fn fail(&mut self, retry_in_ms: Option<u64>) {

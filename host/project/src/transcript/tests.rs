@@ -1,5 +1,7 @@
 //! Tests of the transcript events that follow from each event.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind, InterruptRaised, RunReason, RunStatus, SubgraphEnd};
 use wattle_graph::id::{Namespace, NodeName, TaskId};
@@ -209,7 +211,8 @@ fn messages_of_a_subgraph_are_not_repeated_by_its_parent_graph() {
     let mut outer = task_finished(0, json!([answer, { "role": "assistant", "content": "Hello" }]));
     let namespace = inside(outer.clone()).namespace;
     if let EventKind::TaskFinished(finished) = &mut outer.kind {
-        finished.child = Some(SubgraphEnd { namespace, checkpoint: None, persists: false });
+        let child = SubgraphEnd { namespace, checkpoint: None, persists: false };
+        Arc::make_mut(finished).child = Some(child);
     }
     let log = [
         run_started(RunReason::Resume),

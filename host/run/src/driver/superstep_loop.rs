@@ -256,7 +256,7 @@ impl SuperstepLoop {
                 TaskEnd::Finished(finished) => {
                     running.finish_one();
                     self.state.lineage.failed.remove(&task);
-                    self.state.lineage.finished.insert(task, *finished);
+                    self.state.lineage.finished.insert(task, finished);
                 }
                 TaskEnd::OutcomesFull(failure) => full = Some(failure),
                 TaskEnd::Suspended => suspended |= self.state.suspended.insert(task),
@@ -307,7 +307,8 @@ impl SuperstepLoop {
         let is_much = are_many_tasks(finished.len()) || are_large_values(written);
         let outcomes = block_in_place_if(is_much, || {
             let memory = MemoryCharge::new(self.context.memory.clone());
-            OutcomeBytes::new(&self.context.graph_version.graph, finished.values(), memory)
+            let finished = finished.values().map(Arc::as_ref);
+            OutcomeBytes::new(&self.context.graph_version.graph, finished, memory)
         });
         let outcomes = Arc::new(outcomes.map_err(LoopExit::Failed)?);
         self.state.outcomes = Some(outcomes.clone());

@@ -65,7 +65,7 @@ struct JournalState {
     /// Sequence number of the last `reopened` event for the task.
     reopened_seq: Option<u64>,
     /// Outcome of the task, if it is logged and not yet taken by [`Journal::take_finished`].
-    finished: Option<Box<TaskFinished>>,
+    finished: Option<Arc<TaskFinished>>,
     /// Logged calls of tools, until the journal of the tool is created.
     logged_tool_calls: CallsByScope,
     /// Journals of the tools that the task called, by call number.
@@ -243,13 +243,13 @@ impl Journal {
 
     /// Records the outcome of the task in the same step as its log event, because the future that
     /// logs the event may be dropped while it waits for the log.
-    pub(crate) fn finish(&self, finished: TaskFinished) {
-        self.lock().finished = Some(Box::new(finished));
+    pub(crate) fn finish(&self, finished: Arc<TaskFinished>) {
+        self.lock().finished = Some(finished);
     }
 
     /// Takes the outcome of the task, if it has ended. Returns `None` on later calls.
-    pub(crate) fn take_finished(&self) -> Option<TaskFinished> {
-        self.lock().finished.take().map(|finished| *finished)
+    pub(crate) fn take_finished(&self) -> Option<Arc<TaskFinished>> {
+        self.lock().finished.take()
     }
 
     /// Reserves `count` consecutive call numbers and returns the first.

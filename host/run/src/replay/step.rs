@@ -129,7 +129,7 @@ impl Superstep<'_> {
     pub(super) async fn replay_tasks(&self, replay: &mut Replay) {
         let tasks = self.planned();
         for task in tasks.values() {
-            let finished = self.lineage.finished.get(&task.id);
+            let finished = self.lineage.finished.get(&task.id).map(Arc::as_ref);
             let Some(node) = self.graph_version.graph.node(&task.node) else {
                 if finished.is_some() || self.logged.has_started(&task.id) {
                     let (place, node) = ((&task.id, &task.node), json!(task.node));

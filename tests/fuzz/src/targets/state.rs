@@ -3,7 +3,7 @@
 //! its channel, and a checkpoint is equal after a round trip.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -104,7 +104,7 @@ fn finished(graph: &Graph, lineage: &Lineage, task: Task, done: Done) -> Event {
     let is_valid = check_writes(graph, &task.node, &writes, goto.as_deref(), &sends).is_ok();
     let Done { writes, goto, sends } =
         if is_valid { Done { writes, goto, sends } } else { Done::default() };
-    let kind = EventKind::TaskFinished(TaskFinished {
+    let kind = EventKind::TaskFinished(Arc::new(TaskFinished {
         task: task.id,
         node: task.node,
         index: task.index,
@@ -116,7 +116,7 @@ fn finished(graph: &Graph, lineage: &Lineage, task: Task, done: Done) -> Event {
         child: None,
         cached: false,
         duration_us: 0,
-    });
+    }));
     let run = RunId::new("r").expect("the name is valid");
     Event { seq: 1, at_ms: 0, run, namespace: Namespace::root(), kind }
 }

@@ -277,7 +277,7 @@ impl ThreadLog {
             duration_us: 50_000,
         };
         vec![
-            EventKind::TaskFinished(finished),
+            EventKind::TaskFinished(finished.into()),
             EventKind::Checkpointed(Checkpointed::from(&self.checkpoint_meta(RESULT))),
             self.run_ended(),
         ]

@@ -1,6 +1,8 @@
 //! Tests of message ids: the deltas of a completion and the message that the node writes have the
 //! same id.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::{Checkpoint, CheckpointSource};
 use wattle_graph::event::{Event, EventKind, RunReason, RunStatus};
@@ -224,7 +226,7 @@ fn ids_of_replaced_messages_are_read_again() {
         log.begin("agent");
         log.finish(writes);
         if let EventKind::TaskFinished(finished) = &mut log.events.last_mut().unwrap().kind {
-            finished.writes[0].overwrite = overwrites;
+            Arc::make_mut(finished).writes[0].overwrite = overwrites;
         }
         log.checkpoint(source, 2, state(ids), &[]);
         let (looked, known) = learned(&log);

@@ -75,7 +75,7 @@ fn events_of(graph: &ForkedGraph<'_>, names: &IdMap) -> CopiedEvents {
         rows.extend(if let Some(finished) = graph.lineage.finished.get(old) {
             let again = TaskFinished {
                 child: finished.child.as_ref().map(|child| names.subgraph_end(child)),
-                ..finished.clone()
+                ..TaskFinished::clone(finished)
             };
             copy.finished(again, names.base(graph, old))
         } else if let Some(handler) = failed.and_then(|failed| failed.handler.as_ref()) {

@@ -1,6 +1,8 @@
 //! Rewrites the events of one task under the id of another task. A rewritten journal entry names
 //! the original entry, so that the call is not counted twice.
 
+use std::sync::Arc;
+
 use wattle_graph::event::{
     Answered, CallStarted, Called, Event, EventKind, InterruptRaised, Settled, Streamed,
     TaskFailed, TaskFinished, TaskStarted,
@@ -39,7 +41,7 @@ impl TaskCopier<'_> {
             _ => None,
         });
         let seq = end.map_or(u64::MAX, |(seq, ())| seq);
-        self.with_task_start(vec![(seq, EventKind::TaskFinished(again))])
+        self.with_task_start(vec![(seq, EventKind::TaskFinished(Arc::new(again)))])
     }
 
     /// Rewrites a task that has failed permanently and has an error handler.

@@ -46,7 +46,7 @@ async fn failures(world: &World, ended: &EndedRun) -> Vec<TaskFailed> {
     failed.collect()
 }
 
-async fn finished(world: &World, ended: &EndedRun) -> Vec<TaskFinished> {
+async fn finished(world: &World, ended: &EndedRun) -> Vec<Arc<TaskFinished>> {
     let events = world.events(&ended.run.thread).await;
     let finished = events.into_iter().filter_map(|event| match event.kind {
         EventKind::TaskFinished(finished) => Some(finished),
@@ -295,7 +295,8 @@ async fn an_equal_task_of_any_thread_is_taken_from_the_cache() {
     let second = world.run(json!({ "n": 1 })).await;
     assert_eq!((&first.state, world.model.calls()), (&second.state, 1));
     assert_ne!(first.run.thread, second.run.thread);
-    let cached = |tasks: Vec<TaskFinished>| tasks.iter().map(|it| it.cached).collect::<Vec<_>>();
+    let cached =
+        |tasks: Vec<Arc<TaskFinished>>| tasks.iter().map(|it| it.cached).collect::<Vec<_>>();
     assert_eq!(cached(finished(&world, &first).await), [false]);
     assert_eq!(cached(finished(&world, &second).await), [true]);
     let other = world.run(json!({ "n": 2 })).await;
