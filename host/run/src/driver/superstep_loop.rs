@@ -360,11 +360,10 @@ impl SuperstepLoop {
             known.begin_attempt();
             known.clone()
         } else {
-            Arc::new(
-                Journal::new(past.calls_by_scope, past.started_seq.is_some())
-                    .with_memory(MemoryCharge::new(self.context.memory.clone()))
-                    .with_reopened_seq(past.reopened_seq),
-            )
+            let (calls, was_started) = (past.calls_by_scope, past.started_seq.is_some());
+            let memory = MemoryCharge::new(self.context.memory.clone());
+            let journal = Journal::new(calls, was_started, memory);
+            Arc::new(journal.with_reopened_seq(past.reopened_seq))
         };
         if !self.is_root() {
             self.state.journals.insert(task.id.clone(), journal.clone());

@@ -73,6 +73,42 @@ struct JournalState {
 }
 
 impl JournalState {
+    /// Creates the state of a journal from logged calls.
+    fn of(mut logged_calls: CallsByScope, reexecuted: bool, replay_only: bool) -> Self {
+        let LoggedCalls {
+            results: mut entries,
+            starts: pending,
+            start_numbers,
+            decisions,
+            pending_interrupts,
+            newest_seq,
+            ..
+        } = logged_calls.remove([].as_slice()).unwrap_or_default();
+        if !replay_only {
+            drop_trailing_rollbacks(&mut entries, newest_seq);
+        }
+        let pending = pending.into_iter().filter(|(call, _)| !entries.contains_key(call));
+        let pending = pending.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
+        let decisions =
+            decisions.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
+        let starts = start_numbers
+            .into_iter()
+            .map(|(call, start_number)| (call, CallStart { start_number, restart_count: 0 }));
+        Self {
+            entries,
+            newest_seq,
+            pending,
+            pending_interrupts: pending_interrupts.into_keys().collect(),
+            starts: starts.collect(),
+            decisions,
+            reexecuted,
+            replay_only,
+            // The calls of the task itself were removed above.
+            logged_tool_calls: logged_calls,
+            ..Self::default()
+        }
+    }
+
     /// Raises `newest_seq` to the sequence number of a start, an interrupt, or a result that is not
     /// a rollback.
     fn observe_seq(&mut self, seq: u64) {
@@ -115,51 +151,11 @@ pub(crate) enum JournalLookup {
 
 impl Journal {
     /// Creates a journal from the logged calls of a task. `reexecuted` is true if the task started
-    /// before.
-    pub(crate) fn new(logged_calls: CallsByScope, reexecuted: bool) -> Self {
-        Self::of(logged_calls, reexecuted, false)
-    }
-
-    fn of(mut logged_calls: CallsByScope, reexecuted: bool, replay_only: bool) -> Self {
-        let LoggedCalls {
-            results: mut entries,
-            starts: pending,
-            start_numbers,
-            decisions,
-            pending_interrupts,
-            newest_seq,
-            ..
-        } = logged_calls.remove([].as_slice()).unwrap_or_default();
-        if !replay_only {
-            drop_trailing_rollbacks(&mut entries, newest_seq);
-        }
-        let pending = pending.into_iter().filter(|(call, _)| !entries.contains_key(call));
-        let pending = pending.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
-        let decisions =
-            decisions.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
-        let starts = start_numbers
-            .into_iter()
-            .map(|(call, start_number)| (call, CallStart { start_number, restart_count: 0 }));
-        let state = JournalState {
-            entries,
-            newest_seq,
-            pending,
-            pending_interrupts: pending_interrupts.into_keys().collect(),
-            starts: starts.collect(),
-            decisions,
-            reexecuted,
-            replay_only,
-            // The calls of the task itself were removed above.
-            logged_tool_calls: logged_calls,
-            ..JournalState::default()
-        };
-        Self { budget: Arc::default(), state: Mutex::new(state) }
-    }
-
-    /// Counts what the journal keeps as memory of a run, except for the calls that it has already.
-    pub(crate) fn with_memory(self, memory: MemoryCharge) -> Self {
-        let logged_bytes = self.lock().bytes();
-        Self { budget: Arc::new(CallBudget::for_task(memory, logged_bytes)), ..self }
+    /// before. What the journal keeps counts as `memory` of a run, except for the logged calls.
+    pub(crate) fn new(logged_calls: CallsByScope, reexecuted: bool, memory: MemoryCharge) -> Self {
+        let state = JournalState::of(logged_calls, reexecuted, false);
+        let budget = CallBudget::for_task(memory, state.bytes());
+        Self { budget: Arc::new(budget), state: Mutex::new(state) }
     }
 
     /// Sets the sequence number of the last `reopened` event for the task. Calls after it are
@@ -177,7 +173,8 @@ impl Journal {
     /// Creates the journal to replay a task that has ended. A call that the journal does not hold
     /// is a divergence.
     pub(crate) fn for_replay(logged_calls: CallsByScope) -> Self {
-        Self::of(logged_calls, true, true)
+        let state = JournalState::of(logged_calls, true, true);
+        Self { budget: Arc::default(), state: Mutex::new(state) }
     }
 
     /// Returns the journal of the tool that the call with the number `call` executes.
@@ -192,10 +189,9 @@ impl Journal {
                 .partition(|(path, _)| path[0] == call);
         inner.logged_tool_calls = rest;
         let own = own.into_iter().map(|(path, calls)| (path[1..].to_vec(), calls)).collect();
-        let journal = Self {
-            budget: Arc::new(self.budget.for_tool()),
-            ..Self::of(own, inner.reexecuted, inner.replay_only)
-        };
+        let state = JournalState::of(own, inner.reexecuted, inner.replay_only);
+        let budget = Arc::new(self.budget.for_tool());
+        let journal = Self { budget, state: Mutex::new(state) };
         let journal = Arc::new(journal.with_reopened_seq(inner.reopened_seq));
         inner.tool_journals.insert(call, journal.clone());
         journal
@@ -518,7 +514,8 @@ mod tests {
         let raised =
             json!({ "interrupt": "i", "task": "t", "node": "n", "call": 1, "payload": "?" });
         past.record_interrupt(&serde_json::from_value(raised).unwrap(), 3);
-        let journal = Journal::new(CallsByScope::from([(Vec::new(), past)]), true);
+        let calls = CallsByScope::from([(Vec::new(), past)]);
+        let journal = Journal::new(calls, true, MemoryCharge::default());
         let request = CallRequest::small("http.send", json!({}));
         let limits = Limits::default();
         let started = |call| match journal.look_up(call, &request, &limits) {
