@@ -92,7 +92,7 @@ struct LogWriter {
     clock: Arc<dyn Clock>,
     thread: ThreadId,
     /// Incarnation: distinguishes the thread from deleted threads with the same id.
-    incarnation: String,
+    incarnation: Arc<str>,
     /// Epoch of the lease under which all batches are written.
     epoch: LeaseEpoch,
     /// The run that writes.
@@ -164,7 +164,7 @@ impl ThreadLog {
         let buffer = EventBuffer::new(head.last_seq + 1, head.current);
         let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
         let queue = tokio::sync::Mutex::new(CommitQueue::new(next_checkpoint));
-        let (thread, incarnation) = (head.record.id.clone(), head.record.incarnation_text());
+        let (thread, incarnation) = (head.record.id.clone(), head.record.incarnation_text().into());
         let (usage, store_us) = (Mutex::default(), AtomicU64::default());
         let writer = LogWriter {
             states,

@@ -93,10 +93,10 @@ impl StateCache {
         if let Some(tuple) = &tuple {
             let known = self.states().find(thread, &root, id);
             if known.is_none_or(|state| !state.is_of(&head.record)) {
-                let incarnation = &head.record.incarnation_text();
+                let incarnation: Arc<str> = head.record.incarnation_text().into();
                 let made = &tuple.checkpoint;
                 let is_long = are_large_values(WeighedState::decoded_values(made));
-                let weigh = || WeighedState::weigh(thread, incarnation, made);
+                let weigh = || WeighedState::weigh(thread, &incarnation, made);
                 self.add(block_in_place_if(is_long, weigh), None);
             }
         }
@@ -162,7 +162,11 @@ pub(crate) struct WeighedState {
 impl WeighedState {
     /// Weighs the state of a checkpoint, for [`StateCache::add`]. Reads all values that the store
     /// has just decoded, which may be long work.
-    pub(crate) fn weigh(thread: &ThreadId, incarnation: &str, checkpoint: &Checkpoint) -> Self {
+    pub(crate) fn weigh(
+        thread: &ThreadId,
+        incarnation: &Arc<str>,
+        checkpoint: &Checkpoint,
+    ) -> Self {
         let (thread, namespace) = (thread.clone(), checkpoint.meta.namespace.clone());
         Self { thread, namespace, state: State::new(incarnation, checkpoint) }
     }

@@ -25,7 +25,7 @@ pub(super) struct OutgoingBatch {
     /// The store, with the cache to which the state of the batch is added.
     pub(super) states: StateCache,
     pub(super) thread: ThreadId,
-    pub(super) incarnation: String,
+    pub(super) incarnation: Arc<str>,
     /// The size of the thread's log, if it has a limit.
     pub(super) size: Option<Arc<LogSize>>,
     pub(super) batch: Batch,
@@ -112,7 +112,7 @@ mod tests {
         let thread = ThreadId::new("t").unwrap();
         for batch in [&long, &decoded] {
             let made = batch.checkpoint.as_ref().unwrap();
-            let _state = WeighedState::weigh(&thread, "i", made);
+            let _state = WeighedState::weigh(&thread, &"i".into(), made);
             assert!(made.values.values().all(ChannelValue::is_weighed));
         }
         assert!(!is_long(&decoded), "the weights of the values are known now, and one item is new");

@@ -21,7 +21,7 @@ const STATE_BYTES: u64 = 1024;
 /// The channel values of a checkpoint.
 pub(super) struct State {
     /// The incarnation of the thread, see [`ThreadRecord::incarnation_text`].
-    incarnation: String,
+    incarnation: Arc<str>,
     pub(super) checkpoint: CheckpointId,
     values: Values,
     /// Bytes for which the state counts without its values.
@@ -34,12 +34,12 @@ pub(super) struct State {
 
 impl State {
     /// Weighs the values of a checkpoint, unless their weights are known.
-    pub(super) fn new(incarnation: &str, checkpoint: &Checkpoint) -> Self {
+    pub(super) fn new(incarnation: &Arc<str>, checkpoint: &Checkpoint) -> Self {
         let Checkpoint { meta, values, .. } = checkpoint;
         let names = values.keys().map(|name| NAME_BYTES + name.as_str().len() as u64);
         let own_bytes = STATE_BYTES + meta.namespace.as_str().len() as u64 + names.sum::<u64>();
         let all_bytes = own_bytes + values.values().map(ChannelValue::memory_bytes).sum::<u64>();
-        let (incarnation, values) = (incarnation.to_owned(), values.clone());
+        let (incarnation, values) = (incarnation.clone(), values.clone());
         Self { incarnation, checkpoint: meta.id, values, own_bytes, all_bytes, ticket: None }
     }
 
@@ -50,7 +50,7 @@ impl State {
             Some(ticket) => matches!(ticket.now_or_never(), Some(Ok(()))),
             None => true,
         };
-        self.incarnation == record.incarnation_text() && is_durable()
+        *self.incarnation == *record.incarnation_text() && is_durable()
     }
 
     /// Adds the values to a checkpoint that was read without values.
@@ -207,7 +207,7 @@ mod tests {
         let named =
             values.iter().map(|(name, value)| (ChannelName::new(name).unwrap(), (*value).clone()));
         checkpoint.values = named.collect();
-        State::new("1", &checkpoint)
+        State::new(&"1".into(), &checkpoint)
     }
 
     fn text() -> ChannelValue {
