@@ -4,6 +4,7 @@
 pub mod bounded;
 pub mod lenient;
 
+use std::fmt;
 use std::ops::AddAssign;
 
 use serde_json::{Number, Value};
@@ -22,7 +23,7 @@ const EXACT_INTEGER_BOUND: f64 = 9_007_199_254_740_992.0;
 /// # Errors
 ///
 /// `invalid` if the value is nested too deeply; the message names `what`.
-pub fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
+pub fn check_depth(what: impl fmt::Display, value: &Value) -> Result<(), Failure> {
     if json_text::is_within_depth(value, JSON_DEPTH) {
         return Ok(());
     }

@@ -269,7 +269,7 @@ fn check_request(request: &EditThread) -> Result<(), Failure> {
     metadata::check_size(&request.metadata)?;
     let writes = request.supersteps.iter().flatten().flat_map(|edit| &edit.writes);
     writes.into_iter().try_for_each(|write| {
-        check_depth(&format!("the write to channel `{}`", write.channel), &write.value)
+        check_depth(format_args!("the write to channel `{}`", write.channel), &write.value)
     })
 }
 

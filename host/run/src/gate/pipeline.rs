@@ -357,7 +357,7 @@ impl Gate {
             Err(failure) => Err(failure.clone()),
         };
         if let Ok(value) = &result
-            && let Err(failure) = check_depth(&format!("the output of {}", C::FUNCTION), value)
+            && let Err(failure) = check_depth(format_args!("the output of {}", C::FUNCTION), value)
         {
             answer = Err(failure.clone());
             result = Err(failure);

@@ -66,7 +66,7 @@ pub(crate) fn check_output_size(
     let value = serde_json::to_value(&output).map_err(|error| {
         Failure::internal(format!("cannot serialize the tool's output: {error}"))
     })?;
-    check_depth(&format!("the output of the tool `{tool}`"), &value)?;
+    check_depth(format_args!("the output of the tool `{tool}`"), &value)?;
     let bytes = approx_bytes(&value);
     if bytes <= allowed {
         return Ok(output);

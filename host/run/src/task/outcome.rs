@@ -79,10 +79,10 @@ fn targets<'c>(
     outcome: &NodeOutcome,
 ) -> Result<(Option<Vec<NodeName>>, &'c Graph), Failure> {
     for write in &outcome.writes {
-        check_depth(&format!("the write to channel `{}`", write.channel), &write.value)?;
+        check_depth(format_args!("the write to channel `{}`", write.channel), &write.value)?;
     }
     for send in &outcome.sends {
-        check_depth(&format!("the input sent to `{}`", send.node), &send.input)?;
+        check_depth(format_args!("the input sent to `{}`", send.node), &send.input)?;
     }
     Ok((goto_targets(&outcome.goto)?, target_graph(context, outcome)?))
 }
