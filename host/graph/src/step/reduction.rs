@@ -66,7 +66,12 @@ fn reductions<'w>(
     base: Option<&Checkpoint>,
     writes: impl IntoIterator<Item = (Option<&'w NodeName>, &'w Write)>,
 ) -> Vec<PluginReduction> {
-    let writes = by_channel(writes);
+    // Most graphs have no reducer of a plugin, and then nothing is grouped.
+    let is_reduced = |write: &Write| {
+        let channel = graph.channels().get(&write.channel);
+        channel.is_some_and(|channel| matches!(channel.reducer, Reducer::Plugin { .. }))
+    };
+    let writes = by_channel(writes.into_iter().filter(|(_, write)| is_reduced(write)));
     writes
         .iter()
         .filter_map(|(name, writes)| {
