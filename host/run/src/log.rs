@@ -551,7 +551,7 @@ impl ThreadLog {
                 thread: thread.clone(),
                 incarnation: incarnation.clone(),
                 size: self.size.clone(),
-                batch,
+                batch: Box::new(batch),
                 memory,
             };
             queue.in_flight = Some(Box::pin(outgoing.send()));

@@ -28,7 +28,8 @@ pub(super) struct OutgoingBatch {
     pub(super) incarnation: Arc<str>,
     /// The size of the thread's log, if it has a limit.
     pub(super) size: Option<Arc<LogSize>>,
-    pub(super) batch: Batch,
+    /// Boxed, because the futures that send the batch would otherwise copy it several times.
+    pub(super) batch: Box<Batch>,
     /// Memory of the events in the run. The run holds it until the store has accepted the batch.
     pub(super) memory: MemoryCharge,
 }
@@ -53,7 +54,7 @@ impl OutgoingBatch {
             }
             let made = batch.checkpoint.as_ref();
             let state = made.map(|made| WeighedState::weigh(&thread, &incarnation, made));
-            let mut appending = states.store().append(&thread, batch);
+            let mut appending = states.store().append(&thread, *batch);
             // The store encodes the batch when it is polled. The turn ends before any wait for a
             // place in the queue.
             let appended = appending.as_mut().now_or_never();
