@@ -14,7 +14,7 @@ use wattle_run::ports::sandbox::{GuestError, InputConversation, NodeCall, NodeOu
 use crate::bindings::exports::wattle::plugin::node;
 use crate::bindings::wattle::plugin::types;
 use crate::export::output_json::OutputJson;
-use crate::export::write::{self, named};
+use crate::export::write::{self, NamedText};
 use crate::export::{GuestCall, check_output_size, invalid_result, missing_export};
 use crate::guest_error::Callee;
 use crate::json::{extra_bytes, extra_field, to_text};
@@ -105,7 +105,7 @@ fn parse_extra_field<T: DeserializeOwned>(
     json: &OutputJson<'_>,
 ) -> Result<Option<T>, GuestError> {
     let Some(text) = extra_field(extra, key) else { return Ok(None) };
-    let value = json.parse(text, &format!("an `extra.{key}`"))?;
+    let value = json.parse(text, format_args!("an `extra.{key}`"))?;
     serde_json::from_value(value).map_err(|error| {
         invalid_result(json.callee(), &format!("an invalid `extra.{key}`"), &error)
     })
@@ -128,7 +128,7 @@ fn outcome_size(outcome: &node::Outcome) -> usize {
 }
 
 fn into_send(send: types::Send, json: &OutputJson<'_>) -> Result<SendTask, GuestError> {
-    let input = json.parse(&send.input, &named("a send to", &send.node))?;
+    let input = json.parse(&send.input, NamedText::new("a send to", &send.node))?;
     let node = NodeName::new(&send.node).map_err(|error| {
         invalid_result(json.callee(), "a send with an invalid node name", &error)
     })?;

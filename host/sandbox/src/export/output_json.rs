@@ -1,5 +1,7 @@
 //! JSON texts of the result of a guest call.
 
+use std::fmt;
+
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::bounded::{JsonBudget, JsonError, JsonLimit};
@@ -42,7 +44,7 @@ impl<'a> OutputJson<'a> {
     /// # Errors
     ///
     /// An error with the code `limit` or `invalid`, which names the function and the text.
-    pub(crate) fn parse(&self, text: &str, what: &str) -> Result<Value, GuestError> {
+    pub(crate) fn parse(&self, text: &str, what: impl fmt::Display) -> Result<Value, GuestError> {
         let callee = self.callee;
         self.budget.parse(text).map_err(|error| match error {
             JsonError::Syntax(error) => {

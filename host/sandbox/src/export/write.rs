@@ -1,5 +1,7 @@
 //! Conversion of the writes that nodes and tools return.
 
+use std::fmt;
+
 use wattle_graph::event::Write;
 use wattle_graph::id::ChannelName;
 use wattle_run::ports::sandbox::GuestError;
@@ -17,7 +19,7 @@ pub(crate) fn into_write(
     update: types::Update,
     json: &OutputJson<'_>,
 ) -> Result<Write, GuestError> {
-    let value = json.parse(&update.value, &named("an update of", &update.channel))?;
+    let value = json.parse(&update.value, NamedText::new("an update of", &update.channel))?;
     let channel = ChannelName::new(&update.channel).map_err(|error| {
         invalid_result(json.callee(), "an update with an invalid channel name", &error)
     })?;
@@ -29,8 +31,34 @@ pub(crate) fn update_size(update: &types::Update) -> usize {
     update.channel.len() + update.value.len()
 }
 
-/// Returns the name of a text in messages.
-pub(crate) fn named(what: &str, name: &str) -> String {
-    let name: String = name.chars().take(MAX_NAME_CHARS).collect();
-    format!("{what} `{name}`")
+/// The name of a text in messages.
+pub(crate) struct NamedText<'a> {
+    what: &'a str,
+    name: &'a str,
+}
+
+impl<'a> NamedText<'a> {
+    /// Names the text `what` of the channel or node `name`, such as an update.
+    pub(crate) fn new(what: &'a str, name: &'a str) -> Self {
+        Self { what, name }
+    }
+}
+
+impl fmt::Display for NamedText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, name } = self;
+        write!(f, "{what} `{name:.MAX_NAME_CHARS$}`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_text_is_cut() {
+        let name = |length: usize| NamedText::new("an update of", &"ü".repeat(length)).to_string();
+        assert_eq!(name(2), "an update of `üü`");
+        assert_eq!(name(MAX_NAME_CHARS + 1), name(MAX_NAME_CHARS));
+    }
 }
