@@ -32,6 +32,9 @@ pub(crate) const MAX_RECORD_BYTES: usize = 512 * 1024 * 1024;
 /// shorter records.
 const MIN_COMPRESS_BYTES: usize = 512;
 
+/// Initial capacity for the JSON of a record, in bytes. Most metadata and values have less.
+const JSON_CAPACITY: usize = 1 << 9;
+
 /// Maximum number of bytes to which LZ4 decompresses one byte. A record whose plain length is
 /// larger is damaged, and no memory is allocated for it.
 const MAX_LZ4_RATIO: usize = 255;
@@ -194,7 +197,8 @@ impl Packer {
 
     /// Encodes a record as JSON. The error says why it cannot be stored.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
-        let json = serde_json::to_vec(record).map_err(|error| error.to_string())?;
+        let mut json = Vec::with_capacity(JSON_CAPACITY);
+        serde_json::to_writer(&mut json, record).map_err(|error| error.to_string())?;
         self.check_json(&json)?;
         Ok(json)
     }

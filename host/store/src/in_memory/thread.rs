@@ -91,8 +91,12 @@ impl ResolvedBatch {
         let Self { expected_end, checkpoint } = self;
         let refusal = |message: String| invalid(id, message);
         let mut packer = Packer::default();
-        packer.measure(&batch.record).map_err(refusal)?;
-        packer.measure(&batch.run).map_err(refusal)?;
+        if let Some(record) = &batch.record {
+            packer.measure(record).map_err(refusal)?;
+        }
+        if let Some(run) = &batch.run {
+            packer.measure(run).map_err(refusal)?;
+        }
         let mut frame = None;
         if !batch.events.is_empty() || checkpoint.is_some() {
             let (seal, last_seq) = expected_end.map_or((None, 0), |end| (end.seal, end.last_seq));
