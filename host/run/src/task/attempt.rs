@@ -1,7 +1,7 @@
 //! One attempt of a task: the call of its node, with timeouts.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -49,18 +49,20 @@ pub(super) async fn attempt(
                 let call = node_call(context, task, (node, export.as_str()), &input, number).await;
                 code.run_node(call, gate).await.map(NodeResult::from)
             };
+            // Pinned here, because the futures around it would otherwise contain it several times.
+            let work = pin!(work);
             let work = with_timeouts(context, task, node, Some(own_ms), &heartbeat, work);
             context.app.count(plugin, work).await
         }
         NodeKind::Graph { graph, state } => {
-            let work = context.subgraph_runner.attempt(
+            let mut work = context.subgraph_runner.attempt(
                 context,
                 task,
                 node,
                 (graph, *state),
                 heartbeat.clone(),
             );
-            with_timeouts(context, task, node, None, &heartbeat, work).await
+            with_timeouts(context, task, node, None, &heartbeat, work.as_mut()).await
         }
     }
 }
@@ -73,7 +75,7 @@ async fn with_timeouts(
     node: &Node,
     own_ms: Option<u64>,
     heartbeat: &TaskHeartbeat,
-    work: impl Future<Output = Result<NodeResult, GuestError>>,
+    mut work: Pin<&mut (impl Future<Output = Result<NodeResult, GuestError>> + ?Sized)>,
 ) -> Result<NodeResult, GuestError> {
     let run_ms = task.timeout_ms.or(node.timeout.run_ms).or(own_ms);
     let idle_ms = node.timeout.idle_ms;
@@ -85,7 +87,6 @@ async fn with_timeouts(
             () = idle_timeout(heartbeat, idle_ms) => timed_out("idle", idle_ms),
         }
     };
-    let mut work = pin!(work);
     let mut cut = pin!(cut);
     // The wait for the flag takes locks, so it begins only if the work does not complete at once.
     poll_fn(|cx| {
