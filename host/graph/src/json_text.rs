@@ -1,6 +1,7 @@
 //! JSON values as text: the length and the digest of the text without building it, its nesting, values that cache
 //! their text, writers with a limit, and lone surrogates.
 
+mod append;
 mod surrogates;
 
 use std::io::{self, Write};
@@ -10,6 +11,7 @@ use std::sync::OnceLock;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+pub use self::append::{append, append_list};
 pub use self::surrogates::{
     HIGH_SURROGATES, LOW_SURROGATES, replace_lone_surrogates, replace_surrogates,
 };

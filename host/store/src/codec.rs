@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 use lz4_flex::block::{self, CompressTable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wattle_graph::checkpoint::{ChannelValue, Content};
 use wattle_graph::id::Digest;
 use wattle_graph::json_text;
 use wattle_run::ports::store::{EncodedEvents, StoreError};
@@ -179,6 +181,16 @@ impl Packer {
         Ok(Encoded::new(plain))
     }
 
+    /// Encodes a value of a channel. The error says why it cannot be stored.
+    pub(crate) fn encode_value(&mut self, value: &ChannelValue) -> Result<Encoded, String> {
+        self.value_json(value).map(Encoded::new)
+    }
+
+    /// Encodes the items of a list delta. The error says why they cannot be stored.
+    pub(crate) fn encode_items(&mut self, items: &[&Value]) -> Result<Encoded, String> {
+        self.items_json(items).map(Encoded::new)
+    }
+
     /// Packs the events of a batch. Returns their JSON and the packed list; both are empty without
     /// events. The error says why they cannot be stored.
     pub(crate) fn events<'e>(
@@ -197,8 +209,28 @@ impl Packer {
 
     /// Encodes a record as JSON. The error says why it cannot be stored.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
+        self.checked_json(|json| serde_json::to_writer(json, record))
+    }
+
+    /// Encodes a value of a channel as JSON. The error says why it cannot be stored.
+    pub(crate) fn value_json(&mut self, value: &ChannelValue) -> Result<Vec<u8>, String> {
+        self.checked_json(|json| match value.content() {
+            Content::List(list) => json_text::append_list(json, list.iter()),
+            Content::Other(value) => json_text::append(json, value),
+        })
+    }
+
+    /// Encodes the items of a list delta as JSON. The error says why they cannot be stored.
+    pub(crate) fn items_json(&mut self, items: &[&Value]) -> Result<Vec<u8>, String> {
+        self.checked_json(|json| json_text::append_list(json, items.iter().copied()))
+    }
+
+    fn checked_json(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+    ) -> Result<Vec<u8>, String> {
         let mut json = Vec::with_capacity(JSON_CAPACITY);
-        serde_json::to_writer(&mut json, record).map_err(|error| error.to_string())?;
+        write(&mut json).map_err(|error| error.to_string())?;
         self.check_json(&json)?;
         Ok(json)
     }
@@ -322,7 +354,7 @@ pub(crate) fn unpack_json<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop_assert_eq, proptest};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

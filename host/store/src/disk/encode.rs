@@ -55,8 +55,8 @@ impl EncodedBatch {
         });
         let values = written.map(|(new, value)| {
             Ok(match new {
-                Some((delta, items)) => EncodedValue::Delta(delta, packer.encode(&items)?),
-                None => EncodedValue::Full(packer.encode(value)?),
+                Some((delta, items)) => EncodedValue::Delta(delta, packer.encode_items(&items)?),
+                None => EncodedValue::Full(packer.encode_value(value)?),
             })
         });
         let values = values.collect::<Result<_, String>>()?;

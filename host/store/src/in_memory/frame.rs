@@ -100,8 +100,8 @@ impl Frame {
             bytes += meta.len();
             for (channel, part) in parts {
                 let (delta, json) = match part.delta_items() {
-                    Some((delta, items)) => (Some(delta), packer.json(&items)?),
-                    None => (None, packer.json(&part.value)?),
+                    Some((delta, items)) => (Some(delta), packer.items_json(&items)?),
+                    None => (None, packer.value_json(&part.value)?),
                 };
                 sealer.value(channel.as_str(), delta, &json);
                 bytes += json.len();
