@@ -76,6 +76,11 @@ impl Normalizer {
                 message.remove(other);
             }
         }
+        if !message.contains_key("method")
+            && let Some(id) = message.get_mut("id")
+        {
+            normalize_response_id(id);
+        }
         if let Some(Value::Object(result)) = message.get_mut("result") {
             self.normalize_result(result);
         }
@@ -302,6 +307,16 @@ fn is_message(value: &Value) -> bool {
 
 pub(crate) fn is_response(message: &Value) -> bool {
     message.get("result").is_some() || message.get("error").is_some()
+}
+
+/// Normalizes the id of a response to a number. All requests of this host have ids that are numbers,
+/// which some servers send back as strings.
+fn normalize_response_id(id: &mut Value) {
+    if let Value::String(text) = &*id
+        && let Ok(number) = text.parse::<i64>()
+    {
+        *id = number.into();
+    }
 }
 
 /// Normalizes a JSON-RPC error to an object with an integer code and a string message.
@@ -543,6 +558,22 @@ mod tests {
         assert_eq!(mended(refusal).get("result"), None);
         let nothing = json!({ "id": 1, "result": null, "error": null });
         assert_eq!(mended(nothing), json!({ "jsonrpc": "2.0", "id": 1, "result": null }));
+    }
+
+    #[test]
+    fn id_of_a_response_as_text_becomes_a_number() {
+        for (id, expected) in [
+            (json!("1"), json!(1)),
+            (json!(1), json!(1)),
+            (json!("a"), json!("a")),
+            (json!(null), json!(null)),
+        ] {
+            assert_eq!(mended(json!({ "id": id, "result": {} }))["id"], expected);
+            let error = json!({ "code": 1, "message": "no" });
+            assert_eq!(mended(json!({ "id": id, "error": error }))["id"], expected);
+        }
+        let request = mended(json!({ "id": "1", "method": "ping" }));
+        assert_eq!(request["id"], "1", "the server chooses the ids of its requests");
     }
 
     #[test]
