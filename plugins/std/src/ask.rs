@@ -29,6 +29,9 @@ const WORDS: &str = "Answer in words.";
 /// Finish reasons with which providers report that they could not parse a tool call.
 const MISREAD: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"];
 
+/// Finish reason with which Anthropic reports that the model would go on in a further request.
+const PAUSED: [&str; 1] = ["PAUSE_TURN"];
+
 /// Finish reasons with which providers report that they did not expect a tool call.
 const UNEXPECTED: [&str; 2] = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"];
 
@@ -43,8 +46,8 @@ enum Flaw {
     Withheld,
     /// The arguments of all tool calls are not valid JSON.
     Unreadable,
-    /// No tool calls, because the provider could not parse the call at the end. Text before the
-    /// call only announces the call.
+    /// No tool calls, because the provider could not parse the call at the end, or lost it. Text
+    /// before the call only announces the call.
     Misread,
     /// No tool calls, because the provider did not expect the call at the end. Text before the call
     /// may be a complete reply.
@@ -148,6 +151,14 @@ fn ended_with(reason: &FinishReason, names: &[&str]) -> bool {
     names.iter().any(|name| reason.contains(*name))
 }
 
+/// Returns true if a completion without tool calls has text, and its finish reason says that a call
+/// or more output follows the text.
+fn only_announces_call(completion: &Completion) -> bool {
+    let reason = &completion.finish_reason;
+    let goes_on = *reason == FinishReason::ToolCalls || ended_with(reason, &PAUSED);
+    goes_on && completion.is_answer()
+}
+
 impl Flaw {
     fn of(completion: &Completion) -> Option<Self> {
         if completion.tool_calls().next().is_some() {
@@ -157,7 +168,7 @@ impl Flaw {
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
         }
-        if ended_with(&completion.finish_reason, &MISREAD) {
+        if ended_with(&completion.finish_reason, &MISREAD) || only_announces_call(completion) {
             return Some(Self::Misread);
         }
         if ended_with(&completion.finish_reason, &UNEXPECTED) {
@@ -334,6 +345,20 @@ mod tests {
             let failure = ended.unwrap_err();
             assert_eq!(&*failure.code, "no-answer");
             assert!(failure.message.contains(&format!("`{reason}`")), "{failure}");
+        }
+    }
+
+    #[test]
+    fn text_that_only_announces_a_call_is_requested_again() {
+        let paused = FinishReason::Other("pause_turn".to_owned());
+        for finish_reason in [FinishReason::ToolCalls, paused] {
+            let announced = Completion { finish_reason, ..Completion::of_text("Let me look.") };
+            let (host, ended) = turn(vec![announced.clone(), two_calls()], chat());
+            assert_eq!(ended.unwrap().sends.len(), 2);
+            let noted = systems(&host.llm_requests()[1].messages);
+            assert!(noted[0].contains("could not be read. Make the call again"), "{noted:?}");
+            let (_, ended) = turn(vec![announced.clone(), announced], chat());
+            assert_eq!(&*ended.unwrap_err().code, "no-answer");
         }
     }
 
