@@ -165,6 +165,21 @@ async fn anthropic_uses_messages() {
 }
 
 #[tokio::test]
+async fn anthropic_gets_no_text_of_white_space() {
+    let answer = json!({
+        "model": "m", "content": [{ "type": "text", "text": "hi" }], "stop_reason": "end_turn",
+    });
+    let server = server(vec![json_response(&answer)]).await;
+    let mut request = ask(" \n");
+    let parts = vec![Part::Text("hi".into()), Part::Text("\t".into())];
+    request.messages.push(message(Role::User, parts));
+    complete(&simple("anthropic", &server.uri()), &request).await.unwrap();
+    let content = json!([{ "type": "text", "text": "hi" }]);
+    let expected = json!([{ "role": "user", "content": content }]);
+    assert_eq!(bodies(&server).await[0]["messages"], expected);
+}
+
+#[tokio::test]
 async fn requests_without_a_key_have_no_key_header() {
     for (kind, path, answer) in [
         ("openai", "/chat/completions", chat("hi")),

@@ -87,9 +87,11 @@ fn messages(chat: &Chat<'_>, owner: &StateOwner) -> Value {
     messages.into()
 }
 
+/// Returns the blocks of a user message. The API rejects a text of white space only, so such a text
+/// is left out.
 fn user_content(parts: &[UserPart<'_>]) -> Vec<Value> {
     let part = |part: &UserPart<'_>| match part {
-        UserPart::Text(text) if text.is_empty() => None,
+        UserPart::Text(text) if text.trim().is_empty() => None,
         UserPart::Text(text) => Some(json!({ "type": "text", "text": text })),
         UserPart::Image(MessageImage { media_type, source }) => Some(match source {
             ImageData::Base64(data) => json!({ "type": "image", "source": {
