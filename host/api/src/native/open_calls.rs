@@ -45,6 +45,10 @@ pub struct SettleDocument {
     scope: Vec<u32>,
     /// Number of the call in its scope.
     call: u32,
+    /// Sequence number of the event with the start of the call. The decision is refused if the call
+    /// has started again since then. By default, the decision is about the last start.
+    #[serde(default)]
+    seq: Option<u64>,
     /// `{"kind": "retry"}`, `{"kind": "answer", "answer": ...}` or `{"kind": "fail"}`.
     #[schema(value_type = DecisionDocument)]
     decision: Decision,
@@ -76,6 +80,7 @@ pub async fn settle_call(
         task: TaskId::new(request.task).map_err(invalid_id)?,
         scope: request.scope,
         call: request.call,
+        seq: request.seq,
         decision: request.decision,
         by: request.by,
         app: None,

@@ -214,6 +214,10 @@ pub struct ThreadSettleArgs {
     /// The call took effect and returned this output: JSON, `@file`, or `-` for stdin
     #[arg(long, value_name = "JSON", allow_hyphen_values = true, conflicts_with = "decision")]
     pub answer: Option<String>,
+    /// Refuse the decision if the call has started again since this start, as `thread calls` shows
+    /// it
+    #[arg(long, value_name = "SEQ")]
+    pub seq: Option<u64>,
 }
 
 /// A decision about a call that needs no value.

@@ -16,10 +16,12 @@ use crate::output::{Output, Table};
 pub(super) async fn list(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let calls: Vec<PendingCall> = client.get(&thread_path(thread, "open-calls")).await?;
     output.data(&calls, |calls| {
-        let mut table = Table::new(&["call", "node", "function", "summary", "started", "decision"]);
+        let mut table =
+            Table::new(&["call", "seq", "node", "function", "summary", "started", "decision"]);
         for call in calls {
             table.row([
                 call_id(call),
+                call.seq.to_string(),
                 call.node.to_string(),
                 call.function.clone(),
                 call.summary.clone(),
@@ -59,7 +61,8 @@ pub(super) async fn settle(
         }
     };
     let body = json!({
-        "task": task, "scope": scope, "call": call, "decision": decision, "by": "command line",
+        "task": task, "scope": scope, "call": call, "seq": args.seq, "decision": decision,
+        "by": "command line",
     });
     client.post_empty(&thread_path(&args.thread, "settle"), &body).await?;
     output.data(&json!({ "settled": args.call }), |_| {

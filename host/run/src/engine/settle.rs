@@ -59,6 +59,10 @@ pub struct SettleCall {
     pub scope: Vec<u32>,
     /// Number of the call within its scope.
     pub call: u32,
+    /// The start of the call that the decision is about, as [`PendingCall::seq`]. `None` for any
+    /// start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
     /// The decision about the call.
     pub decision: Decision,
     /// Author of the decision, for the log.
@@ -94,8 +98,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is active; `conflict` if the call is not in doubt; `invalid`
-    /// if the result in the decision is not valid for the call.
+    /// `not-found`; `busy` while a run is active; `conflict` if the call is not in doubt, or has
+    /// started again since the start of the request; `invalid` if the result in the decision is not
+    /// valid for the call.
     pub async fn settle(&self, request: SettleCall) -> Result<(), Failure> {
         let thread = &request.thread;
         let slot = self.claim(thread, new_run_id()).await?;
@@ -107,16 +112,17 @@ impl Engine {
             call.task == request.task && call.scope == request.scope && call.call == request.call
         };
         let Some(meant) = open.iter().find(|call| is_meant(call)) else {
-            let known: Vec<_> = open
-                .iter()
-                .map(|call| json!({ "task": call.task, "scope": call.scope, "call": call.call }))
-                .collect();
-            let text = format!(
-                "call {} of task `{}` is not in doubt: it has a result, or was never started",
-                request.call, request.task
-            );
-            return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "open": known })));
+            return Err(conflict(
+                &request,
+                "is not in doubt: it has a result, or was never started",
+                &open,
+            ));
         };
+        if let Some(seq) = request.seq.filter(|seq| *seq != meant.seq) {
+            let last = meant.seq;
+            let reason = format!("was last started by event {last}, not by event {seq}");
+            return Err(conflict(&request, &reason, &open));
+        }
         if let Decision::Answer { answer } = &request.decision {
             check_settled(&meant.function, answer)?;
         }
@@ -132,6 +138,16 @@ impl Engine {
         log.commit(Commit::default()).await;
         Ok(log.wait_durable().await?)
     }
+}
+
+/// Returns the failure of a request whose call is not among the `open` ones for this `reason`.
+fn conflict(request: &SettleCall, reason: &str, open: &[PendingCall]) -> Failure {
+    let known = open.iter().map(|call| {
+        json!({ "task": call.task, "scope": call.scope, "call": call.call, "seq": call.seq })
+    });
+    let known: Vec<Value> = known.collect();
+    let text = format!("call {} of task `{}` {reason}", request.call, request.task);
+    Failure::new(code::CONFLICT, text).with_details(json!({ "open": known }))
 }
 
 /// A call that has started and has no result.

@@ -58,12 +58,13 @@ export function readPendingCalls(place: ThreadPlace): Promise<PendingCall[]> {
   return ok(api.GET("/api/v1/threads/{thread}/open-calls", about(place)));
 }
 
+/** Settles a call that has not started again since it was read. */
 export function settle(
   place: ThreadPlace,
-  { task, scope, call }: PendingCall,
+  { task, scope, call, seq }: PendingCall,
   decision: Decision,
 ): Promise<unknown> {
-  const request = { ...about(place), body: { task, scope, call, decision } };
+  const request = { ...about(place), body: { task, scope, call, seq, decision } };
   return ok(api.POST("/api/v1/threads/{thread}/settle", request));
 }
 

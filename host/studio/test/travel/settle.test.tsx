@@ -64,7 +64,7 @@ describe("a call in doubt", () => {
     await click("Settle the call");
     await screen.findByText("Settled: it returned the given result");
     const decision = { kind: "answer", answer: { status: 201 } };
-    expect(settled()).toEqual([{ task: "t1", scope: [2], call: 3, decision }]);
+    expect(settled()).toEqual([{ task: "t1", scope: [2], call: 3, seq: CALL.seq, decision }]);
     expect(screen.getByRole("button", { name: "Settle differently" })).toBeDefined();
   });
 

@@ -136,6 +136,7 @@ async fn a_call_in_doubt_is_listed_and_can_be_settled_before_a_resume() {
         task: open[0].task.clone(),
         scope: Vec::new(),
         call,
+        seq: None,
         decision: Decision::Answer { answer: answer.clone() },
         by: "test".into(),
         app: None,
@@ -152,15 +153,14 @@ async fn a_call_in_doubt_is_listed_and_can_be_settled_before_a_resume() {
     assert!(world.engine.pending_calls(&run.thread).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn an_answer_settles_one_start_of_the_call() {
-    let (mut world, run) = cut_while_paying(InDoubtPolicy::Ask).await;
-    let first = questions(&world.engine.wait(&run).await.unwrap());
+/// Resumes a thread in doubt, and cuts the repeated call. Returns the run after its recovery.
+async fn cut_again(world: &mut World, run: &RunRef, answers: &[(&str, Value)]) -> RunRef {
     world.net.hang_next(1);
+    let answers = answers.iter().map(|(id, answer)| ((*id).to_owned(), answer.clone())).collect();
     let request = ResumeRun {
         run: None,
         thread: run.thread.clone(),
-        answers: [(String::new(), json!({ "kind": "retry" }))].into(),
+        answers,
         on_failure: OnFailure::Keep,
         app: None,
         tenant: None,
@@ -171,6 +171,45 @@ async fn an_answer_settles_one_start_of_the_call() {
     world.net.hung().await;
     world.crash().await;
     assert_eq!(world.engine.recover().await, 1);
+    again
+}
+
+#[tokio::test]
+async fn a_decision_about_an_earlier_start_of_the_call_is_refused() {
+    let (mut world, run) = cut_while_paying(InDoubtPolicy::Fail).await;
+    world.engine.wait(&run).await.unwrap();
+    let first = world.engine.pending_calls(&run.thread).await.unwrap().remove(0);
+    let again = cut_again(&mut world, &run, &[]).await;
+    world.engine.wait(&again).await.unwrap();
+    let second = world.engine.pending_calls(&run.thread).await.unwrap().remove(0);
+    assert_eq!((&second.task, second.call), (&first.task, first.call));
+    let settle = |seq| SettleCall {
+        thread: run.thread.clone(),
+        task: first.task.clone(),
+        scope: Vec::new(),
+        call: first.call,
+        seq,
+        decision: Decision::Fail,
+        by: "test".into(),
+        app: None,
+        tenant: None,
+        principal: None,
+    };
+    let refused = world.engine.settle(settle(Some(first.seq))).await.unwrap_err();
+    assert_eq!(refused.code, code::CONFLICT);
+    assert_eq!(refused.details.unwrap()["open"][0]["seq"], second.seq);
+    for seq in [Some(second.seq), None] {
+        world.engine.settle(settle(seq)).await.unwrap();
+    }
+    let open = world.engine.pending_calls(&run.thread).await.unwrap();
+    assert_eq!(open[0].decision, Some(Decision::Fail));
+}
+
+#[tokio::test]
+async fn an_answer_settles_one_start_of_the_call() {
+    let (mut world, run) = cut_while_paying(InDoubtPolicy::Ask).await;
+    let first = questions(&world.engine.wait(&run).await.unwrap());
+    let again = cut_again(&mut world, &run, &[("", json!({ "kind": "retry" }))]).await;
     let second = questions(&world.engine.wait(&again).await.unwrap());
     assert_eq!((second.len(), world.net.calls()), (1, 2), "the repeated call is in doubt, too");
     assert_ne!(second[0].id, first[0].id);

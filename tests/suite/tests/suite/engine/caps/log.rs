@@ -210,6 +210,7 @@ async fn a_call_in_doubt_of_a_full_thread_can_be_settled() {
         task: open[0].task.clone(),
         scope: Vec::new(),
         call: open[0].call,
+        seq: None,
         decision: Decision::Fail,
         by: "test".into(),
         app: None,

@@ -127,6 +127,7 @@ async fn settle(world: &World, thread: &ThreadId, decision: Decision) {
         task: open.task,
         scope: open.scope,
         call: open.call,
+        seq: None,
         decision,
         by: "test".into(),
         app: None,
