@@ -24,6 +24,12 @@ use crate::checkpoint::SharedList;
 pub use self::call_ids::unique_call_ids;
 pub use self::show::to_messages;
 
+/// Returns the position of the last user message of a conversation.
+pub(crate) fn last_user(list: &SharedList) -> Option<usize> {
+    let users = list.chunks().filter_map(|(first, chunk)| Some(first + chunk.last_user()?));
+    users.last()
+}
+
 /// Returns the position of the message with which the current turn of a conversation begins: the
 /// last user message, or an earlier message with a tool call that has no result. Without either, a
 /// turn begins at 0.

@@ -117,6 +117,17 @@ pub(crate) fn result_call_id(message: &Value) -> Option<&str> {
     view.tool_call_id()
 }
 
+/// Returns a message without its id, as [`SharedList::digest`](crate::checkpoint::SharedList::digest)
+/// leaves it out. A task that is executed again can give its messages other ids.
+pub(crate) fn without_id(mut message: Value) -> Value {
+    if let Value::Object(fields) = &mut message
+        && fields.get("id").is_some_and(Value::is_string)
+    {
+        fields.shift_remove("id");
+    }
+    message
+}
+
 /// Returns true for a message of a user.
 pub(crate) fn is_from_user(message: &Value) -> bool {
     MessageView::of(message).is_some_and(|view| view.role() == "user")

@@ -171,9 +171,9 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Reads the messages that the input of a node has. An invalid part in the newest user message
-    /// or after it is an error, so that its sender sees the failure. An older invalid part is
-    /// described to the model instead.
+    /// Reads the messages that the input of a node has. An invalid message or part is an error from
+    /// the newest user message on, so that its sender sees the failure. The host describes an older
+    /// one to the model instead.
     pub(crate) fn read(whole: &node::Conversation, input: &Value) -> Result<Self, Failure> {
         let channel = whole.channel.as_str();
         let messages = match input.get(channel) {
@@ -195,7 +195,10 @@ impl Conversation {
             if index >= asked {
                 content::check(&message["content"]).map_err(fail)?;
             }
-            Stored::deserialize(message).map_err(|error| fail(error.to_string()))
+            match Stored::deserialize(message) {
+                Err(error) if index >= asked => Err(fail(error.to_string())),
+                read => Ok(read.unwrap_or_default()),
+            }
         };
         let messages = messages.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         Ok(Self { messages })
@@ -399,6 +402,16 @@ mod tests {
         assert!(failure.message.starts_with(place), "{failure}");
         let next = json!({"role": "user", "content": "and now?"});
         assert!(read_from(0, json!([wrong, next])).is_ok());
+    }
+
+    #[test]
+    fn invalid_message_fails_only_the_run_that_adds_it() {
+        let wrong = json!({"role": "assistant", "tool_calls": null});
+        let next = json!({"role": "user", "content": "and now?"});
+        let talk = read(json!([asked(&["a"]), wrong, next]));
+        assert_eq!((talk.closing().len(), talk.turns()), (1, 0));
+        let failure = read_from(0, json!([next, wrong])).unwrap_err();
+        assert!(failure.message.starts_with("message 1 of channel `talk`"), "{failure}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::id::BlobRef;
 use crate::llm::{Image, ImageSource, PROVIDER_STATE, Part};
+use crate::message::without_id;
 
 /// Types of blocks that only the provider of the model understands.
 const OPAQUE: &[&str] = &[PROVIDER_STATE, "provider_part", "reasoning_signature"];
@@ -138,6 +139,15 @@ fn picture_of(block: &Value) -> Option<Image> {
         (format!("data:{media_type};base64,{place}"), media_type)
     };
     taken(&StoredSource::Url(url), media_type)
+}
+
+/// Returns a description of a message that models cannot get. The size is that of the message
+/// without its id.
+pub(super) fn message(message: &Value) -> Part {
+    let bytes = without_id(message.clone()).to_string().len();
+    let role = message.get("role").and_then(Value::as_str).filter(|role| !role.is_empty());
+    let further = role.map(name).into_iter().chain([format!("{bytes} bytes")]);
+    Part::Text(words("message", None, further))
 }
 
 /// Describes a block.

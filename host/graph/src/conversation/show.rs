@@ -8,11 +8,13 @@ use serde::Deserialize;
 use serde::de::{Error as _, Unexpected};
 use serde_json::Value;
 
+use crate::conversation::block;
 use crate::conversation::content::to_parts;
 use crate::conversation::name::model_name;
 use crate::failure::{Failure, code};
 use crate::limit::{Exceeded, HISTORY_REPEATED_BYTES, history_repeated_bytes};
 use crate::llm::{Message, Part, Role, ToolCall, ToolResult};
+use crate::message::{MessageView, result_call_id};
 use crate::weight::weight;
 
 /// Content for a tool without output, because providers reject an empty result.
@@ -23,7 +25,7 @@ const SILENT_ERROR: &str = "the tool failed and gave no reason";
 
 /// A message in the format of the state. Fields with a default may be absent. A field that models
 /// do not get has a name with an underscore, and is only checked.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Stored<'v> {
     /// Author: `system`, `user`, `assistant`, `tool` or another.
     #[serde(borrow)]
@@ -79,6 +81,21 @@ impl<'v> Stored<'v> {
             arguments: value("arguments"),
             provider_state: value("provider_state"),
             ..fields
+        })
+    }
+
+    /// Reads the call, the status and the content of a tool result whose other fields cannot be
+    /// read. Without a result, providers would reject the call. Returns `None` for another message.
+    fn read_result(message: &'v Value) -> Option<Self> {
+        let text = |text: &'v str| Text(Cow::Borrowed(text));
+        let id = result_call_id(message)?;
+        let is_error = MessageView::of(message).is_some_and(MessageView::is_error);
+        Some(Self {
+            role: Cow::Borrowed("tool"),
+            tool_call_id: Some(text(id)),
+            status: is_error.then(|| text("error")),
+            content: message.get("content").filter(|content| !content.is_null()),
+            ..Self::default()
         })
     }
 
@@ -139,21 +156,28 @@ impl<'v> Results<'v> {
 /// The messages of a conversation, of which the tool results are apart.
 #[derive(Default)]
 struct Messages<'v> {
-    /// Messages that are no tool results, each with the number of messages before it.
-    others: Vec<(usize, Stored<'v>)>,
+    /// Items that are no tool results, each with the number of messages before it. The message is
+    /// `None` if it cannot be read.
+    others: Vec<(usize, &'v Value, Option<Stored<'v>>)>,
     results: Results<'v>,
     /// Number of all messages.
     count: usize,
+    /// Number of messages before the newest message of a user.
+    older: usize,
 }
 
 impl<'v> Messages<'v> {
     fn push(&mut self, item: &'v Value) -> Result<(), serde_json::Error> {
-        let message = Stored::read(item)?;
-        // A result is added together with its call. Providers reject a result without a call.
-        if message.role == "tool" {
-            self.results.push(self.count, item, message);
-        } else {
-            self.others.push((self.count, message));
+        let message = match Stored::read(item) {
+            Err(_) if self.count < self.older => Stored::read_result(item),
+            read => Some(read?),
+        };
+        match message {
+            // A result is added together with its call. Providers reject a result without a call.
+            Some(message) if message.role == "tool" => {
+                self.results.push(self.count, item, message);
+            }
+            message => self.others.push((self.count, item, message)),
         }
         self.count += 1;
         Ok(())
@@ -166,24 +190,31 @@ impl<'v> Messages<'v> {
 /// conversation. A result without a call is omitted. Messages without content are omitted, and
 /// content that models cannot get is replaced with a description.
 ///
+/// An item that is not a message, or whose role models do not know, is replaced with a description
+/// as well if it precedes the message at `newest`, which is the newest message of a user. Such an
+/// item would otherwise fail this and every later run. A newer one fails, so that its author sees
+/// the failure. The description of an item depends on nothing else, and not on the id of the item.
+///
 /// `items` are consecutive items of the list in `channel`, and `first` is the position of the first
-/// one. The messages in `append` follow them. `names` contains the names under which the model sees
-/// tools, by the tools' own names. A tool that is not in it has its own name, with all characters
-/// replaced that a provider rejects.
+/// one. The messages in `append` follow them, with the next positions. `names` contains the names
+/// under which the model sees tools, by the tools' own names. A tool that is not in it has its own
+/// name, with all characters replaced that a provider rejects.
 ///
 /// # Errors
 ///
-/// `invalid` if an item is not a message. The failure names its position in the channel or in
-/// `append`. `limit` if calls with the same id repeat results of more than
+/// `invalid` if an item from `newest` on is not a message. The failure names its position in the
+/// channel or in `append`. `limit` if calls with the same id repeat results of more than
 /// [`HISTORY_REPEATED_BYTES`].
 pub fn to_messages<'v>(
     items: impl IntoIterator<Item = &'v Value>,
     first: usize,
     append: &'v [Value],
+    newest: usize,
     names: &BTreeMap<String, String>,
     channel: &str,
 ) -> Result<Vec<Message>, Failure> {
-    let mut messages = Messages::default();
+    let older = newest.saturating_sub(first);
+    let mut messages = Messages { older, ..Messages::default() };
     for (position, item) in (first..).zip(items) {
         let pushed = messages.push(item);
         pushed.map_err(|error| unreadable(position, &format!("channel `{channel}`"), &error))?;
@@ -193,7 +224,11 @@ pub fn to_messages<'v>(
     }
     let Messages { others, mut results, .. } = messages;
     let mut shown = Vec::with_capacity(others.len());
-    for (position, message) in others {
+    for (position, item, message) in others {
+        let Some(message) = message else {
+            push(&mut shown, Role::User, vec![block::message(item)]);
+            continue;
+        };
         match &*message.role {
             "system" | "developer" => push(&mut shown, Role::System, message.parts()),
             "user" => push(&mut shown, Role::User, message.parts()),
@@ -203,6 +238,7 @@ pub fn to_messages<'v>(
                     exceeded.of(&format!("channel `{channel}`")).to_failure()
                 })?;
             }
+            _ if position < older => push(&mut shown, Role::User, vec![block::message(item)]),
             other => push(&mut shown, Role::Other(other.to_owned()), message.parts()),
         }
     }

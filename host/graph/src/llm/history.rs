@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::checkpoint::SharedList;
-use crate::conversation::{to_messages, unique_call_ids};
+use crate::conversation::{last_user, to_messages, unique_call_ids};
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, Digest};
 use crate::limit::HISTORY_NAME_BYTES;
 use crate::llm::completion::Completion;
 use crate::llm::message::Message;
-use crate::message::call_ids;
+use crate::message::{call_ids, is_from_user, without_id};
 use crate::weight::weight;
 
 /// A history as a guest writes it. An unknown field is an error, because a request without what it
@@ -150,7 +150,10 @@ impl History {
             return Err(Failure::internal(text));
         };
         let items = list.range(self.from, self.to);
-        to_messages(items, self.from, &self.append, &self.names, self.channel.as_str())
+        let appended = self.append.iter().rposition(is_from_user).map(|place| self.to + place);
+        let newest = appended.or_else(|| last_user(list)).unwrap_or_default();
+        let (append, channel) = (&self.append, self.channel.as_str());
+        to_messages(items, self.from, append, newest, &self.names, channel)
     }
 
     /// Returns an estimate of the bytes of the tool results that the messages for the model repeat,
@@ -183,17 +186,6 @@ fn check_names(names: &BTreeMap<String, String>) -> Result<(), Failure> {
          {HISTORY_NAME_BYTES}"
     );
     Err(Failure::new(code::INVALID, text))
-}
-
-/// Returns a message without its id, as [`SharedList::digest`] leaves it out. A task that is
-/// executed again can give its messages other ids.
-fn without_id(mut message: Value) -> Value {
-    if let Value::Object(fields) = &mut message
-        && fields.get("id").is_some_and(Value::is_string)
-    {
-        fields.shift_remove("id");
-    }
-    message
 }
 
 #[cfg(test)]

@@ -8,9 +8,12 @@ use super::to_messages;
 use crate::failure::{Failure, code};
 use crate::limit::HISTORY_REPEATED_BYTES;
 use crate::llm::{Message, Part, Role};
+use crate::message::is_from_user;
 
 fn read(messages: &Value) -> Result<Vec<Message>, Failure> {
-    to_messages(messages.as_array().unwrap(), 0, &[], &BTreeMap::new(), "talk")
+    let items = messages.as_array().unwrap();
+    let newest = items.iter().rposition(is_from_user).unwrap_or_default();
+    to_messages(items, 0, &[], newest, &BTreeMap::new(), "talk")
 }
 
 fn show(messages: Value) -> Vec<Message> {
@@ -258,10 +261,47 @@ fn invalid_messages_are_named_by_position() {
         let items = [user.clone(), user, message];
         for (split, place) in [(3, "message 6 of channel `talk`"), (1, "message 1 of `append`")] {
             let (listed, append) = items.split_at(split);
-            let failure = to_messages(listed, 4, append, &BTreeMap::new(), "talk").unwrap_err();
+            let failure = to_messages(listed, 4, append, 5, &BTreeMap::new(), "talk").unwrap_err();
             assert_eq!(failure.code, code::INVALID);
             assert_eq!(failure.message, format!("{place} cannot be read: {why}"));
         }
     }
     assert!(read(&json!([{ "role": "user", "id": 7, "content": 7, "extra": {} }])).is_ok());
+}
+
+#[test]
+fn older_messages_that_models_cannot_get_are_described() {
+    for (message, told) in [
+        (json!({ "role": "critic", "content": "no" }), "[message, critic, 32 bytes, not shown]"),
+        (json!({ "role": 7 }), "[message, 10 bytes, not shown]"),
+        (json!({ "role": "assistant", "tool_calls": null }), "[message, assistant, 38 bytes,"),
+        (json!({ "role": "tool", "name": 7 }), "[message, tool, 24 bytes, not shown]"),
+        (json!("hi"), "[message, 4 bytes, not shown]"),
+        (json!(["user", "hi"]), "[message, 13 bytes, not shown]"),
+    ] {
+        let mut named = message.clone();
+        if let Some(fields) = named.as_object_mut() {
+            fields.insert("id".to_owned(), json!("m-1"));
+        }
+        for message in [message, named] {
+            let shown = show(json!([message, { "role": "user", "content": "and now?" }]));
+            assert_eq!(roles(&shown), [&Role::User, &Role::User], "{message}");
+            let [Part::Text(described)] = &shown[0].parts[..] else { panic!("{shown:?}") };
+            assert!(described.starts_with(told), "{described}");
+        }
+    }
+}
+
+#[test]
+fn older_result_that_cannot_be_read_stays_with_its_call() {
+    for (status, is_error) in [("success", false), ("error", true)] {
+        let shown = show(json!([
+            { "role": "assistant", "tool_calls": [{ "id": "a", "name": "add" }] },
+            { "role": "tool", "tool_call_id": "a", "name": 7, "content": "3", "status": status },
+            { "role": "user", "content": "and now?" },
+        ]));
+        assert_eq!(results(&shown), [("a", "3")]);
+        let Part::ToolResult(result) = &shown[1].parts[0] else { panic!("{shown:?}") };
+        assert_eq!(result.is_error, is_error);
+    }
 }

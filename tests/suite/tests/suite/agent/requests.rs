@@ -296,13 +296,19 @@ async fn tools_that_see_the_conversation_see_all_of_it() {
     );
 }
 
+/// An item that cannot be read would otherwise fail all later turns of its thread.
 #[tokio::test]
-async fn invalid_message_of_an_earlier_turn_is_named_by_its_position() {
+async fn invalid_message_is_described_once_a_user_has_written_after_it() {
     let server = server(SYSTEM).await;
-    let conversation = json!([user("hi"), { "role": 7, "content": "?" }, user("go on")]);
-    let run = run(&server, conversation).await;
-    assert_eq!((&run["status"], &run["failure"]["code"]), (&json!("failed"), &json!("invalid")));
-    let told = run["failure"]["message"].as_str().unwrap();
-    assert!(told.contains("message 1 of channel `messages` cannot be read"), "{told}");
+    script(&server, &[json!("sure")]);
+    let invalid = json!({ "role": 7, "content": "?" });
+    let turn = run(&server, json!([user("hi"), user("go on"), invalid])).await;
+    assert_eq!((&turn["status"], &turn["failure"]["code"]), (&json!("failed"), &json!("invalid")));
+    let told = turn["failure"]["message"].as_str().unwrap();
+    assert!(told.contains("message 2 of channel `messages` cannot be read"), "{told}");
     assert!(server.model_requests("chat").is_empty());
+    let turn = run(&server, json!([user("hi"), invalid, user("go on")])).await;
+    assert_eq!(last_words(&turn), "sure");
+    let sent = server.model_requests("chat").pop().unwrap().body.unwrap();
+    assert_eq!(sent["messages"][2]["content"], "[message, 24 bytes, not shown]");
 }
