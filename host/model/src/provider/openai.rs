@@ -1,11 +1,13 @@
 //! OpenAI's chat completions, and their dialects.
 //!
 //! Services that speak this format differ most in their streams: see `response` for the chunks,
-//! `content_parts` for parts of the content and `tool_calls` for tool calls. `call_ids` has the ids
-//! of calls that they accept, and `reasoning_field` the fields for reasoning.
+//! `choices` for several choices, `content_parts` for parts of the content and `tool_calls` for tool
+//! calls. `call_ids` has the ids of calls that they accept, and `reasoning_field` the fields for
+//! reasoning.
 
 mod body;
 mod call_ids;
+mod choices;
 mod content_parts;
 mod extra_fields;
 mod reasoning_field;

@@ -9,6 +9,8 @@
 //! reason, only the end of the stream ends the response. If a chunk has both output and a finish
 //! reason, more output may follow.
 
+use std::iter::once;
+
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, Usage};
 use wattle_run::json::lenient::SurrogateJoiner;
@@ -17,6 +19,7 @@ use crate::provider::exchange::{Progress, ResponseBuilder, ResponseError};
 use crate::provider::finish_reason;
 use crate::provider::left_out::LeftOutLog;
 use crate::provider::openai::call_ids::CallIdForm;
+use crate::provider::openai::choices::{self, FurtherChoices};
 use crate::provider::openai::content_parts::{self, ContentParts, Position};
 use crate::provider::openai::extra_fields;
 use crate::provider::openai::reasoning_field::{self, ReasoningField};
@@ -74,6 +77,8 @@ pub(in crate::provider) struct OpenAiResponse<'a> {
     /// Whether the model sent an explicit refusal.
     has_refusal: bool,
     calls: ToolCalls,
+    /// The output of choices after the first one.
+    further: FurtherChoices,
     /// Provider-specific fields of the message.
     fields: Fields,
     /// The size of the provider state so far, including that of tool calls.
@@ -111,6 +116,7 @@ impl<'a> OpenAiResponse<'a> {
             reasoning_field: None,
             has_refusal: false,
             calls: ToolCalls::default(),
+            further: FurtherChoices::default(),
             fields: Fields::new(),
             state_size: StateSize::default(),
             finish_reason: None,
@@ -122,7 +128,28 @@ impl<'a> OpenAiResponse<'a> {
         }
     }
 
-    fn push_delta(&mut self, delta: &Value) -> Result<(), String> {
+    fn push_delta(&mut self, index: u64, delta: &Value) -> Result<(), String> {
+        if !self.further.keep(index, delta) {
+            self.push_output(delta)?;
+        }
+        self.calls.set_choice(index);
+        for call in tool_calls(delta) {
+            self.push_call(call)?;
+        }
+        // `function_call` is the legacy form of a single tool call.
+        if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
+            self.push_call(&json!({ "index": 0, "function": function }))?;
+        }
+        // The text must not become reasoning any more, because the `restart` would also discard the
+        // refusal or the calls.
+        if self.has_refusal || !self.calls.is_empty() {
+            self.output.fix_text();
+        }
+        Ok(())
+    }
+
+    /// Adds a delta without its tool calls.
+    fn push_output(&mut self, delta: &Value) -> Result<(), String> {
         let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         if let Some((name, reasoning)) = ReasoningField::find(delta) {
             self.reasoning_field = self.reasoning_field.or(Some(name));
@@ -141,28 +168,31 @@ impl<'a> OpenAiResponse<'a> {
         let refusal = field("refusal");
         self.has_refusal |= !refusal.is_empty();
         self.output.push_plain_text(&self.text.feed(refusal), self.sink);
-        for call in tool_calls(delta) {
-            self.push_call(call)?;
-        }
-        // `function_call` is the legacy form of a single tool call.
-        if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
-            self.push_call(&json!({ "index": 0, "function": function }))?;
-        }
-        // The text must not become reasoning any more, because the `restart` would also discard the
-        // refusal or the calls.
-        if self.has_refusal || !self.calls.is_empty() {
-            self.output.fix_text();
-        }
         extra_fields::merge_chunk(&mut self.fields, delta, &KNOWN_FIELDS, &mut self.state_size)
     }
 
-    fn push_choice(&mut self, choice: &Value) -> Result<(), ResponseError> {
+    /// Adds the choices of a chunk. A chunk of a stream has deltas.
+    fn push_choices(&mut self, choices: &[(u64, &Value)]) -> Result<(), ResponseError> {
+        let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());
+        let mut has_delta = false;
+        for (index, choice) in choices {
+            has_delta |= self.push_choice(*index, choice)?;
+        }
+        if self.output_bytes() > said {
+            self.output_after_finish |= was_finished;
+            // Nothing follows an unstreamed response.
+            self.finish_with_output |= has_delta && self.finish_reason.is_some();
+        }
+        Ok(())
+    }
+
+    /// Adds a choice. Returns whether it has a delta.
+    fn push_choice(&mut self, index: u64, choice: &Value) -> Result<bool, ResponseError> {
         ResponseError::check_reported(choice)?;
         self.has_started = true;
-        let (said, was_finished) = (self.output_bytes(), self.finish_reason.is_some());
         let delta = choice.get("delta").filter(|delta| delta.is_object());
         if let Some(delta) = delta.or_else(|| choice.get("message")) {
-            self.push_delta(delta).map_err(ResponseError::Malformed)?;
+            self.push_delta(index, delta).map_err(ResponseError::Malformed)?;
         }
         let reason = choice.get("finish_reason").and_then(Value::as_str);
         if let Some(reason) = reason.filter(|reason| finish_reason::is_specified(reason)) {
@@ -171,17 +201,22 @@ impl<'a> OpenAiResponse<'a> {
             }
             self.finish_reason = Some(reason.to_owned());
         }
-        if self.output_bytes() > said {
-            self.output_after_finish |= was_finished;
-            // Nothing follows an unstreamed response.
-            self.finish_with_output |= delta.is_some() && self.finish_reason.is_some();
-        }
-        Ok(())
+        Ok(delta.is_some())
     }
 
     /// Returns the bytes of text, reasoning, call ids, tool names and arguments so far.
     fn output_bytes(&self) -> usize {
-        self.output.bytes() + self.calls.bytes()
+        self.output.bytes() + self.calls.bytes() + self.further.bytes()
+    }
+
+    /// Adds the output of further choices, which has waited for the end. Output that exceeds a limit
+    /// is left out.
+    fn push_further_choices(&mut self) {
+        for delta in self.further.take() {
+            if let Err(reason) = self.push_output(&delta) {
+                self.left_out.log("choice", &reason);
+            }
+        }
     }
 
     /// Adds reasoning. Returns the number of its bytes.
@@ -308,12 +343,12 @@ impl ResponseBuilder for OpenAiResponse<'_> {
         {
             model.clone_into(&mut self.model);
         }
-        let choice = &chunk["choices"][0];
-        if choice.is_object() {
-            self.push_choice(choice)?;
-        }
+        let choices = choices::in_order(chunk);
+        self.push_choices(&choices)?;
         // Moonshot sends the usage within the choice, Groq in its field `x_groq`.
-        for usage in [&chunk["usage"], &choice["usage"], &chunk["x_groq"]["usage"]] {
+        let in_choices = choices.iter().map(|(_, choice)| &choice["usage"]);
+        let usages = once(&chunk["usage"]).chain(in_choices).chain(once(&chunk["x_groq"]["usage"]));
+        for usage in usages {
             let has_counts = self.counts.merge(usage, &COUNTS);
             self.has_final_usage |= has_counts && self.finish_reason.is_some();
         }
@@ -341,6 +376,7 @@ impl ResponseBuilder for OpenAiResponse<'_> {
     }
 
     fn build(mut self) -> TurnResponse {
+        self.push_further_choices();
         self.output.push_text(self.text.finish(), self.sink);
         self.output.flush(self.sink);
         self.finish_reasoning();

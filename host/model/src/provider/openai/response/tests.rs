@@ -50,6 +50,62 @@ fn reasoning_precedes_text_and_tool_calls() {
     assert_eq!(reply.model, "m-dated");
 }
 
+/// Returns the parts of a completion without provider state.
+fn spoken(chunks: &[Value]) -> Vec<Part> {
+    let parts = read(chunks).unwrap().parts.into_iter();
+    parts.filter(|part| !matches!(part, Part::Other(_))).collect()
+}
+
+#[test]
+fn several_choices_are_one_message() {
+    let call = |id: &str, arguments: &str| {
+        let function = json!({ "name": "t", "arguments": arguments });
+        json!({ "index": 0, "id": id, "function": function })
+    };
+    let message = |index: usize, message: Value| {
+        let reason = "tool_calls";
+        json!({ "index": index, "message": message, "finish_reason": reason })
+    };
+    let whole = json!({ "id": "a", "choices": [
+        message(2, json!({ "content": null, "tool_calls": [call("y", "{}")] })),
+        message(0, json!({ "content": "let me " })),
+        message(1, json!({ "content": "see", "tool_calls": [call("x", "{}")] })),
+    ] });
+    let chunk = |index: usize, delta: Value| {
+        let choice = json!({ "index": index, "delta": delta });
+        json!({ "id": "a", "choices": [choice] })
+    };
+    let rest = json!([{ "index": 0, "function": { "arguments": "}" } }]);
+    let streamed = [
+        chunk(0, json!({ "content": "let " })),
+        chunk(1, json!({ "content": "s", "tool_calls": [call("x", "{")] })),
+        chunk(2, json!({ "tool_calls": [call("y", "{")] })),
+        chunk(0, json!({ "content": "me " })),
+        chunk(1, json!({ "content": "ee", "tool_calls": rest })),
+        chunk(2, json!({ "tool_calls": rest })),
+        end("tool_calls"),
+    ];
+    let made = |id: &str| {
+        Part::ToolCall(ToolCall { id: id.into(), name: "t".into(), arguments: json!({}) })
+    };
+    let expected = [Part::Text("let me see".into()), made("x"), made("y")];
+    assert_eq!(spoken(&[whole]), expected);
+    assert_eq!(spoken(&streamed), expected);
+}
+
+#[test]
+fn index_of_a_choice_may_be_missing_or_odd() {
+    let chunk = |index: Value, text: &str| {
+        let choice = json!({ "index": index, "delta": { "content": text } });
+        json!({ "choices": [choice] })
+    };
+    for indexes in [[json!(null), json!(0)], [json!(1), json!(1)], [json!(5), json!(6)]] {
+        let [first, second] = indexes;
+        let chunks = [chunk(first, "a"), chunk(second, "b"), end("stop")];
+        assert_eq!(spoken(&chunks), [Part::Text("ab".into())], "{chunks:?}");
+    }
+}
+
 #[test]
 fn dialects_are_understood() {
     let thinking = json!([{ "type": "thinking", "thinking": [{ "text": "hm" }] }]);
@@ -327,6 +383,7 @@ fn finish_reason_determines_the_progress() {
     counted_end["choices"][0]["usage"] = usage["usage"].clone();
     let choice = json!({ "message": { "content": "a" }, "finish_reason": "stop" });
     let whole = json!({ "choices": [choice] });
+    let split = json!({ "choices": [choice, choice] });
     let own = delta(json!({ "reasoning_details": [{ "signature": "s" }] }));
     for (chunks, progress) in [
         (vec![&words, &end("stop")], Progress::Finished),
@@ -342,6 +399,7 @@ fn finish_reason_determines_the_progress() {
         (vec![&counted], Progress::MaybeFinished),
         (vec![&whole], Progress::Finished),
         (vec![&whole, &usage], Progress::UsageReceived),
+        (vec![&split], Progress::Finished),
         (vec![&end("stop")], Progress::FinishIgnored),
     ] {
         let (sink, log) = (CallSink::new(&DiscardDeltas), LeftOutLog::new("p"));
