@@ -12,7 +12,8 @@
 //! * [`tenant`]: tenant routes.
 //! * `provider`: one provider with its client, key and concurrency limit; one turn with its
 //!   retries.
-//! * `provider/exchange`: one HTTP request and its response; `provider/sse`: server-sent events.
+//! * `provider/exchange`: one HTTP request and its response; `provider/sse`: server-sent events;
+//!   `provider/event_data`: data of events that is not one document.
 //! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats. OpenAI's format has
 //!   many dialects.
 //! * `provider/schema`: tool schemas in the form that each provider accepts.

@@ -4,6 +4,7 @@ mod anthropic;
 mod arguments;
 mod attempt;
 mod error;
+mod event_data;
 mod exchange;
 mod finish_reason;
 mod gemini;
@@ -331,20 +332,19 @@ impl Provider {
         sink: &CallSink<'_>,
         response: reqwest::Response,
     ) -> Result<TurnResponse, ProviderError> {
-        let owner = self.state_owner(spec);
+        let (owner, log) = (self.state_owner(spec), &self.left_out);
         match self.service.kind {
             ProviderKind::Openai => {
-                let log = &self.left_out;
                 let builder = openai::OpenAiResponse::new(owner, spec.model, sink, log);
-                exchange::read(&self.service, spec, sink, response, builder).await
+                exchange::read(&self.service, log, spec, sink, response, builder).await
             }
             ProviderKind::Gemini => {
                 let builder = gemini::GeminiResponse::new(owner, spec.model, sink);
-                exchange::read(&self.service, spec, sink, response, builder).await
+                exchange::read(&self.service, log, spec, sink, response, builder).await
             }
             ProviderKind::Anthropic => {
                 let builder = anthropic::AnthropicResponse::new(owner, spec.model, sink);
-                exchange::read(&self.service, spec, sink, response, builder).await
+                exchange::read(&self.service, log, spec, sink, response, builder).await
             }
         }
     }

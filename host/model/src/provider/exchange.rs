@@ -16,7 +16,9 @@ use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
 
 use crate::provider::error::{self, ProviderError};
+use crate::provider::event_data::{self, DONE_MARKER};
 use crate::provider::idle::IdleCounter;
+use crate::provider::left_out::LeftOutLog;
 use crate::provider::provider_state::has_content;
 use crate::provider::service::Service;
 use crate::provider::sse::SseParser;
@@ -39,11 +41,11 @@ const STREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
 /// output.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The data of the last event of a stream.
-const DONE_MARKER: &str = "[DONE]";
-
 /// The reason why a response without output is malformed.
 const NO_COMPLETION: &str = "it contains no completion";
+
+/// Maximum characters that are kept of an event that is left out.
+const MAX_SKIPPED_CHARS: usize = 200;
 
 /// Fields next to an `error` that describe it further.
 const ERROR_FIELDS: [&str; 7] =
@@ -162,9 +164,10 @@ pub(super) async fn send(
         .unwrap_or_else(|_| Err(error::timed_out(&provider.service, spec)))
 }
 
-/// Reads a response with a success status.
+/// Reads a response with a success status. `left_out` logs events that are left out.
 pub(super) async fn read<A: ResponseBuilder>(
     service: &Service,
+    left_out: &LeftOutLog,
     spec: AttemptSpec<'_>,
     sink: &CallSink<'_>,
     response: Response,
@@ -174,6 +177,7 @@ pub(super) async fn read<A: ResponseBuilder>(
         (BodyFormat::Unknown, IdleCounter::default(), Instant::now());
     ResponseReader {
         service,
+        left_out,
         spec,
         sink,
         builder,
@@ -181,6 +185,7 @@ pub(super) async fn read<A: ResponseBuilder>(
         idle,
         last_progress,
         error_document: None,
+        skipped_text: None,
     }
     .read(response)
     .await
@@ -211,6 +216,7 @@ async fn read_error(
 /// A response that is being read.
 struct ResponseReader<'a, A> {
     service: &'a Service,
+    left_out: &'a LeftOutLog,
     spec: AttemptSpec<'a>,
     sink: &'a CallSink<'a>,
     builder: A,
@@ -220,6 +226,8 @@ struct ResponseReader<'a, A> {
     last_progress: Instant,
     /// The last document with an error message, unless output followed.
     error_document: Option<Value>,
+    /// The start of the last event that was left out, unless output followed.
+    skipped_text: Option<String>,
 }
 
 /// The form of a response.
@@ -366,11 +374,40 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         if data.is_empty() {
             return Ok(false);
         }
-        match lenient::parse(data) {
-            Ok(document) => self.push_event_document(&document),
-            Err(_) if self.is_finished() => Ok(false),
-            Err(error) => Err(self.malformed(&format!("an event cannot be read: {error}"))),
+        let error = match lenient::parse(data) {
+            Ok(document) => return self.push_event_document(&document),
+            Err(error) => error,
+        };
+        if matches!(error, JsonError::Syntax(_)) {
+            if let Some(lines) = event_data::separate_lines(data) {
+                return self.push_lines(&lines);
+            }
+            if !event_data::has_document(data) {
+                self.skip_event(data);
+                return Ok(false);
+            }
         }
+        if self.is_finished() {
+            return Ok(false);
+        }
+        Err(self.malformed(&format!("an event cannot be read: {error}")))
+    }
+
+    /// Adds the lines of an event as events. Returns whether one of them was the last one.
+    fn push_lines(&mut self, lines: &[&str]) -> Result<bool, ProviderError> {
+        for line in lines {
+            if self.push_event(line)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Leaves out an event that is not JSON.
+    fn skip_event(&mut self, data: &str) {
+        let text: String = data.chars().take(MAX_SKIPPED_CHARS).collect();
+        self.left_out.log_event(&self.service.redact(&text));
+        self.skipped_text = Some(text);
     }
 
     /// Adds the data of the last event if the empty line after the event is missing. Data that is
@@ -385,7 +422,10 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             Err(JsonError::Limit(exceeded)) if !self.is_finished() => {
                 Err(self.malformed(&format!("an event cannot be read: {exceeded}")))
             }
-            Err(_) => Ok(false),
+            Err(_) => match event_data::separate_lines(data) {
+                Some(lines) => self.push_lines(&lines),
+                None => Ok(false),
+            },
         }
     }
 
@@ -417,6 +457,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         }
         if self.received() != before {
             self.error_document = None;
+            self.skipped_text = None;
         } else if error::error_message(document).is_some() {
             self.error_document = Some(document.clone());
         }
@@ -505,6 +546,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     /// Returns the message that the service sent in place of output, as the end of a sentence.
     fn reported_message(&self) -> String {
         let words = self.error_document.as_ref().and_then(error::error_message);
+        let words = words.or(self.skipped_text.as_deref());
         words.map(|words| format!("; it says `{words}`")).unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! The log of parts of responses that are left out.
+//! The log of parts and events of responses that are left out.
 //!
 //! A part that cannot be read or kept is left out, and does not fail its response.
 
@@ -30,6 +30,16 @@ impl LeftOutLog {
             tracing::warn!(
                 provider = %self.provider, kind = ?kind,
                 "a part of the content of a response is left out: {reason}"
+            );
+        }
+    }
+
+    /// Logs that an event of a stream is left out because it is not JSON. Later ones are not logged.
+    pub(super) fn log_event(&self, text: &str) {
+        if self.is_first("event".to_owned()) {
+            tracing::warn!(
+                provider = %self.provider, ?text,
+                "an event of a stream is left out: it is not JSON"
             );
         }
     }

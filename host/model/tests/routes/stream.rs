@@ -228,6 +228,34 @@ async fn streams_without_output_are_unavailable() {
 }
 
 #[tokio::test]
+async fn events_that_are_not_one_document_are_understood() {
+    let chunk = |text: &str, finish: Value| {
+        let choice = json!({ "delta": { "content": text }, "finish_reason": finish });
+        json!({ "choices": [choice] })
+    };
+    let (first, last) = (chunk("hel", Value::Null), chunk("lo", json!("stop")));
+    for text in [
+        format!("data: ping\n\ndata: {first}\n\ndata: ping\n\ndata: {last}\n\ndata: [DONE]\n\n"),
+        format!("data: ping\ndata: {first}\ndata: {last}\n\ndata: [DONE]\n\n"),
+        format!("data: {first}\ndata: {last}\ndata: [DONE]\n"),
+    ] {
+        let server = server(vec![events(&text)]).await;
+        let (answer, kept) = stream(&simple("openai", &server.uri()), &ask("hi")).await;
+        assert_eq!(answer.unwrap().parts, [Part::Text("hello".into())], "{text}");
+        assert_eq!(kept.parts(), [Part::Text("hello".into())], "{text}");
+    }
+    let cut = format!("data: {first}\n\ndata: {first}\ndata: {{\"choices\":[\n\n");
+    for (text, told) in
+        [("data: it is gone\n\n", "it says `it is gone`"), (cut.as_str(), "cannot be read")]
+    {
+        let server = server(vec![events(text)]).await;
+        let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
+        assert_eq!(failure.code, "unavailable", "{text}");
+        assert!(failure.message.contains(told), "{failure}");
+    }
+}
+
+#[tokio::test]
 async fn overlapping_blocks_are_read() {
     let event = |kind: &str, index: u64, rest: Value| {
         let mut event = json!({ "type": kind, "index": index });
