@@ -22,7 +22,7 @@
 //! * `provider/finish_reason`: names of finish reasons; `provider/token_counts`: token counts.
 //! * `provider/left_out`: the log of parts of responses that are left out.
 //! * `provider/rejections`: what services reject; `provider/rejected_schemas`: response schemas;
-//!   `provider/stream_options`: a field of OpenAI's format.
+//!   `provider/optional_fields`: optional fields of requests.
 //! * `provider/model_family`: families of models.
 //! * `provider/thought_signature`: signatures that Gemini requires.
 //! * [`recorded`]: recorded responses, read without a connection.

@@ -15,13 +15,13 @@ mod left_out;
 mod model_family;
 mod names;
 mod openai;
+mod optional_fields;
 mod provider_state;
 mod rejected_schemas;
 mod rejections;
 mod schema;
 mod service;
 mod sse;
-mod stream_options;
 mod think_tags;
 mod thought_signature;
 mod throttle;
@@ -50,13 +50,13 @@ pub(crate) use crate::provider::error::{WITHHELD, rejection_words};
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
 pub(crate) use crate::provider::key::ApiKey;
 use crate::provider::left_out::LeftOutLog;
+use crate::provider::optional_fields::{FieldRejections, OptionalField, RejectedFields};
 use crate::provider::provider_state::StateOwner;
 use crate::provider::rejected_schemas::RejectedSchemas;
 pub use crate::provider::schema::schema_changes;
 use crate::provider::schema::{SchemaAdapter, closed};
 use crate::provider::service::Service;
 pub(crate) use crate::provider::service::base_url;
-use crate::provider::stream_options::StreamOptions;
 pub(crate) use crate::provider::turn_response::TurnResponse;
 use crate::retry::Backoff;
 use crate::sink::CallSink;
@@ -83,7 +83,7 @@ pub(crate) struct Provider {
     header_error: Option<String>,
     schemas: SchemaAdapter,
     left_out: LeftOutLog,
-    stream_options: StreamOptions,
+    rejected_fields: FieldRejections,
     concurrency: Semaphore,
     backoff: Backoff,
 }
@@ -149,7 +149,7 @@ impl Provider {
             header_error: None,
             schemas: SchemaAdapter::new(name, config.kind),
             left_out: LeftOutLog::new(name),
-            stream_options: StreamOptions::default(),
+            rejected_fields: FieldRejections::default(),
             concurrency: Semaphore::new(MAX_CONCURRENCY),
             backoff: Backoff::default(),
         })
@@ -227,8 +227,13 @@ impl Provider {
         }
     }
 
+    /// Returns one sentence for each optional field of requests to a model that its service rejects.
+    pub(crate) fn rejection_notes(&self, model: &str) -> Vec<String> {
+        self.rejected_fields.notes(model)
+    }
+
     /// Sends one turn and retries transient errors. Does not retry once a delta was emitted. A
-    /// request whose `stream_options` the service rejects is sent without them.
+    /// request with an optional field that the service rejects is sent without the field.
     pub(crate) async fn turn(
         &self,
         spec: AttemptSpec<'_>,
@@ -237,27 +242,41 @@ impl Provider {
     ) -> Result<TurnResponse, Failure> {
         self.ensure_usable()?;
         let mut tried = 0;
-        let mut has_options = self.stream_options.are_sent(spec.model);
+        let mut rejected = self.rejected_fields.of_model(spec.model);
         loop {
-            match self.try_once(spec, ask, sink, has_options).await {
+            let error = match self.try_once(spec, ask, sink, rejected).await {
                 Ok(reply) => {
-                    if !has_options {
-                        self.stream_options.leave_out(&self.service.name, spec.model);
-                    }
+                    self.rejected_fields.remember(&self.service.name, spec.model, rejected);
                     return Ok(reply);
                 }
                 Err(error) if sink.has_emitted() => return Err(error.failure),
-                Err(error)
-                    if has_options
-                        && self.wants_stream(sink)
-                        && stream_options::are_rejected(&error.failure) =>
-                {
-                    has_options = false;
-                }
-                Err(error) => {
+                Err(error) => error,
+            };
+            let has_field = |field| self.has_field(field, ask, sink);
+            match rejected.with_rejected(&error.failure, spec.model, has_field) {
+                Some(all) => rejected = all,
+                None => {
                     self.wait_before_retry(spec, error, tried).await?;
                     tried += 1;
                 }
+            }
+        }
+    }
+
+    /// Returns whether requests have an optional field, unless the service rejects it.
+    fn has_field(&self, field: OptionalField, ask: &TurnRequest<'_>, sink: &CallSink<'_>) -> bool {
+        let (request, route) = (ask.request, ask.route);
+        match field {
+            OptionalField::StreamOptions => {
+                self.kind() == ProviderKind::Openai && self.wants_stream(sink)
+            }
+            OptionalField::TokenLimit => {
+                self.kind() == ProviderKind::Openai
+                    && request.max_output_tokens.or(route.max_output_tokens).is_some()
+            }
+            OptionalField::Temperature => {
+                self.kind() != ProviderKind::Gemini
+                    && request.temperature.or(route.temperature).is_some()
             }
         }
     }
@@ -298,24 +317,26 @@ impl Provider {
         Ok(())
     }
 
-    /// Sends one request, with `stream_options` if `has_options` and if they apply. The timeout
-    /// starts after the wait for a free slot.
+    /// Sends one request without the optional fields in `rejected`. The timeout starts after the
+    /// wait for a free slot.
     async fn try_once(
         &self,
         spec: AttemptSpec<'_>,
         ask: &TurnRequest<'_>,
         sink: &CallSink<'_>,
-        has_options: bool,
+        rejected: RejectedFields,
     ) -> Result<TurnResponse, ProviderError> {
         let _place = self.concurrency.acquire().await;
         spec.requests.increment();
         let (owner, streams) = (self.state_owner(spec), self.wants_stream(sink));
         let request = match self.service.kind {
             ProviderKind::Openai => {
-                openai::request(self, ask, &owner, spec.model, streams, has_options)
+                openai::request(self, ask, &owner, spec.model, streams, rejected)
             }
             ProviderKind::Gemini => gemini::request(self, ask, &owner, spec.model, streams),
-            ProviderKind::Anthropic => anthropic::request(self, ask, &owner, spec.model, streams),
+            ProviderKind::Anthropic => {
+                anthropic::request(self, ask, &owner, spec.model, streams, rejected)
+            }
         };
         exchange::send(self, spec, sink, request).await
     }

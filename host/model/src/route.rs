@@ -88,6 +88,15 @@ impl Route {
         self.candidates.iter().map(|candidate| candidate.provider.as_ref())
     }
 
+    /// Returns one sentence for each optional field of requests that the service of a candidate
+    /// rejects.
+    pub(crate) fn rejection_notes(&self) -> impl Iterator<Item = String> {
+        self.candidates.iter().flat_map(|Candidate { provider, target, model, .. }| {
+            let notes = provider.rejection_notes(model).into_iter();
+            notes.map(move |note| format!("model `{model}` of `{}`: {note}", target.provider))
+        })
+    }
+
     /// Returns one sentence for each candidate whose model an alias replaces.
     pub(crate) fn alias_notes(&self) -> impl Iterator<Item = String> {
         self.candidates.iter().filter_map(|candidate| {

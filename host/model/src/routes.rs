@@ -112,6 +112,13 @@ impl Routes {
         self.env_substitutions.iter().cloned().chain(aliased).collect()
     }
 
+    /// Returns one sentence for each optional field of requests that the services of a route have
+    /// rejected so far, and that later requests do not have.
+    pub fn rejection_notes(&self, caller: &Caller, route: &str) -> Vec<String> {
+        let route = self.find_route(caller, route);
+        route.map(|route| route.rejection_notes().collect()).unwrap_or_default()
+    }
+
     /// Requests a completion like [`Model::complete`]. `streams` overrides whether the provider is
     /// asked for a stream, for tests of streamed and unstreamed responses.
     ///

@@ -42,6 +42,9 @@ const MAX_OUTPUT_TOKENS: u32 = 2_000;
 struct Check {
     route: String,
     steps: Vec<Step>,
+    /// Fields of requests that the services reject.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 /// One step of a route's check.
@@ -98,7 +101,8 @@ pub(super) async fn check(
         let provider = provider.and_then(|route| config.model.providers.get(&route.provider));
         let usual = route_caller(provider.is_some_and(|it| it.stream));
         let steps = steps(&route_caller(false), &route_caller(true), &usual).await;
-        checks.push(Check { route, steps });
+        let notes = routes.rejection_notes(&caller, &route);
+        checks.push(Check { route, steps, notes });
     }
     let is_usable = checks.iter().flat_map(|check| &check.steps).all(|it| it.failure.is_none());
     output.data(&checks, |checks| checks.iter().map(render).collect::<Vec<_>>().join("\n"));
@@ -267,6 +271,7 @@ fn render(check: &Check) -> String {
         let words = Escaped(words);
         lines.push(format!("  {:<8} {:>6.1} s  {words}", step.step, time.as_secs_f64()));
     }
+    lines.extend(check.notes.iter().map(|note| format!("  note: {}", Escaped(note))));
     lines.join("\n")
 }
 

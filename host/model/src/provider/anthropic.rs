@@ -7,20 +7,22 @@ pub(super) use self::response::AnthropicResponse;
 
 use reqwest::RequestBuilder;
 
+use crate::provider::optional_fields::RejectedFields;
 use crate::provider::provider_state::StateOwner;
 use crate::provider::{Provider, TurnRequest};
 
 /// The value of the header `anthropic-version`.
 const VERSION: &str = "2023-06-01";
 
-/// Builds a request to `model`, for a stream if `streams`.
+/// Builds a request to `model`, for a stream if `streams`, without the fields in `rejected`.
 pub(super) fn request(
     provider: &Provider,
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     streams: bool,
+    rejected: RejectedFields,
 ) -> RequestBuilder {
-    let body = body::build(ask, owner, model, streams, provider.schemas());
+    let body = body::build(ask, owner, model, streams, rejected, provider.schemas());
     provider.service.post("messages").header("anthropic-version", VERSION).json(&body)
 }

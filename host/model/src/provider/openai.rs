@@ -18,20 +18,19 @@ pub(super) use self::response::OpenAiResponse;
 
 use reqwest::RequestBuilder;
 
+use crate::provider::optional_fields::RejectedFields;
 use crate::provider::provider_state::StateOwner;
 use crate::provider::{Provider, TurnRequest};
 
-/// Builds a request to `model`, for a stream if `streams`. A request for a stream has
-/// `stream_options` if `has_options`.
+/// Builds a request to `model`, for a stream if `streams`, without the fields in `rejected`.
 pub(super) fn request(
     provider: &Provider,
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     streams: bool,
-    has_options: bool,
+    rejected: RejectedFields,
 ) -> RequestBuilder {
-    let has_options = streams && has_options;
-    let body = body::build(ask, owner, model, streams, has_options, provider.schemas());
+    let body = body::build(ask, owner, model, streams, rejected, provider.schemas());
     provider.service.post("chat/completions").json(&body)
 }

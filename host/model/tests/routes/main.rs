@@ -10,6 +10,7 @@ mod gateway;
 mod header;
 mod image;
 mod openai_dialects;
+mod optional_fields;
 mod overrides;
 mod peers;
 mod retry;

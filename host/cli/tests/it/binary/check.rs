@@ -168,3 +168,16 @@ async fn a_check_of_a_model_at_a_wrong_address_names_the_address_with_a_hint() {
         assert!(said.contains("or `base_url` of the provider: "), "{said}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_of_a_model_shows_fields_that_the_service_rejects() {
+    let bench = Bench::new().await;
+    let error = json!({ "message": "Unsupported parameter: 'max_tokens' is not supported" });
+    let body = Some(json!({ "error": error }));
+    let fault = Fault::Status { status: 400, retry_after: None, body };
+    bench.standin.fault(FaultRule::new(Pattern::path("/v1/chat/completions"), fault).times(1));
+    let said = text(bench.run(&["model", "check", "chat"]).stdout);
+    let note = "  note: model `m` of `standin`: requests have `max_completion_tokens` in place of \
+                `max_tokens`, which the service rejects";
+    assert!(said.lines().any(|line| line == note), "{said}");
+}

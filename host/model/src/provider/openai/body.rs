@@ -8,26 +8,24 @@ use crate::provider::names;
 use crate::provider::openai::call_ids::CallIds;
 use crate::provider::openai::content_parts;
 use crate::provider::openai::reasoning_field::{self, ReasoningField};
+use crate::provider::optional_fields::{OptionalField, RejectedFields, token_limit_name};
 use crate::provider::provider_state::{Fields, SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
 use crate::provider::thought_signature;
 use crate::provider::{ResponseFormat, TurnRequest};
 use crate::structured::strict;
 
-/// Prefixes of the models that expect `max_completion_tokens` instead of `max_tokens`.
-const MAX_COMPLETION_TOKENS_MODELS: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
-
 /// The field in which Google's endpoint for the format sends and expects signatures.
 const SIGNED_FIELD: &str = "extra_content";
 
-/// Returns the body of a request, with `stream_options` if `has_options`. Settings of the request
-/// override those of the route.
+/// Returns the body of a request, without the fields in `rejected`. Settings of the request override
+/// those of the route.
 pub(super) fn build(
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     stream: bool,
-    has_options: bool,
+    rejected: RejectedFields,
     schemas: &SchemaAdapter,
 ) -> Value {
     let request = ask.request;
@@ -35,13 +33,11 @@ pub(super) fn build(
     body.insert("model".into(), json!(model));
     body.insert("messages".into(), messages(ask.chat, owner, model));
     body.insert("stream".into(), json!(stream));
-    let longest = if MAX_COMPLETION_TOKENS_MODELS.iter().any(|name| model.starts_with(name)) {
-        "max_completion_tokens"
-    } else {
-        "max_tokens"
-    };
+    let longest = token_limit_name(model, rejected);
     let max = request.max_output_tokens.or(ask.route.max_output_tokens);
     let temperature = request.temperature.or(ask.route.temperature);
+    let temperature = temperature.filter(|_| !rejected.has(OptionalField::Temperature));
+    let has_options = stream && !rejected.has(OptionalField::StreamOptions);
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let fields = [
         ("stream_options", has_options.then(|| json!({ "include_usage": true }))),
