@@ -1,6 +1,7 @@
 //! Compiled code of a component, ready to be instantiated, without name or description.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use wasmtime::Store;
 use wasmtime::component::{
@@ -161,7 +162,11 @@ impl<'a> ExportedInterface<'a> {
     /// function.
     fn function<P, R>(&self, name: &str) -> wasmtime::Result<ExportedFunction<P, R>> {
         match self.component.get_export_index(Some(&self.index), name) {
-            Some(index) => Ok(ExportedFunction { index, types: PhantomData }),
+            Some(index) => Ok(ExportedFunction {
+                index,
+                is_checked: AtomicBool::new(false),
+                types: PhantomData,
+            }),
             None => {
                 let message = format!("`{}` has no function `{name}`", self.name);
                 Err(wasmtime::Error::msg(message))
@@ -170,9 +175,12 @@ impl<'a> ExportedInterface<'a> {
     }
 }
 
-/// An exported function with the types of its parameters and of its results.
+/// An exported function with the types of its parameters and of its results. Neither contains a
+/// resource.
 pub(crate) struct ExportedFunction<P, R> {
     index: ComponentExportIndex,
+    /// True once wasmtime has found that the function has the types `P` and `R`.
+    is_checked: AtomicBool,
     types: PhantomData<fn(P) -> R>,
 }
 
@@ -181,12 +189,24 @@ where
     P: ComponentNamedList + Lower,
     R: ComponentNamedList + Lift,
 {
-    /// Returns the function of an instance, and checks its type.
+    /// Returns the function of an instance, and checks its type the first time. wasmtime compares
+    /// the names of all fields and cases of a type, which every call of a guest would pay for.
+    #[expect(unsafe_code, reason = "wasmtime has no safe way to omit the check of the type")]
     pub(crate) fn typed(
         &self,
         store: &mut Store<HostState>,
         instance: &Instance,
     ) -> wasmtime::Result<TypedFunc<P, R>> {
-        instance.get_typed_func(store, self.index)
+        if self.is_checked.load(Ordering::Relaxed)
+            && let Some(function) = instance.get_func(&mut *store, self.index)
+        {
+            // SAFETY: `get_func` finds an index only in instances of the component that the index
+            // is from. wasmtime has found that this export of the component has these types, and
+            // types without resources are the same in each instance of a component.
+            return Ok(unsafe { TypedFunc::new_unchecked(function) });
+        }
+        let function = instance.get_typed_func(store, self.index)?;
+        self.is_checked.store(true, Ordering::Relaxed);
+        Ok(function)
     }
 }

@@ -108,7 +108,7 @@ async fn describe_without_timeout(
 }
 
 /// Checks the types of the exported functions. wasmtime compares the types when a function is
-/// looked up in an instance.
+/// looked up in an instance for the first time. Calls do not check them again.
 fn check_types(live: &mut GuestInstance<'_>, code: &CompiledComponent) -> Result<(), Rejection> {
     let GuestInstance { store, instance, .. } = live;
     let rejection = |error: wasmtime::Error| missing_export(&format!("{error:#}"));
