@@ -62,7 +62,7 @@ use crate::gate::budget::CallBudget;
 use crate::gate::call_list::{CallList, CallListEntry};
 use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
-use crate::grant::{GrantKey, Grants};
+use crate::grant::Grants;
 use crate::hostcall::blob;
 use crate::hostcall::runs::RunService;
 use crate::hostcall::tools::{PluginToolCall, ToolInfo};
@@ -213,10 +213,9 @@ impl Gate {
         &self.env.caller
     }
 
-    /// Returns the name of the table with the grants of the guest, for messages.
-    pub fn grant_key(&self) -> GrantKey {
-        let GuestEnv { caller, grants, .. } = &self.env;
-        grants.key_of(&caller.app, &caller.plugin)
+    /// Returns the grants of the guest.
+    pub fn grants(&self) -> &Grants {
+        &self.env.grants
     }
 
     /// Returns what waits for the guest.

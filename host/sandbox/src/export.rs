@@ -62,12 +62,12 @@ impl<'a> GuestCall<'a> {
     /// journals these host calls (see [`Gate`]).
     pub(crate) fn with_gate(
         code: &'a CompiledComponent,
-        gate: Arc<Gate>,
-        limits: &'a Limits,
+        gate: &'a Arc<Gate>,
         callee: Callee<'a>,
     ) -> Self {
         let (owner, awaited_by) = (PoolOwner::App(gate.caller().app.clone()), gate.awaited_by());
-        Self { code, gate: Some(gate), owner, awaited_by, limits, callee, given: None }
+        let (limits, gate) = (gate.limits(), Some(Arc::clone(gate)));
+        Self { code, gate, owner, awaited_by, limits, callee, given: None }
     }
 
     /// Gives the guest the environment and the folders of grants.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::grant::GrantKey;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_run::grant::{GrantKey, Grants};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
@@ -46,21 +47,56 @@ const MEMORY_WORDS: &[&str] = &[
     "buffer allocation",
 ];
 
-/// The called function, for messages.
+/// The called function, for messages. Most calls need no message, so this type has no texts of its
+/// own.
 #[derive(Clone, Copy)]
 pub(crate) struct Callee<'a> {
     /// The plugin.
-    pub(crate) plugin: &'a str,
-    /// Name of the function in messages, such as "node `x`" or "the web handler".
-    pub(crate) what: &'a str,
-    /// The table of grants that sets the limits. `None` for a component that describes itself,
-    /// whose limits are fixed.
-    pub(crate) key: Option<&'a GrantKey>,
+    pub(crate) plugin: &'a PluginName,
+    /// The function.
+    pub(crate) function: CalledFunction<'a>,
+    /// The grants that set the limits, with the app and the plugin that they are for. `None` for a
+    /// component that describes itself, whose limits are fixed.
+    pub(crate) granted: Option<(&'a Grants, &'a AppName, &'a PluginName)>,
+}
+
+/// A function that the host calls.
+#[derive(Clone, Copy)]
+pub(crate) enum CalledFunction<'a> {
+    /// A node.
+    Node(&'a str),
+    /// A tool.
+    Tool(&'a str),
+    /// A reducer.
+    Reducer(&'a str),
+    /// The web handler.
+    WebHandler,
+    /// The functions with which a component describes itself.
+    Description,
+}
+
+impl Callee<'_> {
+    /// Returns the name of the table of grants that sets the limits; `None` if they are fixed.
+    pub(crate) fn grant_key(&self) -> Option<GrantKey> {
+        self.granted.map(|(grants, app, plugin)| grants.key_of(app, plugin))
+    }
+}
+
+impl std::fmt::Display for CalledFunction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Node(name) => write!(f, "node `{name}`"),
+            Self::Tool(name) => write!(f, "tool `{name}`"),
+            Self::Reducer(name) => write!(f, "reducer `{name}`"),
+            Self::WebHandler => f.write_str("the web handler"),
+            Self::Description => f.write_str("the description"),
+        }
+    }
 }
 
 impl std::fmt::Display for Callee<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} of plugin `{}`", self.what, self.plugin)
+        write!(f, "{} of plugin `{}`", self.function, self.plugin)
     }
 }
 
@@ -181,7 +217,7 @@ fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) ->
 
 /// Returns the failure for an exceeded limit. `unit` names the unit in the message.
 pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit: &str) -> Failure {
-    let hint = match (callee.key, limit) {
+    let hint = match (callee.grant_key(), limit) {
         (None, _) => "; no setting raises this limit, so correct the plugin".to_owned(),
         (Some(key), "cpu" | "memory" | "output") => format!(
             "; raise `limits.{limit}` under `[grants.{key}]` in wattle.toml if it needs more"

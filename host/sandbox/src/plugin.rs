@@ -7,14 +7,15 @@ use serde_json::Value;
 use wattle_graph::id::AppName;
 use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::{AwaitedBy, Gate};
-use wattle_run::grant::{GrantKey, Grants};
+use wattle_run::grant::Grants;
+use wattle_run::ports::Caller;
 use wattle_run::ports::sandbox::{
     GuestError, NodeCall, NodeOutcome, Plugin, PluginInfo, PluginToolCall, WebRequest, WebResponse,
 };
 
 use crate::compiled::CompiledComponent;
 use crate::export::{self, GuestCall};
-use crate::guest_error::Callee;
+use crate::guest_error::{CalledFunction, Callee};
 use crate::guest_pool::PoolOwner;
 use crate::sanitize;
 
@@ -25,8 +26,10 @@ pub(crate) struct WasmPlugin {
 }
 
 impl WasmPlugin {
-    fn callee<'a>(&'a self, what: &'a str, key: &'a GrantKey) -> Callee<'a> {
-        Callee { plugin: self.info.name.as_str(), what, key: Some(key) }
+    fn callee<'a>(&'a self, function: CalledFunction<'a>, gate: &'a Gate) -> Callee<'a> {
+        let Caller { app, plugin, .. } = gate.caller();
+        let granted = Some((gate.grants(), app, plugin));
+        Callee { plugin: &self.info.name, function, granted }
     }
 }
 
@@ -37,10 +40,11 @@ impl Plugin for WasmPlugin {
     }
 
     async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, GuestError> {
-        let what = format!("node `{}`", call.node);
-        let (limits, owner, key) = (gate.limits().clone(), gate.caller().owner, gate.grant_key());
-        let callee = self.callee(&what, &key);
-        let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
+        // The guest gets the name in the call.
+        let node = call.node.clone();
+        let callee = self.callee(CalledFunction::Node(&node), &gate);
+        let owner = gate.caller().owner;
+        let made = GuestCall::with_gate(&self.code, &gate, callee);
         export::node::run(made, call, owner).await.map_err(sanitize::sanitize_error)
     }
 
@@ -49,10 +53,10 @@ impl Plugin for WasmPlugin {
         call: PluginToolCall,
         gate: Arc<Gate>,
     ) -> Result<ToolOutput, GuestError> {
-        let what = format!("tool `{}`", call.tool);
-        let (limits, owner, key) = (gate.limits().clone(), gate.caller().owner, gate.grant_key());
-        let callee = self.callee(&what, &key);
-        let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
+        let tool = call.tool.clone();
+        let callee = self.callee(CalledFunction::Tool(&tool), &gate);
+        let owner = gate.caller().owner;
+        let made = GuestCall::with_gate(&self.code, &gate, callee);
         let ended = match self.code.exports.typed_function(&call.tool) {
             Some(function) => {
                 let made = made.giving(&call.grants);
@@ -68,9 +72,9 @@ impl Plugin for WasmPlugin {
         request: WebRequest,
         gate: Arc<Gate>,
     ) -> Result<WebResponse, GuestError> {
-        let (limits, owner, key) = (gate.limits().clone(), gate.caller().owner, gate.grant_key());
-        let callee = self.callee("the web handler", &key);
-        let made = GuestCall::with_gate(&self.code, gate, &limits, callee);
+        let callee = self.callee(CalledFunction::WebHandler, &gate);
+        let owner = gate.caller().owner;
+        let made = GuestCall::with_gate(&self.code, &gate, callee);
         export::web::run(made, request, owner).await.map_err(sanitize::sanitize_error)
     }
 
@@ -82,9 +86,9 @@ impl Plugin for WasmPlugin {
         updates: Vec<Value>,
         grants: &Grants,
     ) -> Result<Value, GuestError> {
-        let what = format!("reducer `{reducer}`");
-        let key = grants.key_of(app, &self.info.name);
-        let (limits, callee) = (&grants.limits, self.callee(&what, &key));
+        let (plugin, limits) = (&self.info.name, &grants.limits);
+        let function = CalledFunction::Reducer(reducer);
+        let callee = Callee { plugin, function, granted: Some((grants, app, plugin)) };
         let owner = PoolOwner::App(app.clone());
         // A guest that started a subgraph waits for the reducers of the channels of the subgraph.
         let awaited_by = AwaitedBy::Guest;

@@ -16,7 +16,7 @@ use wattle_run::ports::sandbox::{
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::compiled::{CompiledComponent, NodeExport, ReducerExport, ToolExport, WebExport};
 use crate::export::{GuestCall, GuestInstance};
-use crate::guest_error::Callee;
+use crate::guest_error::{CalledFunction, Callee};
 use crate::guest_output::last_lines;
 use crate::guest_pool::PoolOwner;
 use crate::json::extra_field;
@@ -85,7 +85,7 @@ async fn describe_without_timeout(
     name: &PluginName,
 ) -> Result<PluginDescription, Rejection> {
     let limits = Limits { cpu_ms: CPU_MS, lift_bytes: LIFT_BYTES, ..Limits::default() };
-    let callee = Callee { plugin: name.as_str(), what: "the description", key: None };
+    let callee = Callee { plugin: name, function: CalledFunction::Description, granted: None };
     let (owner, awaited_by) = (PoolOwner::Descriptions, AwaitedBy::Client);
     let (limits, given) = (&limits, None);
     let call = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given };
