@@ -9,7 +9,7 @@
 //! same owner that wait already; see [`SharedPool::enter`]. The growth of a lease is granted or
 //! denied at once: holders of leases that wait for more could wait for one another forever.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque, hash_map};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,10 +71,11 @@ struct Pool<O: ShareOwner> {
 
 struct State<O: ShareOwner> {
     used: u64,
-    /// The owners that hold an amount or whose leases wait.
-    accounts: HashMap<O, Account<O>>,
+    /// The owners that hold an amount or whose leases wait. Leases share the owners, since each
+    /// guest call begins and ends two leases, and an owner can have a name.
+    accounts: HashMap<Arc<O>, Account<O>>,
     /// The owners whose leases wait.
-    waiting: HashSet<O>,
+    waiting: HashSet<Arc<O>>,
 }
 
 struct Account<O: ShareOwner> {
@@ -143,7 +144,12 @@ impl<O: ShareOwner> SharedPool<O> {
     /// Begins a lease with an initial amount, which is at most [`SharedPool::most_of_one`]. Waits
     /// until the amount fits, behind the leases of the same owner that wait already. Returns `None`
     /// if too many leases of the owner wait.
-    pub async fn enter(&self, owner: O, amount: u64, room: Room) -> Option<PoolLease<O>> {
+    pub async fn enter(
+        &self,
+        owner: impl Into<Arc<O>>,
+        amount: u64,
+        room: Room,
+    ) -> Option<PoolLease<O>> {
         match self.begin(owner, amount, room) {
             Entry::Begun(lease) => Some(lease),
             Entry::Waits(waiting) => waiting.granted().await,
@@ -154,10 +160,16 @@ impl<O: ShareOwner> SharedPool<O> {
     /// Begins a lease like [`SharedPool::enter`], but does not wait. Returns `None` if the amount
     /// does not fit, or if leases of the owner wait for the same room.
     #[must_use]
-    pub fn try_enter(&self, owner: O, amount: u64, room: Room) -> Option<PoolLease<O>> {
+    pub fn try_enter(
+        &self,
+        owner: impl Into<Arc<O>>,
+        amount: u64,
+        room: Room,
+    ) -> Option<PoolLease<O>> {
+        let owner = owner.into();
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
-        let account = accounts.entry(owner.clone()).or_default();
+        let account = accounts.entry(Arc::clone(&owner)).or_default();
         let is_taken =
             account.queue(room).is_empty() && account.take(used, self.total(), amount, room);
         if account.is_idle() {
@@ -187,10 +199,11 @@ impl<O: ShareOwner> SharedPool<O> {
         share_of(self.total(), state.used - held)
     }
 
-    fn begin(&self, owner: O, amount: u64, room: Room) -> Entry<O> {
+    fn begin(&self, owner: impl Into<Arc<O>>, amount: u64, room: Room) -> Entry<O> {
+        let owner = owner.into();
         let mut state = self.lock();
         let State { used, accounts, waiting } = &mut *state;
-        let account = accounts.entry(owner.clone()).or_default();
+        let account = accounts.entry(Arc::clone(&owner)).or_default();
         let queue = account.queue(room);
         queue.retain(|waiter| !waiter.entry.is_closed());
         let queued = queue.len();
@@ -208,28 +221,28 @@ impl<O: ShareOwner> SharedPool<O> {
 
     /// Takes a further `amount` for a lease that has begun. Returns false if `room` does not
     /// suffice.
-    fn grow(&self, owner: &O, amount: u64, room: Room) -> bool {
+    fn grow(&self, owner: &Arc<O>, amount: u64, room: Room) -> bool {
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
-        let account = accounts.entry(owner.clone()).or_default();
+        let account = accounts.entry(Arc::clone(owner)).or_default();
         account.take(used, self.total(), amount, room)
     }
 
     /// Takes a further `amount` for a lease that has begun, also beyond the share of its owner.
-    fn count(&self, owner: &O, amount: u64) {
+    fn count(&self, owner: &Arc<O>, amount: u64) {
         let mut state = self.lock();
         state.used += amount;
-        state.accounts.entry(owner.clone()).or_default().held += amount;
+        state.accounts.entry(Arc::clone(owner)).or_default().held += amount;
     }
 
-    fn give(&self, owner: &O, amount: u64) {
+    fn give(&self, owner: &Arc<O>, amount: u64) {
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
         *used -= amount;
-        if let Some(account) = accounts.get_mut(owner) {
-            account.held -= amount;
-            if account.is_idle() {
-                accounts.remove(owner);
+        if let hash_map::Entry::Occupied(mut account) = accounts.entry(Arc::clone(owner)) {
+            account.get_mut().held -= amount;
+            if account.get().is_idle() {
+                account.remove();
             }
         }
         self.admit(state);
@@ -247,7 +260,7 @@ impl<O: ShareOwner> SharedPool<O> {
                 while let Some(amount) = account.first_waiter(room)
                     && account.take(used, self.total(), amount, room)
                 {
-                    let lease = self.lease(owner.clone(), amount);
+                    let lease = self.lease(Arc::clone(owner), amount);
                     match account.queue(room).pop_front() {
                         Some(waiter) => unclaimed.extend(waiter.entry.send(lease).err()),
                         None => unclaimed.push(lease),
@@ -265,7 +278,7 @@ impl<O: ShareOwner> SharedPool<O> {
         drop(unclaimed);
     }
 
-    fn lease(&self, owner: O, amount: u64) -> PoolLease<O> {
+    fn lease(&self, owner: Arc<O>, amount: u64) -> PoolLease<O> {
         PoolLease { pool: self.clone(), owner, held: AtomicU64::new(amount) }
     }
 
@@ -322,7 +335,7 @@ impl<O: ShareOwner> Account<O> {
 /// The amount that one guest or run holds. On drop, this amount returns to the pool.
 pub struct PoolLease<O: ShareOwner> {
     pool: SharedPool<O>,
-    owner: O,
+    owner: Arc<O>,
     held: AtomicU64,
 }
 

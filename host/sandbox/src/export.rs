@@ -35,7 +35,7 @@ use crate::typed::values_memory::ValuesMemory;
 pub(crate) struct GuestCall<'a> {
     pub(crate) code: &'a CompiledComponent,
     pub(crate) gate: Option<Arc<Gate>>,
-    pub(crate) owner: PoolOwner,
+    pub(crate) owner: Arc<PoolOwner>,
     pub(crate) awaited_by: AwaitedBy,
     pub(crate) limits: &'a Limits,
     pub(crate) callee: Callee<'a>,
@@ -65,8 +65,9 @@ impl<'a> GuestCall<'a> {
         gate: &'a Arc<Gate>,
         callee: Callee<'a>,
     ) -> Self {
-        let (owner, awaited_by) = (PoolOwner::App(gate.caller().app.clone()), gate.awaited_by());
-        let (limits, gate) = (gate.limits(), Some(Arc::clone(gate)));
+        let owner = Arc::new(PoolOwner::App(gate.caller().app.clone()));
+        let (awaited_by, limits) = (gate.awaited_by(), gate.limits());
+        let gate = Some(Arc::clone(gate));
         Self { code, gate, owner, awaited_by, limits, callee, given: None }
     }
 
@@ -130,12 +131,12 @@ impl<'a> GuestCall<'a> {
     /// Returns the owner of the place. A web handler can wait for a run of its app. The places of
     /// handlers therefore count apart from those of runs: otherwise, a run could wait for the place
     /// of a handler that waits for this run.
-    fn owner_of_place(&self) -> PoolOwner {
-        match (&self.owner, &self.gate) {
+    fn owner_of_place(&self) -> Arc<PoolOwner> {
+        match (&*self.owner, &self.gate) {
             (PoolOwner::App(app), Some(gate)) if gate.is_of_handler() => {
-                PoolOwner::Handlers(app.clone())
+                Arc::new(PoolOwner::Handlers(app.clone()))
             }
-            (owner, _) => owner.clone(),
+            _ => Arc::clone(&self.owner),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! see [`crate::memory_meter`]. The pool counts the memory that a guest holds, and not the limit of
 //! the guest.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_graph::id::AppName;
@@ -54,7 +55,7 @@ impl GuestPool {
     /// and [`limit::GUEST_WAIT_MS`] have passed.
     pub(crate) async fn enter(
         &self,
-        owner: PoolOwner,
+        owner: impl Into<Arc<PoolOwner>>,
         amount: u64,
         awaited_by: AwaitedBy,
     ) -> Option<PoolLease> {

@@ -89,7 +89,7 @@ impl Plugin for WasmPlugin {
         let (plugin, limits) = (&self.info.name, &grants.limits);
         let function = CalledFunction::Reducer(reducer);
         let callee = Callee { plugin, function, granted: Some((grants, app, plugin)) };
-        let owner = PoolOwner::App(app.clone());
+        let owner = Arc::new(PoolOwner::App(app.clone()));
         // A guest that started a subgraph waits for the reducers of the channels of the subgraph.
         let awaited_by = AwaitedBy::Guest;
         let code = &self.code;

@@ -1,6 +1,7 @@
 //! Lets a component describe itself: once, without a gate, within small limits.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -86,7 +87,7 @@ async fn describe_without_timeout(
 ) -> Result<PluginDescription, Rejection> {
     let limits = Limits { cpu_ms: CPU_MS, lift_bytes: LIFT_BYTES, ..Limits::default() };
     let callee = Callee { plugin: name, function: CalledFunction::Description, granted: None };
-    let (owner, awaited_by) = (PoolOwner::Descriptions, AwaitedBy::Client);
+    let (owner, awaited_by) = (Arc::new(PoolOwner::Descriptions), AwaitedBy::Client);
     let (limits, given) = (&limits, None);
     let call = GuestCall { code, gate: None, owner, awaited_by, limits, callee, given };
     let mut live = call.instantiate().await.map_err(from_guest_error)?;
