@@ -22,7 +22,9 @@ pub(crate) struct ConcurrentCalls(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    calls: FuturesUnordered<BoxFuture<'static, Result<(), Unwind>>>,
+    /// `None` until the first call. Few guests make concurrent calls, and an empty set of futures
+    /// allocates, and clones the waker of the guest at each poll.
+    calls: Option<FuturesUnordered<BoxFuture<'static, Result<(), Unwind>>>>,
     /// The reason that was passed to [`ConcurrentCalls::unwind`].
     unwind: Option<Unwind>,
 }
@@ -30,12 +32,12 @@ struct State {
 impl ConcurrentCalls {
     /// Adds a host call. If `call` returns an error, this error unwinds the guest.
     pub(crate) fn push(&self, call: impl Future<Output = Result<(), Unwind>> + Send + 'static) {
-        self.lock().calls.push(Box::pin(call));
+        self.lock().calls.get_or_insert_default().push(Box::pin(call));
     }
 
     /// Returns the number of calls that have no result yet.
     pub(crate) fn len(&self) -> usize {
-        self.lock().calls.len()
+        self.lock().calls.as_ref().map_or(0, FuturesUnordered::len)
     }
 
     /// Unwinds the guest. Only the first reason is kept.
@@ -92,8 +94,9 @@ impl ConcurrentCalls {
         if let Some(reason) = state.unwind.take() {
             return Poll::Ready(Some(reason));
         }
+        let Some(calls) = &mut state.calls else { return Poll::Ready(None) };
         loop {
-            match state.calls.poll_next_unpin(context) {
+            match calls.poll_next_unpin(context) {
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(Some(Err(reason))) => return Poll::Ready(Some(reason)),
                 Poll::Ready(None) => return Poll::Ready(None),
