@@ -1,7 +1,7 @@
 //! A loaded app: graphs, plugins, grants and settings.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -149,7 +149,9 @@ impl App {
 
     /// Returns the grants of a plugin. A plugin without an entry has no grants.
     pub fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
-        self.grants.granted.load().get(plugin).cloned().unwrap_or_default()
+        static NONE: LazyLock<Arc<Grants>> = LazyLock::new(Arc::default);
+        let granted = self.grants.granted.load();
+        Arc::clone(granted.get(plugin).unwrap_or(&NONE))
     }
 
     /// Counts a call of a function of a plugin, and its failure.
