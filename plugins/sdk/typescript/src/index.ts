@@ -4,6 +4,7 @@ export type { BlobRef } from "./blob.ts";
 export * as blob from "./blob.ts";
 export * as chat from "./chat/index.ts";
 export * as clock from "./clock.ts";
+export type { Conversation } from "./conversation.ts";
 export * as emit from "./emit.ts";
 export { code, Failure, type FailureOptions, type Result } from "./failure.ts";
 export * as http from "./http.ts";
@@ -42,6 +43,7 @@ export { type Entry, type Manifest, manifest, Plugin, plugin } from "./plugin.ts
 export * as projection from "./projection/index.ts";
 export * as prompt from "./prompt.ts";
 export * as random from "./random.ts";
+export type { ChannelRef, Reads } from "./reads.ts";
 export * as redact from "./redact.ts";
 export {
   Reducer,

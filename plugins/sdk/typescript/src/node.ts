@@ -1,9 +1,11 @@
 // Graph nodes: the context of a node and its outcome.
 
 import type { input, output } from "zod/v4/core";
+import { CONVERSATION, type Conversation, conversationIn } from "./conversation.ts";
 import { Failure } from "./failure.ts";
 import { type Extra, fromValue, type Json, optionally, read, type Type, toValue } from "./json.ts";
 import { checkName, checkSynchronous } from "./name.ts";
+import type { Reads } from "./reads.ts";
 import { emptyObjectSchema, inputSchema, outputSchema } from "./schema.ts";
 
 /** End of the message about updates that do not fit the type of the node. */
@@ -13,7 +15,7 @@ const TYPE_HINT = "; `npm run check` finds wrong types before a run";
 export const END = "END";
 
 /** Key of {@link Context.extra} that contains the configuration of the node. */
-const CONFIG = "config";
+export const CONFIG = "config";
 
 /** Key of {@link Context.extra} that contains the failure for an error handler. */
 const ERROR = "error";
@@ -152,6 +154,16 @@ export class Context<C = Json> implements ContextFields {
     return { node: text("node"), task: text("task"), code: text("code"), message, details };
   }
 
+  /**
+   * Returns the conversation that the node declares with {@link Reads.conversation}. Without a list in
+   * the channel, or without the channel in the graph, the conversation has no messages.
+   *
+   * @throws `unsupported` if the node declares no conversation, or if the host is too old for histories.
+   */
+  conversation(): Conversation {
+    return conversationIn(this.extra, this.node);
+  }
+
   /** Sets the failure that the node handles, for tests. */
   withError(error: Partial<NodeError>): Context<C> {
     const { node = "", task = "", code = "", message = "", details = null } = error;
@@ -161,6 +173,14 @@ export class Context<C = Json> implements ContextFields {
   /** Sets the configuration of the node, for tests. */
   withConfig(config: unknown): Context<C> {
     return this.#with(CONFIG, toValue("the configuration", config));
+  }
+
+  /**
+   * Sets the conversation of the node, for tests of a later turn. `runNode` sets it for an input with the
+   * whole conversation.
+   */
+  withConversation({ channel, from, length }: Conversation): Context<C> {
+    return this.#with(CONVERSATION, { channel, from, length });
   }
 
   /** Returns the same context for a node whose configuration has another type. */
@@ -340,7 +360,8 @@ export interface NodeDescription<
   doc?: string;
   /**
    * Type of the input. Its fields are the channels that the node reads; `z.unknown()` reads the whole
-   * state. Without a type the node reads no channels.
+   * state. Without a type the node reads no channels. With {@link Reads.channels}, the fields are those
+   * that the function gets of the channels.
    */
   input?: I;
   /**
@@ -350,6 +371,8 @@ export interface NodeDescription<
   output?: O;
   /** Type of the configuration, see {@link Context.config}. */
   config?: C;
+  /** The channels that the node reads, if the type of the input does not name them all. */
+  reads?: Reads;
 }
 
 /** The function of a node. */
@@ -372,6 +395,8 @@ export interface NodeEntry {
   readonly outputSchema: Json;
   /** JSON Schema of the configuration, if the node has one. */
   readonly configSchema: Json | undefined;
+  /** The channels that the node reads; `undefined` for those that the input type names. */
+  readonly reads: Reads | undefined;
   /** Runs the node with an input as JSON text. */
   runText(context: Context<unknown>, text: string): Decision;
 }
@@ -384,6 +409,7 @@ export class Node<I extends Type, O extends Type, C extends Type> implements Nod
   readonly inputSchema: Json;
   readonly outputSchema: Json;
   readonly configSchema: Json | undefined;
+  readonly reads: Reads | undefined;
   readonly #description: NodeDescription<I, O, C>;
   readonly #function: NodeFunction<I, O, C>;
 
@@ -397,6 +423,7 @@ export class Node<I extends Type, O extends Type, C extends Type> implements Nod
     this.inputSchema = input ? inputSchema(of("input"), input) : emptyObjectSchema();
     this.outputSchema = output ? outputSchema(of("output"), output) : emptyObjectSchema();
     this.configSchema = config && inputSchema(of("configuration"), config);
+    this.reads = description.reads;
     this.#description = description;
     this.#function = run;
   }

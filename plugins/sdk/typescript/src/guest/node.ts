@@ -2,13 +2,17 @@
 
 import type * as raw from "wattle:plugin/node@0.1.0";
 import { Failure } from "../failure.ts";
-import { Context } from "../node.ts";
+import { toExtra } from "../json.ts";
+import { Context, type NodeEntry } from "../node.ts";
 import type { Plugin } from "../plugin.ts";
 import { extra, option, rawExtra, same, text, value } from "../wire/convert.ts";
 import { guarded } from "./guarded.ts";
 
 /** Key of the description that contains the schema of the configuration. */
 const CONFIG_SCHEMA = "config-schema";
+
+/** Key of the description that contains the channels that the node reads. */
+const READS = "reads";
 
 /** The export `node` of a component. */
 export interface NodeExports {
@@ -21,15 +25,19 @@ export interface NodeExports {
 /** Returns the export `node` of a plugin. */
 export function exportNodes(plugin: Plugin): NodeExports {
   return {
-    describe: () =>
-      plugin.nodes.map(({ name, doc, inputSchema, outputSchema, configSchema }) => ({
-        name,
-        doc,
-        inputSchema: text(inputSchema),
-        outputSchema: text(outputSchema),
-        extra: rawExtra(configSchema === undefined ? {} : { [CONFIG_SCHEMA]: configSchema }),
-      })),
+    describe: () => plugin.nodes.map(describe),
     run: (context, input) => guarded(() => run(plugin, context, input)),
+  };
+}
+
+function describe(node: NodeEntry): raw.NodeInfo {
+  const { name, doc, inputSchema, outputSchema, configSchema, reads } = node;
+  return {
+    name,
+    doc,
+    inputSchema: text(inputSchema),
+    outputSchema: text(outputSchema),
+    extra: rawExtra(toExtra({ [CONFIG_SCHEMA]: configSchema, [READS]: reads })),
   };
 }
 
