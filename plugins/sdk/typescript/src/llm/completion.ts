@@ -9,6 +9,9 @@ import { trimmed } from "../whitespace.ts";
 /** Extension field that contains the id of a completion or message. */
 const ID = "id";
 
+/** Extension field of a completion that contains unique ids of its tool calls. */
+export const CALL_IDS = "call_ids";
+
 /** The reason why a completion ended. Another text is a reason unknown to this SDK version. */
 export type FinishReason =
   /** The completion is complete. */
@@ -157,6 +160,29 @@ export class Completion implements CompletionFields {
    */
   attempts(): Attempt[] {
     return attemptsIn(this.extra.attempts);
+  }
+
+  /**
+   * Returns an id for each tool call, in order, that no other call of the conversation has. A node that
+   * writes the calls to the conversation gives them these ids, because some models use an id again.
+   * Returns `undefined` for a completion without tool calls, and for a request without `history`.
+   *
+   * `FakeHost` does not know the whole conversation, and returns the ids of the calls unless the script
+   * sets `call_ids` in {@link Completion.extra}.
+   *
+   * ```ts
+   * import { llm } from "wattle-plugin";
+   *
+   * const { parts } = llm.Completion.ofToolCall("call-1", "add", { a: 1 });
+   * assert.equal(new llm.Completion({ parts }).callIds(), undefined);
+   * const completion = new llm.Completion({ parts, extra: { call_ids: ["call-1-7"] } });
+   * assert.deepEqual(completion.callIds(), ["call-1-7"]);
+   * ```
+   */
+  callIds(): string[] | undefined {
+    const ids = this.extra[CALL_IDS];
+    const isText = (id: Json) => typeof id === "string";
+    return Array.isArray(ids) && ids.every(isText) ? ids : undefined;
   }
 
   /**

@@ -8,6 +8,7 @@ export {
   type FinishReason,
   type Usage,
 } from "./completion.ts";
+export type { HistoryOptions } from "./history.ts";
 export {
   GeneratedImage,
   type GeneratedImageFields,

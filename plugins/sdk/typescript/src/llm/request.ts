@@ -1,12 +1,14 @@
 // Requests of model calls.
 
 import * as host from "#host/llm";
+import type { Conversation } from "../conversation.ts";
 import type { Result } from "../failure.ts";
 import type { Extra, Json, Type } from "../json.ts";
 import { Message, type Part } from "../message.ts";
 import { inputSchema } from "../schema.ts";
 import type { ToolInfo } from "../tool.ts";
 import type { Completion } from "./completion.ts";
+import { HISTORY, type HistoryOptions, historyOf } from "./history.ts";
 
 /** A tool that the model can call. */
 export class ToolDefinition {
@@ -63,6 +65,41 @@ export interface RequestOptions {
   system?: string;
   /** Messages of the conversation, in order. */
   messages?: readonly Message[];
+  /**
+   * Adds all messages of the conversation of the node, or a part of them, after `messages`. The host adds
+   * them when it calls the model, so the request does not grow with the conversation.
+   * {@link Request.messages} does not contain them.
+   *
+   * ```ts
+   * import { type ChannelRef, llm, node } from "wattle-plugin";
+   * import { FakeHost, runNode } from "wattle-plugin/testing";
+   * import * as z from "zod";
+   *
+   * const MESSAGES: ChannelRef = { channel: "messages" };
+   *
+   * const answer = node(
+   *   "answer",
+   *   {
+   *     doc: "Answers the last message.",
+   *     output: z.object({ messages: z.unknown() }),
+   *     reads: { channels: [MESSAGES], conversation: MESSAGES },
+   *   },
+   *   (_input, context) => {
+   *     const history = context.conversation();
+   *     const completion = llm.complete({ route: "chat", system: "Be brief.", history });
+   *     return { messages: completion.toStored() };
+   *   },
+   * );
+   *
+   * const host = new FakeHost().llm(() => llm.Completion.ofText("hello"));
+   * const input = { messages: [{ role: "user", content: "hi" }] };
+   * const decision = host.run(() => runNode(answer, input));
+   * assert.deepEqual(decision.update("messages"), { role: "assistant", content: "hello" });
+   * const history = host.llmRequests()[0]?.extra.history;
+   * assert.deepEqual(history, { channel: "messages", at: 1, from: 0 });
+   * ```
+   */
+  history?: Conversation | HistoryOptions;
   /** A message of a person after all others. */
   user?: string | Part | ReadonlyArray<string | Part>;
   /** Tools that the model can call, such as those of `tools.list()`. */
@@ -128,14 +165,11 @@ export class Request {
 
   /** Creates a model call. */
   constructor(options: RequestOptions) {
-    const { system, messages = [], user, schema } = options;
+    const { system, messages = [], history, user, schema } = options;
+    const before = [...(system === undefined ? [] : [Message.system(system)]), ...messages];
     const asked = user === undefined ? [] : [new Message("user", user)];
     this.route = options.route;
-    this.messages = [
-      ...(system === undefined ? [] : [Message.system(system)]),
-      ...messages,
-      ...asked,
-    ];
+    this.messages = [...before, ...asked];
     this.tools = (options.tools ?? []).map((tool) => {
       if (tool instanceof ToolDefinition) return tool;
       return new ToolDefinition(tool.name, tool.description, tool.argumentsSchema);
@@ -152,10 +186,14 @@ export class Request {
       ...present("retries", options.retries),
       ...present("timeout_ms", options.timeoutMs),
       ...present("repair", options.withoutRepair === true ? false : undefined),
+      ...present(HISTORY, history && historyOf(history, before.length)),
     };
   }
 
-  /** Returns all text of the conversation. For test scripts whose result depends on it. */
+  /**
+   * Returns all text of the messages. For test scripts whose result depends on it. Messages of a history
+   * are not in it, because only the host has them.
+   */
   text(): string {
     return this.messages.map((message) => message.text()).join("\n");
   }

@@ -1,8 +1,10 @@
 // Implements `llm` with the script.
 
 import { Failure, type Result } from "../../failure.ts";
+import { CALL_IDS } from "../../llm/completion.ts";
+import { HISTORY } from "../../llm/history.ts";
 import {
-  type Completion,
+  Completion,
   GeneratedImage,
   type ImageRequest,
   type Request,
@@ -17,7 +19,18 @@ import * as blob from "./blob.ts";
 export function complete(request: Request): Completion {
   const state = current();
   state.notes.llm.push(request);
-  return play(state.llm, request, "FakeHost.llm");
+  const completion = play(state.llm, request, "FakeHost.llm");
+  return request.extra[HISTORY] === undefined ? completion : withCallIds(completion);
+}
+
+/**
+ * Adds the ids of the tool calls to the completion of a request with a history, unless the script sets
+ * others.
+ */
+function withCallIds(completion: Completion): Completion {
+  const ids = completion.toolCalls().map(({ id }) => id);
+  if (ids.length === 0) return completion;
+  return new Completion({ ...completion, extra: { [CALL_IDS]: ids, ...completion.extra } });
 }
 
 export function completeAll(requests: readonly Request[]): Array<Result<Completion>> {
