@@ -112,6 +112,82 @@ describe("logs", () => {
   });
 });
 
+describe("completions in the log", () => {
+  const completion = (name: string, result: Json) => {
+    const call = { task: "t", node: "n", call: 3, function: name, request: {}, duration_us: 7 };
+    const event = runs.readEvent({ seq: 1, at_ms: 2, run: "r", type: "called", ...call, result });
+    return event.type === "called" ? runs.completionOf(event) : undefined;
+  };
+  const state = { type: "provider_state", data: "x" };
+  const down = { code: "unavailable", message: "down", retryable: true };
+  const logged: Json = {
+    id: "run--1-0",
+    parts: [
+      { reasoning: "h" },
+      { reasoning: "m" },
+      { text: "s" },
+      { text: "o" },
+      { tool_call: { id: "c", name: "add", arguments: '{"a": ' } },
+      { image: { source: { url: "https://a/b.png" }, media_type: "image/png" } },
+      { other: state },
+    ],
+    structured: { n: 1 },
+    finish_reason: "tool_calls",
+    usage: { input_tokens: 3, output_tokens: 2, cached_input_tokens: null, tier: "flex" },
+    model: "small-2",
+    attempts: [
+      { provider: "p", model: "large", tries: 3, error: down },
+      { provider: "p", model: "small", tries: 1 },
+    ],
+  };
+
+  test.each(["llm.complete", "llm.stream"])("the output of %s is typed", (name) => {
+    const read = completion(name, { Ok: logged });
+    expect([read?.id(), read?.model, read?.text()]).toEqual(["run--1-0", "small-2", "so"]);
+    expect(read?.toolCalls()[0]?.arguments).toBe('{"a": ');
+    expect(read?.parts.slice(5)).toEqual([
+      {
+        type: "image",
+        source: { type: "url", url: "https://a/b.png" },
+        mediaType: "image/png",
+        extra: {},
+      },
+      { type: "other", value: state },
+    ]);
+    expect(read?.structured).toEqual({ n: 1 });
+    expect(read?.finishReason).toBe("tool-calls");
+    expect(read?.usage).toEqual({
+      inputTokens: 3,
+      outputTokens: 2,
+      cachedInputTokens: undefined,
+      reasoningTokens: undefined,
+      extra: { tier: "flex" },
+    });
+    const tried = read?.attempts().map(({ tries, error }) => [tries, error !== undefined]);
+    expect(tried).toEqual([
+      [3, true],
+      [1, false],
+    ]);
+  });
+
+  test("an unknown finish reason is a text", () => {
+    const withheld = { parts: [], finish_reason: { other: "spam" } };
+    expect(completion("llm.complete", { Ok: withheld })?.finishReason).toBe("spam");
+  });
+
+  test.each<[string, Json]>([
+    ["tools.call", { Ok: { parts: [{ text: "hi" }] } }],
+    ["llm.complete", { Err: { code: "timeout", message: "late" } }],
+    ["llm.complete", { Ok: { parts: "hi" } }],
+    ["llm.complete", { Ok: { parts: [{ text: "hi", more: 1 }] } }],
+    ["llm.complete", { Ok: { finish_reason: "spam" } }],
+    ["llm.complete", { Ok: { usage: null } }],
+    ["llm.complete", { Ok: null }],
+  ])("%s with %j has no completion", (name, result) => {
+    expect(completion(name, result)).toBeUndefined();
+  });
+});
+
 describe("requests that arrive twice", () => {
   /** Returns a host with the thread `t`, whose runs complete, and the runs that were awaited. */
   function hostOf(status: string, stored: number | null = null): [FakeHost, string[]] {

@@ -1,7 +1,9 @@
 // Events of a thread as types. They have the fields of the host's event stream.
 
-import { Failure } from "../failure.ts";
+import { Failure, settled } from "../failure.ts";
 import type { Extra, Json } from "../json.ts";
+import type { Completion } from "../llm/completion.ts";
+import { readCompletion } from "../llm/logged.ts";
 
 /** What all events have. */
 export interface EventBase {
@@ -102,7 +104,7 @@ export interface Called extends EventBase {
    * `history` in place of the messages that the host adds.
    */
   request: Json;
-  /** The output or the failure. */
+  /** The output or the failure, see {@link completionOf}. */
   result: { Ok: Json } | { Err: Json };
   /** Duration in microseconds. */
   duration_us: number;
@@ -194,6 +196,28 @@ function check(fields: Extra, types: Readonly<Record<string, string>>): void {
 /** Returns true if a function of {@link CallStarted} or {@link Called} is a model call. */
 export function isModelCall(name: string): boolean {
   return name === "llm.complete" || name === "llm.stream";
+}
+
+/**
+ * Returns the completion of a model call. Returns `undefined` for another call, for a call that failed,
+ * and for an output that is not the JSON of a completion.
+ *
+ * ```ts
+ * import { runs } from "wattle-plugin";
+ *
+ * const event = runs.readEvent({
+ *   seq: 5, at_ms: 1_700_000_000_000, run: "r", type: "called",
+ *   task: "t", node: "n", call: 0, function: "llm.complete", request: { route: "chat" },
+ *   result: { Ok: { parts: [{ text: "hello" }], model: "small" } }, duration_us: 7,
+ * });
+ * assert.ok(event.type === "called");
+ * assert.equal(runs.completionOf(event)?.text(), "hello");
+ * ```
+ */
+export function completionOf({ function: name, result }: Called): Completion | undefined {
+  if (!isModelCall(name) || !("Ok" in result)) return undefined;
+  const read = settled(() => readCompletion(result.Ok));
+  return read instanceof Failure ? undefined : read;
 }
 
 /** Returns true if a function of {@link CallStarted} or {@link Called} is a tool call. */

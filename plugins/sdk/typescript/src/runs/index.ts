@@ -4,6 +4,7 @@ export {
   type Called,
   type CallStarted,
   type Custom,
+  completionOf,
   type Delta,
   type Event,
   type EventBase,
