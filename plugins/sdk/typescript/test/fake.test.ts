@@ -5,12 +5,14 @@ import {
   clock,
   emit,
   Failure,
+  handler,
   http,
   interrupt,
   type Json,
   llm,
   Message,
   memory,
+  Response,
   random,
   runs,
   settings,
@@ -61,6 +63,28 @@ describe("the fake host", () => {
     const codes = results.map((it) => (it instanceof ToolOutput ? it.textContent() : it.code));
     expect(codes).toEqual(["0", "conflict", "not-found", "3"]);
     expect(host.toolCalls()).toHaveLength(4);
+  });
+
+  test("a handler that a test calls has to respond with JSON", () => {
+    const host = new FakeHost().setting("name", "shop");
+    const name = handler("GET", "/name", {}, () =>
+      Response.json(200, { name: settings.get("name") }),
+    );
+    expect(host.respond(name)).toEqual([200, { name: "shop" }]);
+    const gone = handler("GET", "/gone", {}, () => {
+      throw Failure.notFound("gone").withStatus(404);
+    });
+    expect(thrown(() => host.respond(gone)).status()).toBe(404);
+    const empty = handler("GET", "/empty", {}, () => Response.empty(204));
+    expect(thrown(() => host.respond(empty)).code).toBe("invalid");
+  });
+
+  test("all runs of a fake host can have one outcome", () => {
+    const failure = Failure.unavailable("down");
+    const host = new FakeHost().outcome({ type: "failed", failure });
+    const ended = host.run(() => runs.wait(runs.start({ graph: "order" })));
+    expect(ended).toMatchObject({ run: { runId: "run-1" }, state: {} });
+    expect(thrown(() => ended.completed())).toBe(failure);
   });
 
   test("an interrupt without an answer fails", () => {

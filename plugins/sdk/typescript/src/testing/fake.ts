@@ -13,6 +13,7 @@ import {
 import {
   EndedRun,
   type EndedRunFields,
+  type Outcome,
   type Resume,
   type RunRef,
   type Start,
@@ -23,6 +24,8 @@ import { type Executed, Rows } from "../sql/index.ts";
 import { ToolInfo, ToolOutput, type ToolReturn } from "../tool.ts";
 import type { Call } from "../tools.ts";
 import { encodeUtf8 } from "../utf8.ts";
+import type { HandlerEntry } from "../web/handler.ts";
+import { Request as WebRequest } from "../web/request.ts";
 import { enter, type Logged, type Picture, type Script, State, type Statement } from "./state.ts";
 
 /** A response of a script: a whole one, or a text or a JSON body with a status. */
@@ -73,6 +76,31 @@ export class FakeHost {
   /** Runs a function in which SDK calls go to this fake host. */
   run<T>(work: () => T): T {
     return enter(this.#state, work);
+  }
+
+  /**
+   * Calls a handler, and returns the status and the JSON body of its response.
+   *
+   * ```ts
+   * import { handler, Response } from "wattle-plugin";
+   * import { FakeHost } from "wattle-plugin/testing";
+   *
+   * const health = handler("GET", "/health", { doc: "Reports whether the plugin is ready." }, () =>
+   *   Response.json(200, { ready: true }),
+   * );
+   *
+   * const [status, body] = new FakeHost().respond(health);
+   * assert.deepEqual([status, body], [200, { ready: true }]);
+   * ```
+   *
+   * @throws The failure of the handler; `invalid` if its response has no JSON body.
+   */
+  respond(
+    handler: HandlerEntry,
+    request: WebRequest<unknown> = new WebRequest(),
+  ): [status: number, body: { [key: string]: Json }] {
+    const response = this.run(() => handler.handle(request));
+    return [response.status, response.jsonBody()];
   }
 
   /** Sets the script of model calls, including streamed ones. */
@@ -159,6 +187,23 @@ export class FakeHost {
   runEnds(script: Script<RunRef, EndedRunFields>): this {
     this.#state.runEnds = (run) => new EndedRun(script(run));
     return this;
+  }
+
+  /**
+   * Sets how all runs end: their outcome, and the state that `runs.wait` returns with it.
+   *
+   * ```ts
+   * import { runs } from "wattle-plugin";
+   * import { FakeHost } from "wattle-plugin/testing";
+   *
+   * const host = new FakeHost().outcome({ type: "completed" }, { total: 3 });
+   * const ended = host.run(() => runs.wait(runs.start({ graph: "order" })));
+   * assert.deepEqual(ended.completed(), { total: 3 });
+   * ```
+   */
+  outcome(outcome: Outcome, state: unknown = {}): this {
+    const channels = toValue("the state", state);
+    return this.runEnds((run) => ({ run, outcome, state: channels }));
   }
 
   /**
