@@ -1,7 +1,7 @@
 // Tools that a plugin provides to models and to other nodes. `tools.ts` has the calls of tools.
 
 import type { output } from "zod/v4/core";
-import { Failure } from "./failure.ts";
+import { Failure, settled } from "./failure.ts";
 import {
   type Extra,
   fromValue,
@@ -281,6 +281,33 @@ export class ToolOutput implements ToolOutputFields {
       throw Failure.invalid("the tool returned no structured output; read its text instead");
     }
     return fromValue("the output of the tool", this.structured, type);
+  }
+
+  /**
+   * Returns the structured output, or else the text of the output as JSON: servers of the Model Context
+   * Protocol may return a document only as text, also cut into several parts.
+   *
+   * ```ts
+   * import { ToolOutput } from "wattle-plugin";
+   *
+   * assert.deepEqual(ToolOutput.json([1]).document(), [1]);
+   * assert.deepEqual(ToolOutput.text("[1]").document(), [1]);
+   * assert.throws(() => ToolOutput.text("one").document());
+   * ```
+   *
+   * @throws `invalid` if the text is not JSON.
+   */
+  document(): Json {
+    if (this.structured !== undefined) return this.structured;
+    const what = "the output of the tool";
+    try {
+      return parse(what, this.textContent());
+    } catch (error) {
+      // Parts without line breaks between them come second: a server may cut within a string.
+      const document = settled(() => parse(what, textsOf(this.content).join("")));
+      if (document instanceof Failure) throw error;
+      return document;
+    }
   }
 
   #withWrite(channel: string, value: unknown, overwrite: boolean): ToolOutput {

@@ -217,6 +217,20 @@ describe("tools", () => {
     expect(output.updates.map(({ overwrite }) => overwrite)).toEqual([false, true]);
   });
 
+  test("a document is structured or text of one or several parts", () => {
+    const documents = [
+      ToolOutput.json({ a: 1 }),
+      new ToolOutput({ ...ToolOutput.text("one"), structured: 1 }),
+      ToolOutput.text("[1,").withPart("2]"),
+      ToolOutput.text('["a').withPart('b"]'),
+    ].map((output) => output.document());
+    expect(documents).toEqual([{ a: 1 }, 1, [1, 2], ["ab"]]);
+    const page = ToolOutput.text("<html>").withPart("<body>");
+    const { code, message } = thrown(() => page.document());
+    expect(code).toBe("invalid");
+    expect(message).toContain("the output of the tool is invalid");
+  });
+
   test("an unavailable source is no tool", () => {
     const info = ToolInfo.missing("mcp:graph", Failure.unavailable("down"));
     expect(info.source()).toEqual({ source: "mcp:graph", failure: Failure.unavailable("down") });
