@@ -75,6 +75,10 @@ struct JournalState {
 impl JournalState {
     /// Creates the state of a journal from logged calls.
     fn of(mut logged_calls: CallsByScope, reexecuted: bool, replay_only: bool) -> Self {
+        // Most tasks begin without calls in the log.
+        if logged_calls.is_empty() {
+            return Self { reexecuted, replay_only, ..Self::default() };
+        }
         let LoggedCalls {
             results: mut entries,
             starts: pending,
