@@ -156,6 +156,14 @@ fn json_of(plain: &[u8]) -> &[u8] {
     plain.get(1..).unwrap_or_default()
 }
 
+/// Appends the JSON of a value of a channel.
+fn append_value(json: &mut Vec<u8>, value: &ChannelValue) -> serde_json::Result<()> {
+    match value.content() {
+        Content::List(list) => json_text::append_list(json, list.iter()),
+        Content::Other(value) => json_text::append(json, value),
+    }
+}
+
 /// Packs the records of one batch and collects the blobs that the records mention.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
@@ -171,24 +179,32 @@ impl Packer {
 
     /// Encodes a record that is sealed. The error says why it cannot be stored.
     pub(crate) fn encode<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Encoded, String> {
+        self.encoded(|json| serde_json::to_writer(json, record))
+    }
+
+    /// Encodes a value of a channel. The error says why it cannot be stored.
+    pub(crate) fn encode_value(&mut self, value: &ChannelValue) -> Result<Encoded, String> {
+        self.encoded(|json| append_value(json, value))
+    }
+
+    /// Encodes the items of a list delta. The error says why they cannot be stored.
+    pub(crate) fn encode_items(&mut self, items: &[&Value]) -> Result<Encoded, String> {
+        self.encoded(|json| json_text::append_list(json, items.iter().copied()))
+    }
+
+    /// Encodes the JSON that `write` appends.
+    fn encoded(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+    ) -> Result<Encoded, String> {
         let mut plain = Vec::with_capacity(PLAIN_CAPACITY);
         plain.push(PLAIN);
-        serde_json::to_writer(&mut plain, record).map_err(|error| error.to_string())?;
+        write(&mut plain).map_err(|error| error.to_string())?;
         self.check_json(json_of(&plain))?;
         if plain.capacity() - plain.len() > MAX_SPARE_BYTES {
             plain.shrink_to_fit();
         }
         Ok(Encoded::new(plain))
-    }
-
-    /// Encodes a value of a channel. The error says why it cannot be stored.
-    pub(crate) fn encode_value(&mut self, value: &ChannelValue) -> Result<Encoded, String> {
-        self.value_json(value).map(Encoded::new)
-    }
-
-    /// Encodes the items of a list delta. The error says why they cannot be stored.
-    pub(crate) fn encode_items(&mut self, items: &[&Value]) -> Result<Encoded, String> {
-        self.items_json(items).map(Encoded::new)
     }
 
     /// Packs the events of a batch. Returns their JSON and the packed list; both are empty without
@@ -214,10 +230,7 @@ impl Packer {
 
     /// Encodes a value of a channel as JSON. The error says why it cannot be stored.
     pub(crate) fn value_json(&mut self, value: &ChannelValue) -> Result<Vec<u8>, String> {
-        self.checked_json(|json| match value.content() {
-            Content::List(list) => json_text::append_list(json, list.iter()),
-            Content::Other(value) => json_text::append(json, value),
-        })
+        self.checked_json(|json| append_value(json, value))
     }
 
     /// Encodes the items of a list delta as JSON. The error says why they cannot be stored.
@@ -404,6 +417,27 @@ mod tests {
             assert_eq!(encoded.json(), value.to_string().as_bytes());
             assert_eq!(encoded.compressed.is_some(), length > 1_000);
             assert_eq!(encoded.into_packed(), Packer::default().pack(&value).unwrap());
+        }
+    }
+
+    #[test]
+    fn values_of_channels_are_encoded_as_records() {
+        for length in [0, 10, 10_000] {
+            for value in [json!("x".repeat(length)), json!([1, "x".repeat(length)])] {
+                let packed = Packer::default().pack(&value).unwrap();
+                let text = value.to_string().into_bytes();
+                let channel_value = ChannelValue::from(value.clone());
+                let encoded = Packer::default().encode_value(&channel_value).unwrap();
+                assert_eq!(encoded.json(), text);
+                assert_eq!(encoded.into_packed(), packed);
+                assert_eq!(Packer::default().value_json(&channel_value).unwrap(), text);
+                let Some(items) = value.as_array() else { continue };
+                let items: Vec<&Value> = items.iter().collect();
+                let encoded = Packer::default().encode_items(&items).unwrap();
+                assert_eq!(encoded.json(), text);
+                assert_eq!(encoded.into_packed(), packed);
+                assert_eq!(Packer::default().items_json(&items).unwrap(), text);
+            }
         }
     }
 
