@@ -36,8 +36,8 @@ pub(crate) struct LoopState {
     /// process reached the checkpoint.
     pub(super) checkpoint_seq: u64,
     /// Counter of the outcomes of the current superstep, whose memory the run holds until the
-    /// superstep is applied; `None` if nothing has counted them.
-    pub(super) outcomes: Option<Arc<OutcomeBytes>>,
+    /// superstep is applied.
+    pub(super) outcomes: Arc<OutcomeBytes>,
     /// Memory of the state, and of the events with which the run continues until the root graph
     /// has reached its next checkpoint.
     pub(super) memory: MemoryCharge,
@@ -59,7 +59,7 @@ impl LoopState {
             unpersisted: UnpersistedEvents::default(),
             has_executed_tasks: false,
             checkpoint_seq,
-            outcomes: None,
+            outcomes: Arc::default(),
             memory: MemoryCharge::default(),
         }
     }
@@ -112,7 +112,7 @@ impl LoopState {
         self.lineage.advance_to(checkpoint);
         self.suspended.clear();
         self.journals.clear();
-        self.outcomes = None;
+        self.outcomes = Arc::default();
         self.has_executed_tasks = false;
         self.checkpoint_seq = checkpoint_seq;
         self.steps += 1;

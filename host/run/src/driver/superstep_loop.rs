@@ -234,12 +234,12 @@ impl SuperstepLoop {
         let graph = &self.context.graph_version.graph.name;
         let reserved = self.context.tasks.reserve(tasks.len(), graph);
         let mut running = reserved.map_err(|exceeded| LoopExit::Failed(exceeded.to_failure()))?;
-        let outcomes = self.count_outcomes()?;
+        self.count_outcomes()?;
         let Checkpoint { meta, values, .. } = &self.state.lineage.checkpoint;
         let context = StepContext {
             graph: self.context.clone(),
             remaining_steps: self.limit.saturating_sub(self.state.steps + 1),
-            outcomes,
+            outcomes: self.state.outcomes.clone(),
             base: meta.id,
             values: Arc::new(values.clone()),
             children: meta.subgraph_checkpoints.clone(),
@@ -294,14 +294,14 @@ impl SuperstepLoop {
     }
 
     /// Creates the counter of the superstep's outcomes, which includes the outcomes of the tasks
-    /// that have finished. Returns a clone of it.
+    /// that have finished.
     ///
     /// # Errors
     ///
     /// [`LoopExit::Failed`] if their outcomes do not fit.
-    fn count_outcomes(&mut self) -> Result<Arc<OutcomeBytes>, LoopExit> {
+    fn count_outcomes(&mut self) -> Result<(), LoopExit> {
         // The former counter has counted the same outcomes.
-        self.state.outcomes = None;
+        self.state.outcomes = Arc::default();
         let finished = &self.state.lineage.finished;
         let written = finished.values().flat_map(|task| &task.writes).map(|write| &write.value);
         let is_much = are_many_tasks(finished.len()) || are_large_values(written);
@@ -310,9 +310,8 @@ impl SuperstepLoop {
             let finished = finished.values().map(Arc::as_ref);
             OutcomeBytes::new(&self.context.graph_version.graph, finished, memory)
         });
-        let outcomes = Arc::new(outcomes.map_err(LoopExit::Failed)?);
-        self.state.outcomes = Some(outcomes.clone());
-        Ok(outcomes)
+        self.state.outcomes = Arc::new(outcomes.map_err(LoopExit::Failed)?);
+        Ok(())
     }
 
     /// Runs tasks, at most [`GraphContext::max_concurrency`] at once. A single task runs in place;
