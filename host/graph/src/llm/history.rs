@@ -151,7 +151,9 @@ impl History {
         };
         let items = list.range(self.from, self.to);
         let appended = self.append.iter().rposition(is_from_user).map(|place| self.to + place);
-        let newest = appended.or_else(|| last_user(list)).unwrap_or_default();
+        // A user message behind the range precedes no message of `append`.
+        let listed = || last_user(list).map(|place| place.min(self.to));
+        let newest = appended.or_else(listed).unwrap_or_default();
         let (append, channel) = (&self.append, self.channel.as_str());
         to_messages(items, self.from, append, newest, &self.names, channel)
     }
@@ -332,6 +334,21 @@ mod tests {
         let failure = request.expanded().unwrap_err();
         assert_eq!(failure.code, code::INVALID);
         assert!(failure.message.contains("message 1 of channel `talk`"), "{failure}");
+    }
+
+    #[test]
+    fn user_message_behind_the_range_makes_no_appended_message_older() {
+        let user = json!({ "role": "user", "content": "hi" });
+        let list: SharedList = [json!(7), user.clone(), user].into_iter().collect();
+        let read = |append: Value| {
+            let history = json!({ "channel": "talk", "at": 0, "to": 1, "append": append });
+            let request = request(history, list.clone()).unwrap();
+            request.expanded().map(|expanded| expanded.messages.len())
+        };
+        assert_eq!(read(json!([])), Ok(3));
+        let failure = read(json!([7])).unwrap_err();
+        assert_eq!(failure.code, code::INVALID);
+        assert!(failure.message.contains("message 0 of `append`"), "{failure}");
     }
 
     #[test]
