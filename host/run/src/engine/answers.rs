@@ -1,4 +1,5 @@
-//! Matches the answers of a run to the pending interrupts of its thread.
+//! Matches the answers of a run to the pending interrupts of its thread, and checks that a run
+//! without answers can continue.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +8,13 @@ use wattle_graph::event::{Answered, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Namespace, ThreadId};
 use wattle_graph::interrupt::{AnswerError, Interrupt, match_answers};
+use wattle_graph::lineage::Lineage;
 
 use super::request::answers_by_interrupt;
 use super::{Engine, ThreadClaim};
 use crate::blocking::{are_large_schemas, are_large_values, block_in_place_in_turn};
 use crate::hostcall::runs::RunService as _;
-use crate::ports::store::{RunAnswers, RunKind, RunRecord, StaleAnswers};
+use crate::ports::store::{RunAnswers, RunKind, RunRecord, StaleAnswers, ThreadHead};
 
 impl Engine {
     /// Matches answers to the pending interrupts of a claimed thread of `app`, and validates the
@@ -92,6 +94,34 @@ pub(in crate::engine) fn retain_pending(
     answers.retain(|id, _| {
         open.iter().any(|(_, question)| question.raised.interrupt.as_str() == id.as_str())
     });
+}
+
+/// Checks that a thread can continue without answers: no interrupt is pending, and a node is
+/// triggered.
+pub(super) fn check_can_continue(
+    head: &ThreadHead,
+    lineage: &Lineage,
+    open: &[(Namespace, Interrupt)],
+) -> Result<(), Failure> {
+    if let Some((_, question)) = open.first() {
+        return Err(Failure::new(
+            code::INVALID,
+            format!(
+                "thread `{}` has {} pending interrupt(s), the first with the id `{}`; give answers \
+                 by interrupt id",
+                head.record.id,
+                open.len(),
+                question.raised.interrupt
+            ),
+        ));
+    }
+    if lineage.checkpoint.meta.next.is_empty() {
+        return Err(Failure::new(
+            code::CONFLICT,
+            format!("thread `{}` has reached its end, nothing is left to run", head.record.id),
+        ));
+    }
+    Ok(())
 }
 
 fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {

@@ -9,13 +9,12 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, InterruptId, Namespace, RunId, TaskId};
-use wattle_graph::interrupt::Interrupt;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
 use wattle_graph::step::{CheckpointStamp, accept_input, input_reductions};
 
 use super::admission::{check_context, check_documents};
-use super::answers::retain_pending;
+use super::answers::{check_can_continue, retain_pending};
 use super::fork::CommandRun;
 use super::held_calls::must_start_on;
 use super::owner::{check_new_thread, check_owner};
@@ -574,32 +573,4 @@ fn caller_of(run: &RunRecord, app: &AppName, slot: &ThreadClaim) -> CallerId {
 /// Returns true if an event answers an interrupt.
 fn is_answer_to(kind: &EventKind, question: &InterruptId) -> bool {
     matches!(kind, EventKind::Answered(answered) if answered.interrupt == *question)
-}
-
-/// Checks that a thread can continue without answers: no interrupt is pending, and a node is
-/// triggered.
-fn check_can_continue(
-    head: &ThreadHead,
-    lineage: &Lineage,
-    open: &[(Namespace, Interrupt)],
-) -> Result<(), Failure> {
-    if let Some((_, question)) = open.first() {
-        return Err(Failure::new(
-            code::INVALID,
-            format!(
-                "thread `{}` has {} pending interrupt(s), the first with the id `{}`; give answers \
-                 by interrupt id",
-                head.record.id,
-                open.len(),
-                question.raised.interrupt
-            ),
-        ));
-    }
-    if lineage.checkpoint.meta.next.is_empty() {
-        return Err(Failure::new(
-            code::CONFLICT,
-            format!("thread `{}` has reached its end, nothing is left to run", head.record.id),
-        ));
-    }
-    Ok(())
 }
