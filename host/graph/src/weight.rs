@@ -5,12 +5,14 @@
 //! [`VALUE_BYTES`].
 
 mod outcome;
+mod request;
 
 use serde_json::Value;
 
 use crate::failure::Failure;
 
 pub use self::outcome::outcome_weight;
+pub use self::request::call_weight;
 
 /// Weight of a value without its content, in bytes: the size of a [`Value`] on a 64-bit machine.
 /// The weight is the same on every machine, so that all machines reach a limit at the same point.

@@ -12,6 +12,7 @@
 //!
 //! * the newest state of each graph of the run, and the events with which the run continues;
 //! * the requests and results in the journals of tasks that have not ended;
+//! * the requests of model calls in progress, with the messages of their histories;
 //! * the outcomes of a superstep until it is applied;
 //! * events until the store has accepted them.
 //!
@@ -26,9 +27,10 @@
 //! not start: a pending run and a recovery are tried again later.
 //!
 //! The growth of a running run is granted or refused at once, because runs that hold memory and
-//! wait for more could wait for one another forever. A task whose journal does not fit fails, and a
-//! run whose state or outcomes do not fit fails, with the code `limit`. Events cannot be refused.
-//! They count beyond the share, so that later growth is refused until the store has accepted them.
+//! wait for more could wait for one another forever. A model call whose request does not fit fails,
+//! a task whose journal does not fit fails, and a run whose state or outcomes do not fit fails, with
+//! the code `limit`. Events cannot be refused. They count beyond the share, so that later growth is
+//! refused until the store has accepted them.
 //!
 //! # Cost
 //!
@@ -313,6 +315,11 @@ impl MemoryCharge {
     /// Creates a charge of 0 bytes.
     pub(crate) fn new(memory: RunMemory) -> Self {
         Self { memory, bytes: AtomicU64::new(0) }
+    }
+
+    /// Creates a charge of 0 bytes for something else in the same run.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.memory.clone())
     }
 
     /// Returns false if the charge counts nothing.

@@ -225,6 +225,12 @@ impl CallBudget {
         Err(exceeded("task_journal_bytes", allowed, text))
     }
 
+    /// Returns a charge of 0 bytes for what one call holds in the memory of the run while it is in
+    /// progress. The charge counts nothing for a guest without a task.
+    pub(crate) fn call_memory(&self) -> MemoryCharge {
+        self.total.memory.another()
+    }
+
     /// Charges bytes of blobs that the guest stores.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod tools;
 use std::future::Future;
 
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
+use wattle_graph::weight::call_weight;
 
 use crate::blocking::{block_in_place_in_turn, is_long_history};
 use crate::gate::GuestEnv;
@@ -91,7 +92,8 @@ impl EffectContext<'_> {
     }
 
     /// Calls a model. Adds the messages of the history to the request, which is long work for a
-    /// long conversation. Writes the deltas of the completion to the event log as they arrive, and
+    /// long conversation. The request counts as memory of the run until the call ends, since a
+    /// service may take as long as it wants. Writes the deltas of the completion to the event log as they arrive, and
     /// passes them to `on_deltas`. Logs the tools that the model calls although the caller lacks
     /// the grant to call them.
     pub(crate) async fn complete_streaming(
@@ -100,8 +102,14 @@ impl EffectContext<'_> {
         on_deltas: impl Fn(&[Delta]),
     ) -> Result<Completion, CallError> {
         let is_long = request.history.as_deref().is_some_and(is_long_history);
-        let request =
-            block_in_place_in_turn(self.caller.owner, is_long, || request.expanded()).await?;
+        let held = self.budget.call_memory();
+        let expand = || {
+            if held.is_of_run() {
+                held.raise_to(call_weight(request))?;
+            }
+            request.expanded()
+        };
+        let request = block_in_place_in_turn(self.caller.owner, is_long, expand).await?;
         let pieces = DeltaBuffer::default();
         let blobs = self.ports.blobs.as_ref();
         let work = self.ports.model.complete(self.caller, &request, blobs, &pieces);

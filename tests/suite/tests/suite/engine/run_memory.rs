@@ -22,8 +22,10 @@ use wattle_run::ports::store::{
     LeaseHolder, RunKind, RunOptions, RunRecord, RunSpec, StaleAnswers,
 };
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::NoSql;
+use wattle_suite::scripted::{NoSql, prompt, said};
 use wattle_suite::world::{START_MS, World, failure};
+
+use super::history::{TALK, user};
 
 const ONE: &str = r#"
 [graphs.one]
@@ -45,6 +47,10 @@ const DOCUMENT_BYTES: usize = 200_000;
 
 /// Number of reads whose results take more than half of what the runs of one caller hold.
 const MANY_READS: u64 = 10;
+
+/// Size of a message of a model call. The memory of two calls is more than the runs of one caller
+/// hold.
+const MESSAGE_BYTES: usize = 700_000;
 
 /// Maximum number of runs of one caller that hold any memory.
 const MOST_RUNS: usize = 16;
@@ -279,4 +285,29 @@ async fn a_run_whose_state_fits_no_share_does_not_start() {
     assert_eq!((&*refused.code, &details["limit"]), (code::LIMIT, &json!("runs_memory")));
     assert!(!refused.retryable, "no run can have as much: {refused}");
     assert!(is_running(&runs.ask("a", 0).await), "the thread is free");
+}
+
+#[tokio::test]
+async fn the_request_of_a_model_call_counts_until_the_call_ends() {
+    let plugin = NativePlugin::new("p", "1").node("reply", |_, gate| async move {
+        let message = json!({ "role": "user", "content": "x".repeat(MESSAGE_BYTES) });
+        let history = json!({ "channel": "messages", "at": 0, "append": [message] });
+        let reference = serde_json::from_value(history).unwrap();
+        let request = gate.with_history(prompt("hi"), reference).expect("the budget has room")?;
+        Ok(json!({ "out": said(&gate.call(request).await?) }))
+    });
+    let mut world = World::new(TALK, plugin);
+    world.engine = host(&world);
+    let input = json!({ "messages": [user("m1", "hi")] });
+    world.model.hold();
+    let first = world.begin(input.clone()).await.unwrap();
+    world.model.held(1).await;
+    let refused = failure(&world.run(input.clone()).await);
+    let details = refused.details.as_ref().unwrap();
+    assert_eq!((&*refused.code, &details["limit"]), (code::LIMIT, &json!("runs_memory")));
+    assert!(refused.retryable, "{refused}");
+    assert_eq!(world.model.calls(), 1, "the model is not called");
+    world.model.release();
+    assert_eq!(world.engine.wait(&first).await.unwrap().outcome, RunOutcome::Completed);
+    assert_eq!(world.run(input).await.outcome, RunOutcome::Completed);
 }
