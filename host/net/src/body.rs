@@ -8,6 +8,7 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::http::HttpBody;
 use wattle_run::ports::BlobStore;
+use wattle_run::service_memory::ResponseMemory;
 
 use crate::secret::{Position, SecretInjector, SizeLimit};
 
@@ -80,11 +81,12 @@ impl RequestBody {
     }
 }
 
-/// Reads the body of a response. Returns a failure with code `limit` as soon as the declared or
-/// received length exceeds the limit.
+/// Reads the body of a response, which counts as `memory`. Returns a failure with code `limit` as
+/// soon as the declared or received length exceeds the limit, or the memory does not suffice.
 pub(crate) async fn read_body(
     response: &mut Response,
     limit: u64,
+    memory: &mut ResponseMemory,
     broken: &(dyn Fn(reqwest::Error) -> Failure + Sync),
 ) -> Result<Bytes, Failure> {
     let declared = response.content_length().unwrap_or(0);
@@ -93,9 +95,11 @@ pub(crate) async fn read_body(
     }
     let mut body = BytesMut::with_capacity(declared as usize);
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
-        if body.len() as u64 + chunk.len() as u64 > limit {
+        let bytes = body.len() as u64 + chunk.len() as u64;
+        if bytes > limit {
             return Err(too_large("response_bytes", "response", limit));
         }
+        memory.set(bytes).map_err(|full| full.to_failure("the response"))?;
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())

@@ -1,8 +1,9 @@
-//! HTTP clients, and the secrets and request rates that all requests share.
+//! HTTP clients, and the secrets, request rates and memory that all requests share.
 
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use wattle_run::lookups::{Lookups, SystemResolver};
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::config::NetConfig;
 use crate::error::NetError;
@@ -14,7 +15,8 @@ use crate::secret::Secrets;
 /// Maximum idle connections to one target host in the pool of a client.
 const MAX_IDLE_PER_HOST: usize = 8;
 
-/// HTTP clients with their connection pools, and the secrets and request rates of all requests.
+/// HTTP clients with their connection pools, and the secrets, the request rates and the memory of
+/// the responses of all requests.
 pub(crate) struct Clients {
     /// Client for rules without `private`. The clients are separate, because a client reuses a
     /// pooled connection without another check of its address.
@@ -23,6 +25,7 @@ pub(crate) struct Clients {
     private: Client,
     secrets: Secrets,
     rate_limiter: HostRateLimiter,
+    memory: ServiceMemory,
 }
 
 impl Clients {
@@ -38,7 +41,12 @@ impl Clients {
             private: client(config, true, &lookups)?,
             secrets,
             rate_limiter: HostRateLimiter::new(config),
+            memory: ServiceMemory::default(),
         })
+    }
+
+    pub(crate) fn set_memory(&mut self, memory: ServiceMemory) {
+        self.memory = memory;
     }
 
     pub(crate) fn client(&self, private: bool) -> &Client {
@@ -47,6 +55,11 @@ impl Clients {
 
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    /// Returns the memory of responses that arrive.
+    pub(crate) fn memory(&self) -> &ServiceMemory {
+        &self.memory
     }
 
     pub(crate) fn rate_limiter(&self) -> &HostRateLimiter {

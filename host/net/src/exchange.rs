@@ -204,7 +204,9 @@ impl<'a> Exchange<'a> {
         };
         let status = response.status().as_u16();
         let mut headers = header::response_headers(response.headers(), &self.injector)?;
-        let mut body = body::read_body(&mut response, self.limits.response_bytes, &broken).await?;
+        let (limit, mut memory) =
+            (self.limits.response_bytes, self.clients.memory().response(self.caller.owner));
+        let mut body = body::read_body(&mut response, limit, &mut memory, &broken).await?;
         let (owner, is_long) = (self.caller.owner, is_long_parse(body.len()));
         let redact = || self.injector.redact_body(&body);
         let redacted = block_in_place_in_turn(owner, is_long, redact).await;

@@ -10,6 +10,7 @@ use wattle_run::grant::Grants;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::lookups::on_behalf_of;
 use wattle_run::ports::{BlobStore, Caller, Net};
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::clients::Clients;
 use crate::config::NetConfig;
@@ -30,6 +31,14 @@ impl OutboundHttp {
     /// Returns [`NetError::Client`] if a client cannot be created.
     pub fn new(config: &NetConfig, secrets: Secrets) -> Result<Self, NetError> {
         Ok(Self { clients: Clients::new(config, secrets)? })
+    }
+
+    /// Sets the memory of responses, which other adapters can share. The default is a memory of
+    /// their own with the default limit.
+    #[must_use]
+    pub fn with_memory(mut self, memory: ServiceMemory) -> Self {
+        self.clients.set_memory(memory);
+        self
     }
 }
 

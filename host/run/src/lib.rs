@@ -15,7 +15,7 @@
 //!   limited resource between callers. [`caller_id`]: the identity of a caller.
 //! * [`memory_pool`]: a limited amount of memory for values of one kind. [`shared_pool`]: a limited
 //!   resource of which each owner has a share, with queues. `run_memory`: the memory of runs,
-//!   divided between callers.
+//!   divided between callers. [`service_memory`]: the memory of what services send.
 //! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
 //!   [`reads`]: does the same for the reads of large states.
 //! * [`credentials`]: redacts secrets in what services send back.
@@ -69,6 +69,7 @@ mod result_reuse;
 mod run_memory;
 pub mod run_walk;
 pub mod schemas;
+pub mod service_memory;
 pub mod shared_pool;
 pub mod state_cache;
 pub mod stop_flag;

@@ -69,6 +69,27 @@ pub const WAITING_RUNS: usize = 1_000;
 /// well, and the run has claimed its thread.
 pub const RUN_WAIT_MS: u64 = 30_000;
 
+/// Maximum memory of the responses of services that arrive at a host, all together, unless the
+/// machine has less than sixteen times as much. Each response has a limit of its own, up to 64 MiB
+/// for that of a model, and many arrive at once. With this limit those of one caller hold at most
+/// 128 MiB, which is one response of the largest size and many usual ones.
+pub const SERVICES_MEMORY_BYTES: u64 = 256 << 20;
+
+/// Minimum of [`SERVICES_MEMORY_BYTES`] that an operator can set. The responses of one caller then
+/// hold at most 32 MiB, which is more than one message of an MCP server.
+pub const LEAST_SERVICES_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Divisor of the memory of the machine. The quotient bounds the default of
+/// [`SERVICES_MEMORY_BYTES`]. Responses have half of what runs have.
+pub const SERVICES_MEMORY_DIVISOR: u64 = 16;
+
+/// Maximum memory of a response that can use the whole share of its owner. Most responses have
+/// less. Those that have more leave an eighth of the share to them.
+pub const SMALL_RESPONSE_BYTES: u64 = 1 << 20;
+
+/// Memory by which that of a response grows. The HTTP clients hand over pieces of about this size.
+pub const SERVICE_CHUNK_BYTES: u64 = 64 << 10;
+
 /// Maximum memory of a guest that can use the whole share of its app. Handling a few hundred KiB of
 /// JSON takes less.
 pub const SMALL_GUEST_BYTES: u64 = 4 << 20;

@@ -23,9 +23,14 @@ pub struct LimitsConfig {
     /// Maximum number of guest instances that web handlers and the tools that they call hold.
     /// Default: half of the maximum number of instances of the sandbox.
     pub handlers: Option<NonZeroU64>,
-    /// Maximum memory of all runs together: their states, journals, outcomes and events. Default:
-    /// [`limit::RUNS_MEMORY_BYTES`], or an eighth of the memory of the machine if that is less.
+    /// Maximum memory of all runs together: their states, journals, model requests, outcomes and
+    /// events. Default: [`limit::RUNS_MEMORY_BYTES`], or an eighth of the memory of the machine if
+    /// that is less.
     pub runs_memory: Option<ByteSize>,
+    /// Maximum memory of all responses of services that arrive. Default:
+    /// [`limit::SERVICES_MEMORY_BYTES`], or a sixteenth of the memory of the machine if that is
+    /// less.
+    pub services_memory: Option<ByteSize>,
     /// Maximum memory of all guests together. Default: the default of the sandbox, which depends on
     /// the memory of the machine.
     pub guests_memory: Option<ByteSize>,
@@ -146,6 +151,12 @@ impl LimitsConfig {
         self.runs_memory.map_or_else(usual, |size| size.0)
     }
 
+    /// Returns the maximum memory of all responses of services that arrive.
+    pub fn services_memory_bytes(&self) -> u64 {
+        let usual = || services_memory_bytes(machine_memory::usable_bytes());
+        self.services_memory.map_or_else(usual, |size| size.0)
+    }
+
     /// Returns the maximum memory of all guests together.
     pub fn guests_memory_bytes(&self) -> u64 {
         let usual = SandboxConfig::default().guests_memory_bytes;
@@ -163,6 +174,7 @@ impl LimitsConfig {
     pub(crate) fn too_little_memory(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
         let all = [
             ("runs_memory", self.runs_memory, limit::LEAST_RUNS_MEMORY_BYTES),
+            ("services_memory", self.services_memory, limit::LEAST_SERVICES_MEMORY_BYTES),
             ("guests_memory", self.guests_memory, limit::LEAST_GUESTS_MEMORY_BYTES),
             ("code_memory", self.code_memory, LEAST_CODE_BYTES),
         ];
@@ -259,6 +271,15 @@ fn runs_memory_bytes(machine_bytes: Option<u64>) -> u64 {
     })
 }
 
+/// Returns the default memory limit for all responses of services that arrive, in bytes.
+/// `machine_bytes` is the memory that this process may use; `None` if the system does not report it.
+fn services_memory_bytes(machine_bytes: Option<u64>) -> u64 {
+    let part = machine_bytes.map(|machine| machine / limit::SERVICES_MEMORY_DIVISOR);
+    part.map_or(limit::SERVICES_MEMORY_BYTES, |part| {
+        part.clamp(limit::LEAST_SERVICES_MEMORY_BYTES, limit::SERVICES_MEMORY_BYTES)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,5 +290,13 @@ mod tests {
         assert_eq!(runs_memory_bytes(Some(64 << 30)), limit::RUNS_MEMORY_BYTES);
         assert_eq!(runs_memory_bytes(Some(8 << 30)), 1 << 30);
         assert_eq!(runs_memory_bytes(Some(1)), limit::LEAST_RUNS_MEMORY_BYTES);
+    }
+
+    #[test]
+    fn responses_take_at_most_a_sixteenth_of_a_small_machine() {
+        assert_eq!(services_memory_bytes(None), limit::SERVICES_MEMORY_BYTES);
+        assert_eq!(services_memory_bytes(Some(64 << 30)), limit::SERVICES_MEMORY_BYTES);
+        assert_eq!(services_memory_bytes(Some(2 << 30)), 128 << 20);
+        assert_eq!(services_memory_bytes(Some(1)), limit::LEAST_SERVICES_MEMORY_BYTES);
     }
 }

@@ -405,6 +405,7 @@ mod tests {
         assert_eq!(caps.tenants["acme"].memory_bytes, Some(2 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
         assert_eq!(config.limits.runs_memory_bytes(), 4 << 30);
+        assert_eq!(config.limits.services_memory_bytes(), 256 << 20);
         assert_eq!(config.limits.guests_memory_bytes(), 1 << 30);
         assert_eq!(config.limits.code_memory_bytes(), 1 << 30);
         let own = &caps.tenants["acme"];
@@ -446,6 +447,7 @@ mod tests {
             ("state_bytes = \"1GiB\"", "1GiB exceeds the maximum of 512MiB"),
             ("run_context = \"17MiB\"", "17MiB exceeds the maximum of 16MiB"),
             ("runs_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
+            ("services_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
             ("guests_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
             ("code_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
         ] {

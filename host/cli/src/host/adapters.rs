@@ -10,6 +10,7 @@ use wattle_model::TenantRoutesConfig;
 use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Memory, Model, Net, Ports, Sandbox, Store};
+use wattle_run::service_memory::ServiceMemory;
 use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
 use wattle_sql::Databases;
 use wattle_store::sweep::{Mentions, Sweepable};
@@ -92,9 +93,10 @@ pub(super) async fn open(
         Some(clock) => clock,
         None => Arc::new(HostClock::new(&config.clock)?),
     };
+    let memory = ServiceMemory::new(config.limits.services_memory_bytes());
     let net = match overrides.net {
         Some(net) => net,
-        None => open_net(config, env, &clock, &mut warnings)?,
+        None => open_net(config, env, &clock, memory, &mut warnings)?,
     };
     let sandbox = match overrides.sandbox {
         Some(sandbox) => sandbox,
@@ -289,6 +291,7 @@ fn open_net(
     config: &Config,
     env: &ReadEnv,
     clock: &Arc<dyn Clock>,
+    memory: ServiceMemory,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<dyn Net>, Error> {
     let (mut secrets, mut tokens) = (BTreeMap::new(), BTreeMap::new());
@@ -305,5 +308,5 @@ fn open_net(
         .and_then(|secrets| secrets.with_tokens(tokens, clock))
         .and_then(|secrets| OutboundHttp::new(&NetConfig::default(), secrets))
         .map_err(|error| Error::Setup { what: "outbound HTTP", message: error.to_string() })?;
-    Ok(Arc::new(net))
+    Ok(Arc::new(net.with_memory(memory)))
 }

@@ -194,7 +194,8 @@ impl ManagedToken {
         };
         let mut response = sent.map_err(&broken)?;
         let status = response.status();
-        let body = body::read_body(&mut response, MAX_RESPONSE_BYTES, &broken).await?;
+        let mut memory = clients.memory().response(CallerId::default());
+        let body = body::read_body(&mut response, MAX_RESPONSE_BYTES, &mut memory, &broken).await?;
         let document: Value = JsonBudget::default().parse_slice(&body).unwrap_or_default();
         let token = field_value(&document, &self.source.field).and_then(Value::as_str);
         match token.filter(|token| status.is_success() && fits_in_a_header(token)) {

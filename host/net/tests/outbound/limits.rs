@@ -1,21 +1,37 @@
 //! Size limits, timeouts and broken servers.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::oneshot;
+use wattle_graph::failure::Failure;
 use wattle_net::{NetConfig, OutboundHttp, Secrets};
-use wattle_run::hostcall::http::HttpBody;
+use wattle_run::caller_id::CallerId;
+use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
-use wattle_run::ports::Net as _;
+use wattle_run::ports::{Caller, Net as _};
+use wattle_run::service_memory::ServiceMemory;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::support::{
-    KEY, OneBlob, assert_no_secret, caller, get, grants, raw_server, rule, rule_for, send,
+    KEY, OneBlob, assert_no_secret, caller, get, grants, net, raw_server, rule, rule_for, send,
     send_within,
 };
+
+/// Memory of all responses. Those of one caller hold at most half, and those of another one at most
+/// half of the rest.
+const MEMORY_BYTES: u64 = 9 << 18;
+
+/// Size of a response that fits beside any other one.
+const SMALL_BYTES: usize = 512 << 10;
+
+/// Size of a response that fits only if no other one arrives.
+const LARGE_BYTES: usize = 1 << 20;
 
 async fn serving(answer: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
@@ -188,4 +204,52 @@ async fn requests_to_a_host_are_rate_limited() {
         net.send(&caller(), &grants, &request, &OneBlob(Bytes::new())).await.unwrap();
     }
     assert!(start.elapsed() >= Duration::from_millis(180), "{:?}", start.elapsed());
+}
+
+/// Sends a request with the memory of an adapter.
+async fn fetch(
+    net: &OutboundHttp,
+    caller: &Caller,
+    rule: HttpRule,
+    request: &HttpRequest,
+) -> Result<HttpResponse, Failure> {
+    net.send(caller, &grants(&[rule]), request, &OneBlob(Bytes::new())).await
+}
+
+#[tokio::test]
+async fn response_holds_memory_until_it_is_read() {
+    let (complete, completed) = oneshot::channel::<()>();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", SMALL_BYTES + 1);
+    let mut part = head.into_bytes();
+    part.resize(part.len() + SMALL_BYTES, b'x');
+    let port = raw_server(part, |mut stream| async move {
+        completed.await.unwrap();
+        stream.write_all(b"x").await.unwrap();
+        // A connection that is closed before the request is read would be reset.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let net = Arc::new(net().with_memory(ServiceMemory::new(MEMORY_BYTES)));
+    let shared = net.clone();
+    let slow = tokio::spawn(async move {
+        let other = Caller { owner: CallerId::of_key("other"), ..caller() };
+        let request = get(format!("http://127.0.0.1:{port}/"));
+        fetch(&shared, &other, rule("127.0.0.1", port), &request).await
+    });
+    let server = serving(ResponseTemplate::new(200).set_body_bytes(vec![b'x'; LARGE_BYTES])).await;
+    let large = || async { fetch(&net, &caller(), rule_for(&server), &get(server.uri())).await };
+    // It is refused as soon as the part of the other response has arrived.
+    let refused = async {
+        loop {
+            if let Err(failure) = large().await {
+                return failure;
+            }
+        }
+    };
+    let failure = tokio::time::timeout(Duration::from_mins(1), refused).await.unwrap();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("limit", true), "{failure}");
+    assert_eq!(failure.details.unwrap()["limit"], "services_memory");
+    complete.send(()).unwrap();
+    assert_eq!(slow.await.unwrap().unwrap().body.len(), SMALL_BYTES + 1);
+    assert_eq!(large().await.unwrap().body.len(), LARGE_BYTES);
 }
