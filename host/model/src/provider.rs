@@ -44,7 +44,7 @@ use crate::chat::Chat;
 use crate::config::{ProviderConfig, ProviderKind, RouteConfig, StructuredMode};
 use crate::error::ConfigError;
 use crate::extra::{self, Extra};
-pub(crate) use crate::provider::attempt::{AttemptSpec, RequestCount};
+pub(crate) use crate::provider::attempt::{AttemptSpec, CallScope, RequestCount};
 use crate::provider::error::ProviderError;
 pub(crate) use crate::provider::error::{WITHHELD, rejection_words};
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};

@@ -12,11 +12,12 @@ use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, Delta};
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::DeltaSink;
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::config::{DEFAULT_TIMEOUT, ProviderConfig, ProviderKind, StructuredMode};
 use crate::error::ConfigError;
 use crate::extra::Extra;
-use crate::provider::{self, ApiKey, AttemptSpec, Provider, RequestCount};
+use crate::provider::{self, ApiKey, AttemptSpec, CallScope, Provider, RequestCount};
 use crate::sink::CallSink;
 
 /// A reader of responses in the format of one kind of provider.
@@ -60,6 +61,7 @@ impl Recorded {
     async fn read_to(&self, deltas: &dyn DeltaSink, body: Body) -> Result<Completion, Failure> {
         let response = Response::from(http::Response::new(body));
         let (sink, requests) = (CallSink::new(deltas), RequestCount::default());
+        let memory = ServiceMemory::default();
         let spec = AttemptSpec {
             route: "recorded",
             model: "recorded",
@@ -68,7 +70,7 @@ impl Recorded {
             timeout: DEFAULT_TIMEOUT,
             retries: 0,
             requests: &requests,
-            owner: CallerId::default(),
+            scope: CallScope { owner: CallerId::default(), memory: &memory },
         };
         let read = self.0.read_response(spec, &sink, response).await;
         read.map(|reply| reply.into_completion(None)).map_err(|error| error.failure)

@@ -13,14 +13,13 @@ use serde_json::json;
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Tries};
-use wattle_run::caller_id::CallerId;
 use wattle_run::ports::model::RouteInfo;
 use wattle_run::schemas::SchemaCache;
 
 use crate::chat::{Chat, LoadedImages};
 use crate::config::{Aliases, CALL_TIMEOUT, MAX_RETRIES, RouteConfig};
 use crate::error::ConfigError;
-use crate::provider::{AttemptSpec, Provider, Providers, RequestCount, ResponseFormat};
+use crate::provider::{AttemptSpec, CallScope, Provider, Providers, RequestCount, ResponseFormat};
 use crate::route::attempt_log::AttemptLog;
 pub(crate) use crate::route::call::CandidateCall;
 pub(crate) use crate::route::candidate::RouteOwner;
@@ -111,17 +110,17 @@ impl Route {
     }
 
     /// Calls the candidates one after the other until one returns a completion or emits a delta.
-    /// The work on the completion is counted to `owner`.
+    /// The work on the completion is counted to the owner of `scope`.
     pub(crate) async fn complete(
         &self,
-        owner: CallerId,
+        scope: CallScope<'_>,
         request: &CompletionRequest,
         pictures: &LoadedImages,
         sink: &CallSink<'_>,
         schemas: &SchemaCache,
     ) -> Result<Completion, Failure> {
         let mut log = AttemptLog::new(&self.name);
-        let completion = self.try_candidates(owner, request, pictures, sink, schemas, &mut log);
+        let completion = self.try_candidates(scope, request, pictures, sink, schemas, &mut log);
         match timeout(CALL_TIMEOUT, completion).await {
             Ok(answer) => answer,
             Err(_) => Err(log.timed_out(CALL_TIMEOUT)),
@@ -130,7 +129,7 @@ impl Route {
 
     async fn try_candidates(
         &self,
-        owner: CallerId,
+        scope: CallScope<'_>,
         request: &CompletionRequest,
         pictures: &LoadedImages,
         sink: &CallSink<'_>,
@@ -138,13 +137,13 @@ impl Route {
         log: &mut AttemptLog<'_>,
     ) -> Result<Completion, Failure> {
         let shape = match &request.response_schema {
-            Some(wanted) => Some(CompiledSchema::new(owner, wanted, schemas).await?),
+            Some(wanted) => Some(CompiledSchema::new(scope.owner, wanted, schemas).await?),
             None => None,
         };
         let bounds = self.limits(&request.tries)?;
         for candidate in self.selected_candidates(&request.tries)? {
             let requests = RequestCount::default();
-            let spec = self.attempt_spec(owner, candidate, bounds, &requests);
+            let spec = self.attempt_spec(scope, candidate, bounds, &requests);
             let result =
                 self.try_candidate(candidate, spec, request, pictures, shape.as_ref(), sink).await;
             match result {
@@ -181,7 +180,7 @@ impl Route {
 
     fn attempt_spec<'a>(
         &'a self,
-        owner: CallerId,
+        scope: CallScope<'a>,
         candidate: &'a Candidate,
         bounds: CallLimits,
         requests: &'a RequestCount,
@@ -194,7 +193,7 @@ impl Route {
             timeout: bounds.timeout,
             retries: bounds.retries,
             requests,
-            owner,
+            scope,
         }
     }
 

@@ -12,12 +12,13 @@ use wattle_run::lookups::on_behalf_of;
 use wattle_run::ports::model::{DeltaSink, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 use wattle_run::schemas::SchemaCache;
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::chat::LoadedImages;
 use crate::config::{ModelConfig, apply_model_env, check_aliases};
 use crate::error::ConfigError;
 use crate::header;
-use crate::provider::{self, ApiKey, Provider, Providers};
+use crate::provider::{self, ApiKey, CallScope, Provider, Providers};
 use crate::route::{Route, RouteOwner};
 use crate::sink::CallSink;
 use crate::tenant::{TenantRoute, TenantRoutes, TenantRoutesConfig};
@@ -31,6 +32,8 @@ pub struct Routes {
     tenants: Option<TenantRoutes>,
     /// Compiled response schemas.
     schemas: SchemaCache,
+    /// The memory of responses that arrive.
+    memory: ServiceMemory,
     /// Sentences about models that environment variables replace.
     env_substitutions: Vec<String>,
 }
@@ -80,8 +83,22 @@ impl Routes {
             let route = Route::new(name, route, &providers, aliases, RouteOwner::Operator)?;
             routes.insert(name.clone(), Arc::new(route));
         }
-        let schemas = SchemaCache::default();
-        Ok(Self { config, providers, routes, tenants: None, schemas, env_substitutions })
+        Ok(Self {
+            config,
+            providers,
+            routes,
+            tenants: None,
+            schemas: SchemaCache::default(),
+            memory: ServiceMemory::default(),
+            env_substitutions,
+        })
+    }
+
+    /// Sets the memory of responses, which other adapters can share. The default is a memory of
+    /// their own with the default limit.
+    #[must_use]
+    pub fn with_memory(self, memory: ServiceMemory) -> Self {
+        Self { memory, ..self }
     }
 
     /// Enables tenant routes and loads the stored tenant routes. Without this call, setting a
@@ -146,7 +163,8 @@ impl Routes {
     ) -> Result<Completion, Failure> {
         let route = self.find_route(caller, &request.route)?;
         let pictures = LoadedImages::load(request, blobs).await?;
-        let completion = route.complete(caller.owner, request, &pictures, sink, &self.schemas);
+        let scope = self.scope(caller);
+        let completion = route.complete(scope, request, &pictures, sink, &self.schemas);
         on_behalf_of(caller.owner, completion).await
     }
 
@@ -165,6 +183,10 @@ impl Routes {
             Some(TenantRoute::Unset) | None => {}
         }
         self.routes.get(name).cloned().ok_or_else(|| no_route(name, &self.routes))
+    }
+
+    fn scope(&self, caller: &Caller) -> CallScope<'_> {
+        CallScope { owner: caller.owner, memory: &self.memory }
     }
 
     fn tenants(&self) -> Result<&TenantRoutes, Failure> {
@@ -218,7 +240,7 @@ impl Model for Routes {
         blobs: &dyn BlobStore,
     ) -> Result<Vec<GeneratedImage>, Failure> {
         let route = self.find_route(caller, &request.route)?;
-        let images = on_behalf_of(caller.owner, route.generate_images(caller.owner, request));
+        let images = on_behalf_of(caller.owner, route.generate_images(self.scope(caller), request));
         images.await?.store(blobs).await
     }
 

@@ -54,7 +54,7 @@ pub(crate) async fn complete(
     if mode != first_mode {
         call.provider.remember_mode(call.spec, shape.definition(), mode);
     }
-    let owner = call.spec.owner;
+    let owner = call.spec.owner();
     let source = (call.spec.model, call.spec.route);
     let wrong = match validate(owner, shape, &first).await {
         Validation::Accepted(document) => return Ok(first.into_completion(document)),

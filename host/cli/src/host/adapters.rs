@@ -85,15 +85,15 @@ pub(super) async fn open(
     let sweeper = (overrides.store.is_none() && overrides.blobs.is_none())
         .then(|| Sweeper { mentions: own.mentions, blobs: own.sweepable });
     let databases = open_databases(config, env, &mut warnings).await?;
+    let memory = ServiceMemory::new(config.limits.services_memory_bytes());
     let model = match overrides.model {
         Some(model) => model,
-        None => open_model(config, env, &mut warnings)?,
+        None => open_model(config, env, memory.clone(), &mut warnings)?,
     };
     let clock = match overrides.clock {
         Some(clock) => clock,
         None => Arc::new(HostClock::new(&config.clock)?),
     };
-    let memory = ServiceMemory::new(config.limits.services_memory_bytes());
     let net = match overrides.net {
         Some(net) => net,
         None => open_net(config, env, &clock, memory, &mut warnings)?,
@@ -237,6 +237,7 @@ async fn open_databases(
 fn open_model(
     config: &Config,
     env: &ReadEnv,
+    memory: ServiceMemory,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<dyn Model>, Error> {
     let tenants = TenantRoutesConfig {
@@ -251,7 +252,7 @@ fn open_model(
         .and_then(|routes| routes.with_tenants(tenants))
         .map_err(|error| Error::Setup { what: "model routes", message: error.to_string() })?;
     warnings.extend(routes.startup_warnings());
-    Ok(Arc::new(routes))
+    Ok(Arc::new(routes.with_memory(memory)))
 }
 
 /// Opens the sandbox, which caches compiled code in the data folder.

@@ -4,6 +4,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use wattle_run::caller_id::CallerId;
+use wattle_run::service_memory::{ResponseMemory, ServiceMemory};
+
+/// Whose work a call of a model is, and the memory that its responses take.
+#[derive(Clone, Copy)]
+pub(crate) struct CallScope<'a> {
+    /// The owner of work to which the work on responses is counted.
+    pub(crate) owner: CallerId,
+    /// The memory of all responses that arrive.
+    pub(crate) memory: &'a ServiceMemory,
+}
 
 /// Parameters of one attempt: the model, its timeout and retries, and the setting that messages
 /// name.
@@ -19,8 +29,19 @@ pub(crate) struct AttemptSpec<'a> {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) requests: &'a RequestCount,
-    /// The owner of work to which the work on the response is counted.
-    pub(crate) owner: CallerId,
+    pub(crate) scope: CallScope<'a>,
+}
+
+impl AttemptSpec<'_> {
+    /// Returns the owner of work to which the work on the response is counted.
+    pub(crate) fn owner(&self) -> CallerId {
+        self.scope.owner
+    }
+
+    /// Returns the memory of one response.
+    pub(super) fn response_memory(&self) -> ResponseMemory {
+        self.scope.memory.response(self.scope.owner)
+    }
 }
 
 /// The number of HTTP requests of one attempt.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::mask_abbreviated_keys;
 use wattle_run::json::lenient;
+use wattle_run::service_memory::ServicesFull;
 
 use crate::provider::attempt::AttemptSpec;
 pub(super) use crate::provider::error::message::error_message;
@@ -69,6 +70,18 @@ pub(super) fn malformed_response(
     reason: &str,
 ) -> ProviderError {
     unavailable(service, spec, &format!("sent an unusable response: {reason}"))
+}
+
+/// Builds the error for a response that does not get memory. The response may fit after the
+/// backoff, unless it would not fit alone.
+pub(super) fn without_memory(
+    service: &Service,
+    spec: AttemptSpec<'_>,
+    full: ServicesFull,
+) -> ProviderError {
+    let failure = full.to_failure(&format!("the response of {}", subject(service, spec)));
+    let retry = if full.can_fit { Retry::BackOff } else { Retry::Never };
+    ProviderError { failure, retry }
 }
 
 /// Builds the error for images that the provider withheld. The error is permanent, because a retry
@@ -462,8 +475,9 @@ mod tests {
     use reqwest::Client;
     use reqwest::dns::{Addrs, Name, Resolve, Resolving};
     use wattle_run::caller_id::CallerId;
+    use wattle_run::service_memory::ServiceMemory;
 
-    use crate::provider::attempt::RequestCount;
+    use crate::provider::attempt::{CallScope, RequestCount};
     use crate::provider::key::ApiKey;
 
     use super::*;
@@ -501,7 +515,7 @@ mod tests {
             let config = json!({ "kind": "openai", "base_url": "http://silent.example/v1" });
             let config = serde_json::from_value(config).unwrap();
             let service = Service::new("p", &config, ApiKey::None, http).unwrap();
-            let requests = RequestCount::default();
+            let (requests, memory) = (RequestCount::default(), ServiceMemory::default());
             let spec = AttemptSpec {
                 route: "chat",
                 model: "m",
@@ -510,7 +524,7 @@ mod tests {
                 timeout: Duration::from_mins(1),
                 retries: 0,
                 requests: &requests,
-                owner: CallerId::default(),
+                scope: CallScope { owner: CallerId::default(), memory: &memory },
             };
             let error = service.post("models").send().await.unwrap_err();
             let failure = send_failed(&service, spec, &error).failure;

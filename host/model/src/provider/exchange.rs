@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
+use wattle_run::service_memory::ResponseMemory;
 
 use crate::provider::error::{self, ProviderError};
 use crate::provider::event_data::{self, DONE_MARKER};
@@ -182,6 +183,7 @@ pub(super) async fn read<A: ResponseBuilder>(
         sink,
         builder,
         format,
+        memory: spec.response_memory(),
         idle,
         last_progress,
         error_document: None,
@@ -221,6 +223,7 @@ struct ResponseReader<'a, A> {
     sink: &'a CallSink<'a>,
     builder: A,
     format: BodyFormat,
+    memory: ResponseMemory,
     idle: IdleCounter,
     /// The time of the last event that advanced the response.
     last_progress: Instant,
@@ -300,9 +303,10 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
                 return Err(self.malformed(&reason));
             }
             self.idle.add_bytes(chunk.len());
+            self.count_memory(chunk.len())?;
             let events = self.feed(&chunk);
             let is_long = is_long_parse(events.iter().map(String::len).sum());
-            let owner = self.spec.owner;
+            let owner = self.spec.owner();
             if block_in_place_in_turn(owner, is_long, || self.push_events(&events)).await? {
                 return Ok(self.builder.build());
             }
@@ -322,7 +326,15 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         }
         let format = std::mem::replace(&mut self.format, BodyFormat::Unknown);
         let is_long = is_long_parse(format.pending_bytes());
-        block_in_place_in_turn(self.spec.owner, is_long, move || self.finish(format)).await
+        block_in_place_in_turn(self.spec.owner(), is_long, move || self.finish(format)).await
+    }
+
+    /// Counts the memory of the response with a further chunk: what is not parsed yet, and the
+    /// output so far.
+    fn count_memory(&mut self, chunk_bytes: usize) -> Result<(), ProviderError> {
+        let bytes = self.format.pending_bytes() + self.builder.total_bytes() + chunk_bytes;
+        let counted = self.memory.set(bytes as u64);
+        counted.map_err(|full| error::without_memory(self.service, self.spec, full))
     }
 
     /// Adds a chunk. Returns the data of the events that are complete now.

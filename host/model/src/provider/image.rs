@@ -18,6 +18,7 @@ use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::bounded::JsonBudget;
 use wattle_run::limit::BATCH_CONCURRENCY;
+use wattle_run::service_memory::ResponseMemory;
 
 use crate::chat::MAX_IMAGES_BYTES;
 use crate::config::ProviderKind;
@@ -152,7 +153,9 @@ async fn send(
     let (status, headers) = (response.status(), response.headers().clone());
     let most = MAX_RESPONSE_BYTES
         .min(MAX_ONE_IMAGE_RESPONSE_BYTES.saturating_mul(image_spec.count as usize));
-    let body = read_body(service, spec, response, most).await;
+    // Held until the images are decoded.
+    let mut memory = spec.response_memory();
+    let body = read_body(service, spec, response, most, &mut memory).await;
     if !status.is_success() {
         // If the message cannot be read, the error still has the status.
         let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
@@ -175,24 +178,29 @@ async fn send(
     })
 }
 
-/// Reads the body of a response, up to `most` bytes.
+/// Reads the body of a response, up to `most` bytes, which count as `memory`.
 async fn read_body(
     service: &Service,
     spec: AttemptSpec<'_>,
     mut response: Response,
     most: usize,
+    memory: &mut ResponseMemory,
 ) -> Result<Vec<u8>, ProviderError> {
     let mut body = Vec::new();
     loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => chunk,
             Ok(None) => return Ok(body),
             Err(error) => return Err(error::connection_lost(service, spec, &error)),
-        }
-        if body.len() > most {
+        };
+        let bytes = body.len() + chunk.len();
+        if bytes > most {
             let reason = format!("it has more than {most} bytes");
             return Err(error::malformed_response(service, spec, &reason));
         }
+        let counted = memory.set(bytes as u64);
+        counted.map_err(|full| error::without_memory(service, spec, full))?;
+        body.extend_from_slice(&chunk);
     }
 }
 

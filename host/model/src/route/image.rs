@@ -3,11 +3,10 @@
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{GeneratedImage, ImageRequest};
-use wattle_run::caller_id::CallerId;
 use wattle_run::ports::BlobStore;
 
 use crate::config::CALL_TIMEOUT;
-use crate::provider::{ImageBytes, ImageSpec, RequestCount};
+use crate::provider::{CallScope, ImageBytes, ImageSpec, RequestCount};
 use crate::route::Route;
 use crate::route::attempt_log::AttemptLog;
 
@@ -26,14 +25,14 @@ pub(crate) struct GeneratedImages {
 
 impl Route {
     /// Calls the candidates one after the other until one has generated at least one image. The
-    /// work is counted to `owner`.
+    /// work is counted to the owner of `scope`.
     pub(crate) async fn generate_images(
         &self,
-        owner: CallerId,
+        scope: CallScope<'_>,
         request: &ImageRequest,
     ) -> Result<GeneratedImages, Failure> {
         let mut log = AttemptLog::new(&self.name);
-        let made = self.try_candidates_for_images(owner, request, &mut log);
+        let made = self.try_candidates_for_images(scope, request, &mut log);
         match timeout(CALL_TIMEOUT, made).await {
             Ok(made) => made,
             Err(_) => Err(log.timed_out(CALL_TIMEOUT)),
@@ -42,7 +41,7 @@ impl Route {
 
     async fn try_candidates_for_images(
         &self,
-        owner: CallerId,
+        scope: CallScope<'_>,
         request: &ImageRequest,
         log: &mut AttemptLog<'_>,
     ) -> Result<GeneratedImages, Failure> {
@@ -50,7 +49,7 @@ impl Route {
         let bounds = self.limits(&request.tries)?;
         for candidate in self.selected_candidates(&request.tries)? {
             let requests = RequestCount::default();
-            let spec = self.attempt_spec(owner, candidate, bounds, &requests);
+            let spec = self.attempt_spec(scope, candidate, bounds, &requests);
             match candidate.provider.generate_images(spec, image_spec).await {
                 Ok(images) => {
                     let (provider, model) =

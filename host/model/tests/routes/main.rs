@@ -9,6 +9,7 @@ mod failure;
 mod gateway;
 mod header;
 mod image;
+mod memory;
 mod openai_dialects;
 mod optional_fields;
 mod overrides;
