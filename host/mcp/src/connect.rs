@@ -14,6 +14,7 @@ use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::client::Client;
 use crate::config::{AddressPolicy, ServerConfig, StdioConfig, TransportConfig};
@@ -45,6 +46,8 @@ const MAX_MESSAGE_BYTES: usize = 16 << 20;
 pub(crate) struct Connector {
     transport: ReadyTransport,
     normalizer: Normalizer,
+    /// The memory of all responses that arrive.
+    memory: ServiceMemory,
     probe_timeout: Duration,
     /// Whether the server needs a handshake before any other request.
     needs_handshake: AtomicBool,
@@ -62,6 +65,7 @@ impl Connector {
         server: &str,
         config: &ServerConfig,
         reachable: AddressPolicy,
+        memory: ServiceMemory,
     ) -> Result<Self, ConfigError> {
         let transport = match &config.transport {
             TransportConfig::Http(http) => {
@@ -73,6 +77,7 @@ impl Connector {
         Ok(Self {
             transport,
             normalizer: Normalizer::new(Sanitizer::new(server, config)),
+            memory,
             probe_timeout: STATELESS_PROBE_TIMEOUT.min(config.timeout / 3),
             needs_handshake: AtomicBool::new(config.handshake),
         })
@@ -135,9 +140,10 @@ impl Connector {
         mode: ClientLifecycleMode,
     ) -> Result<Result<Session, ClientInitializeError>, Failure> {
         let (normalizer, calls) = (self.normalizer.clone(), client.calls().clone());
-        let abandoned = CancellationToken::new();
+        let (memory, abandoned) = (self.memory.clone(), CancellationToken::new());
         let guard = abandoned.clone().drop_guard();
-        let transport = http.transport(server, normalizer.clone(), calls.clone(), abandoned)?;
+        let transport =
+            http.transport(server, normalizer.clone(), calls.clone(), memory, abandoned)?;
         let transport = BoundedRequests::new(transport, normalizer, calls);
         let opened = client.serve_with_lifecycle(transport, mode).await;
         if opened.is_ok() {
@@ -189,7 +195,8 @@ impl Connector {
         client: &Client,
     ) -> Result<BoundedRequests<StdioTransport>, Failure> {
         let (normalizer, calls) = (self.normalizer.clone(), client.calls());
-        let program = stdio::spawn(server, command, normalizer.clone(), calls)?;
+        let memory = self.memory.clone();
+        let program = stdio::spawn(server, command, normalizer.clone(), calls, memory)?;
         Ok(BoundedRequests::new(program, normalizer, calls.clone()))
     }
 }

@@ -13,6 +13,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::mask_abbreviated_keys;
 use wattle_run::json::bounded::JsonLimit;
 use wattle_run::limit::JSON_DEPTH;
+use wattle_run::service_memory::ServicesFull;
 
 use crate::connect::BlockedAddress;
 use crate::permit::UnsentReason;
@@ -179,6 +180,12 @@ pub(crate) fn exceeding_response(exceeded: JsonLimit) -> ErrorData {
     ErrorData::new(RESPONSE_EXCEEDS_LIMIT, format!("{exceeded}; request less"), details)
 }
 
+/// Returns the error that replaces a response that does not get memory. The server has executed the
+/// request.
+pub(crate) fn response_without_memory(full: ServicesFull) -> ErrorData {
+    ErrorData::new(RESPONSE_EXCEEDS_LIMIT, full.to_string(), Some(full.details()))
+}
+
 /// Returns the failure of a request whose response exceeds a limit and has ended the session. The
 /// server has executed the request.
 pub(crate) fn unreadable_response(
@@ -190,6 +197,9 @@ pub(crate) fn unreadable_response(
         MessageLimit::Bytes(allowed) => too_large(sanitizer.server_name(), allowed),
         MessageLimit::Json(exceeded) => {
             rpc_failure(sanitizer, subject, &exceeding_response(exceeded))
+        }
+        MessageLimit::Memory(full) => {
+            rpc_failure(sanitizer, subject, &response_without_memory(full))
         }
     }
 }
@@ -377,6 +387,20 @@ mod tests {
                 assert!(!failure.retryable, "{failure}");
                 assert!(failure.message.contains("to tool `a` cannot be read"), "{failure}");
             }
+        }
+    }
+
+    #[test]
+    fn response_without_memory_names_the_limit_and_is_not_retryable() {
+        let full = ServicesFull { allowed: 7, can_fit: true };
+        let error = ServiceError::McpError(response_without_memory(full));
+        for failure in [
+            request_failure(&"graph".into(), "tool `a`", &error),
+            unreadable_response(&"graph".into(), "tool `a`", full.into()),
+        ] {
+            assert_eq!((&*failure.code, failure.retryable), (code::LIMIT, false), "{failure}");
+            assert_eq!(failure.details, Some(full.details()));
+            assert!(failure.message.contains("`limits.services_memory`"), "{failure}");
         }
     }
 

@@ -23,6 +23,7 @@ use wattle_run::hostcall::elicit;
 use wattle_run::limit::SERVER_ROUNDS;
 use wattle_run::ports::Caller;
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::calls::{CallElicitation, Calls, ElicitationAnswer};
 use crate::check::Check;
@@ -96,10 +97,11 @@ impl Server {
         config: &ServerConfig,
         reachable: AddressPolicy,
         held_calls: Arc<HeldCalls<HeldCall>>,
+        memory: ServiceMemory,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
             name: name.to_owned(),
-            connector: Connector::new(name, config, reachable)?,
+            connector: Connector::new(name, config, reachable, memory)?,
             timeout: config.timeout,
             output_bytes: config.output_bytes,
             generation: ToolListGeneration::default(),

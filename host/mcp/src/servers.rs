@@ -11,6 +11,7 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::ports::{Caller, ToolServers};
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::check::Check;
 use crate::config::{AddressPolicy, MAX_OUTPUT_BYTES, McpConfig, ServerConfig};
@@ -36,10 +37,24 @@ impl McpServers {
     ///
     /// Returns the first invalid entry.
     pub fn new(config: &McpConfig, reachable: AddressPolicy) -> Result<Self, ConfigError> {
+        Self::with_memory(config, reachable, &ServiceMemory::default())
+    }
+
+    /// Checks the configuration like [`new`](Self::new). Responses of the servers count as `memory`,
+    /// which other adapters can share.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`new`](Self::new).
+    pub fn with_memory(
+        config: &McpConfig,
+        reachable: AddressPolicy,
+        memory: &ServiceMemory,
+    ) -> Result<Self, ConfigError> {
         let (mut servers, held_calls) = (BTreeMap::new(), Arc::new(HeldCalls::default()));
         for (name, server) in &config.servers {
             check_bounds(name, server)?;
-            let made = Server::new(name, server, reachable, held_calls.clone())?;
+            let made = Server::new(name, server, reachable, held_calls.clone(), memory.clone())?;
             servers.insert(name.clone(), Arc::new(made));
         }
         Ok(Self { servers, held_calls })

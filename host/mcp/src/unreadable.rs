@@ -1,6 +1,7 @@
 //! Messages of servers that the host cannot read, because they exceed a limit.
 
 use wattle_run::json::bounded::JsonLimit;
+use wattle_run::service_memory::ServicesFull;
 
 /// The limit that a message of a server exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +11,9 @@ pub(crate) enum MessageLimit {
     Bytes(usize),
     #[error(transparent)]
     Json(#[from] JsonLimit),
+    /// The message does not get memory.
+    #[error(transparent)]
+    Memory(#[from] ServicesFull),
 }
 
 /// A message that ended the session of a stdio server. It may be the response to any request in

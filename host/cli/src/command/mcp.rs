@@ -8,6 +8,7 @@ use wattle_graph::suggest;
 use wattle_mcp::check::Check;
 use wattle_model::config::{ModelConfig, ProviderKind};
 use wattle_run::ports::sandbox::ToolInfo;
+use wattle_run::service_memory::ServiceMemory;
 use wattle_run::text::Escaped;
 
 use crate::args::McpCheckArgs;
@@ -54,7 +55,7 @@ pub(super) async fn check_servers(
     env: &ReadEnv,
     named: Vec<String>,
 ) -> Result<BTreeMap<String, Result<Check, Failure>>, Error> {
-    let servers = open_mcp_servers(config, env, &mut Vec::new())?;
+    let servers = open_mcp_servers(config, env, &ServiceMemory::default(), &mut Vec::new())?;
     let names: Vec<String> =
         if named.is_empty() { config.mcp.keys().cloned().collect() } else { named };
     let checks = join_all(names.iter().map(|name| servers.check(name))).await;

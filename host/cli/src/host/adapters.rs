@@ -96,14 +96,14 @@ pub(super) async fn open(
     };
     let net = match overrides.net {
         Some(net) => net,
-        None => open_net(config, env, &clock, memory, &mut warnings)?,
+        None => open_net(config, env, &clock, memory.clone(), &mut warnings)?,
     };
     let sandbox = match overrides.sandbox {
         Some(sandbox) => sandbox,
         None => open_sandbox(config)?,
     };
     let mut tool_warnings = Vec::new();
-    let tools = open_mcp_servers(config, env, &mut tool_warnings)?;
+    let tools = open_mcp_servers(config, env, &memory, &mut tool_warnings)?;
     if overrides.tools.is_none() {
         warnings.extend(tool_warnings);
     }

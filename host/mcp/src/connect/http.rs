@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::lookups::{Lookup, SystemResolver};
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::calls::Calls;
 use crate::config::{AddressPolicy, HttpConfig};
@@ -83,13 +84,14 @@ impl HttpTransport {
         Ok(Self { client, url: config.url.clone(), headers, blocked })
     }
 
-    /// Returns the transport of a new session. Cancelling `abandoned` before the session is open
+    /// Returns the transport of a new session. Responses count as `memory`. Cancelling `abandoned` before the session is open
     /// ends all requests of the session.
     pub(super) fn transport(
         &self,
         server: &str,
         normalizer: Normalizer,
         calls: Calls,
+        memory: ServiceMemory,
         abandoned: CancellationToken,
     ) -> Result<StreamableHttpClientTransport<BoundedClient>, Failure> {
         if let Some(refused) = &self.blocked {
@@ -100,7 +102,7 @@ impl HttpTransport {
             .custom_headers(self.headers.clone())
             .max_concurrent_requests(MAX_CONCURRENT_REQUESTS)
             .reinit_on_expired_session(true);
-        let client = NormalizingClient::new(self.client.clone(), normalizer, calls.clone());
+        let client = NormalizingClient::new(self.client.clone(), normalizer, calls.clone(), memory);
         let client = BoundedClient::new(client, calls, abandoned);
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }

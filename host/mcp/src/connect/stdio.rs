@@ -28,6 +28,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wattle_graph::failure::{Failure, code};
+use wattle_run::service_memory::ServiceMemory;
 
 use crate::calls::Calls;
 use crate::config::StdioConfig;
@@ -54,12 +55,13 @@ pub(super) struct StdioTransport {
     _readers: DropGuard,
 }
 
-/// Starts the server process.
+/// Starts the server process. Its messages count as `memory` until the session has them.
 pub(super) fn spawn(
     server: &str,
     config: &StdioConfig,
     normalizer: Normalizer,
     calls: &Calls,
+    memory: ServiceMemory,
 ) -> Result<StdioTransport, Failure> {
     let mut command = Command::new(&config.program);
     command
@@ -91,7 +93,8 @@ pub(super) fn spawn(
     spawn_reader(&ended, reader::forward_stderr(complaints, normalizer.sanitizer().clone()));
     let (messages, incoming) = mpsc::channel(WAITING_MESSAGES);
     let (outgoing, calls) = (AsyncRwTransport::new(empty(), input), calls.clone());
-    spawn_reader(&ended, reader::forward_messages(output, messages, normalizer, calls.clone()));
+    let read = reader::forward_messages(output, messages, normalizer, calls.clone(), memory);
+    spawn_reader(&ended, read);
     let (process_group, readers) = (Some(group), ended.drop_guard());
     Ok(StdioTransport { outgoing, incoming, calls, process_group, _readers: readers })
 }

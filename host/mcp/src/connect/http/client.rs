@@ -31,13 +31,14 @@ use sse_stream::Sse;
 use tokio::time::{sleep, timeout};
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::json::bounded::JsonError;
+use wattle_run::service_memory::{ResponseMemory, ServiceMemory};
 
 use crate::calls::Calls;
 use crate::connect::MAX_MESSAGE_BYTES;
 use crate::connect::http::error::Error;
 use crate::connect::http::full_response::{FullResponse, is_event_stream, is_page, retry_after};
 use crate::connect::http::{events, redirect};
-use crate::failure::exceeding_response;
+use crate::failure::{exceeding_response, response_without_memory};
 use crate::normalize::{self, Normalizer};
 use crate::pace::SharedPace;
 use crate::permit::SendPermit;
@@ -73,6 +74,8 @@ pub(in crate::connect) struct NormalizingClient {
     normalizer: Normalizer,
     /// Calls in progress on the session.
     calls: Calls,
+    /// The memory of all responses that arrive.
+    memory: ServiceMemory,
     /// Target of the last redirect, used for the rest of the session.
     redirect_target: Arc<Mutex<Option<Url>>>,
     /// The rate of all streams that the host has opened with GET requests, with their comments.
@@ -94,9 +97,15 @@ impl NormalizingClient {
         http: reqwest::Client,
         normalizer: Normalizer,
         calls: Calls,
+        memory: ServiceMemory,
     ) -> Self {
         let (redirect_target, pushed_pace) = (Arc::default(), SharedPace::new());
-        Self { http, normalizer, calls, redirect_target, pushed_pace }
+        Self { http, normalizer, calls, memory, redirect_target, pushed_pace }
+    }
+
+    /// Returns the memory of one response.
+    fn response_memory(&self) -> ResponseMemory {
+        self.memory.response(self.normalizer.sanitizer().work_owner())
     }
 
     /// Sends a message and reads the response. An error after a redirect names its target.
@@ -153,11 +162,20 @@ impl NormalizingClient {
             return Ok(StreamableHttpPostResponse::Accepted);
         };
         if is_event_stream(response.headers()) {
-            let events = events::read(response, event_bytes, SharedPace::new());
+            let (memory, pace) = (self.response_memory(), SharedPace::new());
+            let events = events::read(response, event_bytes, memory, pace);
             let events = self.normalized(events, Some(request.id.clone()));
             return Ok(StreamableHttpPostResponse::Sse(events, given));
         }
-        let response = FullResponse::read(response, MAX_MESSAGE_BYTES).await?;
+        let mut memory = self.response_memory();
+        let response = match FullResponse::read(response, MAX_MESSAGE_BYTES, &mut memory).await? {
+            Ok(response) => response,
+            Err(full) => {
+                let (error, id) = (response_without_memory(full), request.id.clone());
+                let message = ServerJsonRpcMessage::error(error, Some(id));
+                return Ok(StreamableHttpPostResponse::Json(message, given));
+            }
+        };
         if let Some(error) = self.unknown_session_error(outgoing, &response).await {
             return Err(error);
         }
@@ -395,7 +413,7 @@ impl NormalizingClient {
                         let normalize = || events::normalize_event(&normalizer, event, id.as_ref());
                         block_in_place_in_turn(owner, is_long_parse(bytes), normalize).await
                     }
-                    Err(error) => vec![Err(error)],
+                    Err(error) => vec![events::replace_error(error, id.as_ref())],
                 };
                 stream::iter(events)
             }
@@ -483,7 +501,8 @@ impl StreamableHttpClient for NormalizingClient {
             request = request.header(LAST_EVENT_HEADER, last_event);
         }
         let response = event_stream(request.send().await?).await?;
-        let events = events::read(response, event_bytes, self.pushed_pace.clone());
+        let (memory, pace) = (self.response_memory(), self.pushed_pace.clone());
+        let events = events::read(response, event_bytes, memory, pace);
         Ok(self.normalized(events, None))
     }
 }

@@ -1,5 +1,7 @@
 //! The events of a response over HTTP.
 
+use std::error::Error;
+use std::future::ready;
 use std::io;
 
 use bytes::Bytes;
@@ -11,8 +13,9 @@ use rmcp::transport::streamable_http_client::SseError;
 use serde_json::{Value, json};
 use sse_stream::{Sse, SseStream};
 use wattle_run::json::bounded::JsonError;
+use wattle_run::service_memory::{ResponseMemory, ServicesFull};
 
-use crate::failure::exceeding_response;
+use crate::failure::{exceeding_response, response_without_memory};
 use crate::normalize::{self, Normalizer};
 use crate::pace::SharedPace;
 
@@ -50,14 +53,36 @@ pub(super) fn with_message(event: Sse, message: &Value) -> Sse {
     Sse { data: Some(message.to_string()), ..event }
 }
 
-/// Returns the events of a response, each of about `event_bytes` bytes at most. The bytes of the
-/// response are read at the rate of `pace`, since comments are not events.
+/// Replaces the error of a response that does not get memory by the error of its request. Another
+/// error, and that of a stream that responds to no request, stays.
+pub(super) fn replace_error(error: SseError, request: Option<&RequestId>) -> Result<Sse, SseError> {
+    match (missing_memory(&error), request) {
+        (Some(full), Some(id)) => {
+            let error = response_without_memory(full);
+            let message = ServerJsonRpcMessage::error(error, Some(id.clone()));
+            Ok(with_message(Sse::default(), &json!(message)))
+        }
+        _ => Err(error),
+    }
+}
+
+fn missing_memory(error: &SseError) -> Option<ServicesFull> {
+    let SseError::Body(cause) = error else { return None };
+    let cause = cause.downcast_ref::<io::Error>()?.get_ref()?;
+    cause.downcast_ref::<ServicesFull>().copied()
+}
+
+/// Returns the events of a response, each of about `event_bytes` bytes at most. An event counts as
+/// `memory` until it is complete. The bytes of the response are read at the rate of `pace`, since
+/// comments are not events.
 pub(super) fn read(
     response: Response,
     event_bytes: usize,
+    memory: ResponseMemory,
     pace: SharedPace,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
-    let chunks = with_bounded_rate(limit_size(response, event_bytes), pace);
+    let chunks = limit_size(response.bytes_stream(), event_bytes, memory);
+    let chunks = with_bounded_rate(chunks, pace);
     SseStream::from_bytes_stream(chunks).boxed()
 }
 
@@ -76,16 +101,22 @@ fn with_bounded_rate(
     counted.boxed()
 }
 
-/// Returns the chunks of an event stream. Fails at the end of a chunk if the event that is still
-/// open there has more than `event_bytes` bytes. An event therefore has at most `event_bytes` bytes
-/// more than the chunk in which it ends.
-fn limit_size(
-    response: Response,
+/// Returns the chunks of an event stream, up to the first error. Fails at the end of a chunk if the
+/// event that is still open there has more than `event_bytes` bytes. An event therefore has at most
+/// `event_bytes` bytes more than the chunk in which it ends. Fails at a chunk that does not fit into
+/// the memory with the open event.
+fn limit_size<E>(
+    chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     event_bytes: usize,
-) -> impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static {
+    mut memory: ResponseMemory,
+) -> impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static
+where
+    E: Into<Box<dyn Error + Send + Sync>> + 'static,
+{
     let (mut bytes, mut last) = (0, 0);
-    response.bytes_stream().map(move |chunk| {
+    let limited = chunks.map(move |chunk| {
         let chunk = chunk.map_err(io::Error::other)?;
+        memory.set((bytes + chunk.len()) as u64).map_err(io::Error::other)?;
         for byte in &chunk {
             // An empty line ends an event. Lines end with LF or CR LF.
             let is_end = matches!((last, byte), (b'\n', b'\n' | b'\r') | (b'\r', b'\r'));
@@ -95,7 +126,13 @@ fn limit_size(
         if bytes > event_bytes {
             return Err(io::Error::other(format!("an event has more than {event_bytes} bytes")));
         }
+        // The events that are complete are handed over.
+        memory.set(bytes as u64).map_err(io::Error::other)?;
         Ok(chunk)
+    });
+    limited.scan(false, |has_failed, chunk| {
+        let is_over = std::mem::replace(has_failed, chunk.is_err());
+        ready((!is_over).then_some(chunk))
     })
 }
 
@@ -103,6 +140,8 @@ fn limit_size(
 mod tests {
     use futures::stream;
     use tokio::time::Instant;
+    use wattle_run::meter::WorkOwner;
+    use wattle_run::service_memory::ServiceMemory;
 
     use super::*;
 
@@ -140,6 +179,35 @@ mod tests {
             assert_eq!(SseStream::from_bytes_stream(chunks).count().await, 0);
         }
         assert_eq!(began.elapsed().as_secs(), 2);
+    }
+
+    #[tokio::test]
+    async fn event_that_does_not_get_memory_becomes_the_error_of_its_request() {
+        const MIB: usize = 1 << 20;
+        let (memory, owner) = (ServiceMemory::new(4 << 20), WorkOwner::Server("graph".into()));
+        let mut other = memory.response(owner.clone());
+        // All that large responses of one server can hold.
+        other.set(7 << 18).unwrap();
+        let read = |events: Vec<Vec<u8>>| {
+            let chunks = stream::iter(events).map(|event| Ok::<_, io::Error>(Bytes::from(event)));
+            let chunks = limit_size(chunks, 16 * MIB, memory.response(owner.clone()));
+            SseStream::from_bytes_stream(chunks.boxed()).collect::<Vec<_>>()
+        };
+        let event = |bytes: usize| format!("data: {}\n\n", "x".repeat(bytes)).into_bytes();
+        let mut events = read(vec![event(1_000), event(MIB), event(1_000)]).await;
+        assert_eq!(events.len(), 2, "nothing follows the error");
+        let error = events.pop().unwrap().unwrap_err();
+        let id = RequestId::Number(1);
+        let answered = replace_error(error, Some(&id)).unwrap();
+        let answer: Value = serde_json::from_str(answered.data.as_deref().unwrap()).unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["data"]["limit"]),
+            (&json!(1), &json!("services_memory"))
+        );
+        drop(other);
+        let events = read(vec![event(MIB), event(MIB)]).await;
+        assert!(events.len() == 2 && events.iter().all(Result::is_ok));
+        assert!(replace_error(SseError::InvalidLine, Some(&id)).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use reqwest::{Response, StatusCode};
 use rmcp::transport::streamable_http_client::{AuthRequiredError, StreamableHttpError};
 use serde_json::Value;
 use wattle_run::json::lenient;
+use wattle_run::service_memory::{ResponseMemory, ServicesFull};
 
 use crate::connect::http::error::Error;
 
@@ -26,15 +27,22 @@ impl FullResponse {
         let body = if status.is_success() && is_event_stream(&headers) {
             Vec::new()
         } else {
-            read_body(response, MAX_ERROR_BODY_BYTES).await.unwrap_or_default()
+            let read = read_body(response, MAX_ERROR_BODY_BYTES, |_| Ok(())).await;
+            read.ok().and_then(Result::ok).unwrap_or_default()
         };
         Self { status, headers, body }
     }
 
-    /// Reads a response with a body of at most `limit` bytes.
-    pub(super) async fn read(response: Response, limit: usize) -> Result<Self, Error> {
+    /// Reads a response with a body of at most `limit` bytes, which count as `memory`. The inner
+    /// result is an error if the memory does not suffice.
+    pub(super) async fn read(
+        response: Response,
+        limit: usize,
+        memory: &mut ResponseMemory,
+    ) -> Result<Result<Self, ServicesFull>, Error> {
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Self { status, headers, body: read_body(response, limit).await? })
+        let body = read_body(response, limit, |bytes| memory.set(bytes)).await?;
+        Ok(body.map(|body| Self { status, headers, body }))
     }
 
     /// Returns true if the response can mean that the server does not know the session. Status 401
@@ -120,15 +128,24 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<String> {
     headers.get("retry-after").and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, Error> {
+/// Reads a body of at most `limit` bytes. `count` counts the bytes so far.
+async fn read_body(
+    mut response: Response,
+    limit: usize,
+    mut count: impl FnMut(u64) -> Result<(), ServicesFull> + Send,
+) -> Result<Result<Vec<u8>, ServicesFull>, Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > limit {
+        let bytes = body.len() + chunk.len();
+        if bytes > limit {
             return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
+        }
+        if let Err(full) = count(bytes as u64) {
+            return Ok(Err(full));
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok(Ok(body))
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use rmcp::RoleClient;
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::sync::mpsc;
 use tracing::Level;
 use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::json::bounded::{JsonError, JsonLimit};
+use wattle_run::limit::SERVICE_CHUNK_BYTES;
+use wattle_run::service_memory::{ResponseMemory, ServiceMemory};
 
 use crate::calls::Calls;
 use crate::connect::MAX_MESSAGE_BYTES;
@@ -19,32 +21,31 @@ use crate::unreadable::MessageLimit;
 /// Longest line of the standard error that is logged as one line.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Parses and normalizes messages, and forwards them to the session. Lines that are not messages
-/// are logged, because many servers also print other text to their standard output. A message that
-/// exceeds a limit ends the session of `calls`, since it is unknown to which request the message
-/// responds.
+/// Parses and normalizes messages, and forwards them to the session. A message counts as `memory`
+/// until the session has it. Lines that are not messages are logged, because many servers also print
+/// other text to their standard output. A message that exceeds a limit ends the session of `calls`,
+/// since it is unknown to which request the message responds.
 pub(super) async fn forward_messages(
     output: impl AsyncRead + Unpin,
     to: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
     normalizer: Normalizer,
     calls: Calls,
+    memory: ServiceMemory,
 ) {
     let sanitizer = normalizer.sanitizer();
     let server = sanitizer.server_name();
     let mut output = BufReader::new(output);
     let mut pace = Pace::new();
     loop {
-        let mut line = Vec::new();
-        let read = (&mut output).take(MAX_MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await;
-        match read {
-            Ok(read) if read > 0 => {}
-            _ => return,
-        }
-        if line.last() != Some(&b'\n') && line.len() == MAX_MESSAGE_BYTES {
-            let exceeded = MessageLimit::Bytes(MAX_MESSAGE_BYTES);
-            tracing::warn!(server, "a message of an MCP server cannot be read: {exceeded}");
-            return calls.end_session(exceeded);
-        }
+        let mut held = memory.response(sanitizer.work_owner());
+        let line = match read_line(&mut output, &mut held).await {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(exceeded) => {
+                tracing::warn!(server, "a message of an MCP server cannot be read: {exceeded}");
+                return calls.end_session(exceeded);
+            }
+        };
         pace.consume(line.len()).await;
         let (owner, is_long) = (sanitizer.work_owner(), is_long_parse(line.len()));
         match block_in_place_in_turn(owner, is_long, || parse_line(&normalizer, &line)).await {
@@ -65,6 +66,29 @@ pub(super) async fn forward_messages(
             }
         }
     }
+}
+
+/// Reads a line, which counts as `memory`. Returns `None` at the end of the stream.
+async fn read_line(
+    output: &mut (impl AsyncBufRead + Unpin),
+    memory: &mut ResponseMemory,
+) -> Result<Option<Vec<u8>>, MessageLimit> {
+    let mut line = Vec::new();
+    while line.len() < MAX_MESSAGE_BYTES {
+        let most = SERVICE_CHUNK_BYTES.min((MAX_MESSAGE_BYTES - line.len()) as u64);
+        let read = (&mut *output).take(most).read_until(b'\n', &mut line).await;
+        match read {
+            Ok(read) if read > 0 => {}
+            // The last line may have no line break.
+            Ok(_) if !line.is_empty() => return Ok(Some(line)),
+            _ => return Ok(None),
+        }
+        memory.set(line.len() as u64)?;
+        if line.last() == Some(&b'\n') {
+            return Ok(Some(line));
+        }
+    }
+    Err(MessageLimit::Bytes(MAX_MESSAGE_BYTES))
 }
 
 /// Parses and normalizes the messages of a line. Returns `None` if the line is not a message.
@@ -106,6 +130,7 @@ pub(super) async fn forward_stderr(complaints: impl AsyncRead + Unpin, sanitizer
 mod tests {
     use tokio::time::Instant;
     use wattle_kit::log::Log;
+    use wattle_run::meter::WorkOwner;
 
     use super::*;
     use crate::unreadable::ResponseTo;
@@ -124,8 +149,8 @@ mod tests {
             }
             count
         };
-        let calls = Calls::default();
-        let read = forward_messages(flood.as_bytes(), to, Normalizer::new("graph"), calls);
+        let (calls, memory) = (Calls::default(), ServiceMemory::default());
+        let read = forward_messages(flood.as_bytes(), to, Normalizer::new("graph"), calls, memory);
         let ((), count) = tokio::join!(read, count);
         (count, began.elapsed().as_secs())
     }
@@ -171,11 +196,32 @@ mod tests {
                 let (calls, (to, mut messages)) = (Calls::default(), mpsc::channel(1));
                 let _calls: Vec<_> = (0..count).map(|_| calls.register()).collect();
                 let normalizer = Normalizer::new("graph");
-                forward_messages(text.as_bytes(), to, normalizer, calls.clone()).await;
+                let memory = ServiceMemory::default();
+                forward_messages(text.as_bytes(), to, normalizer, calls.clone(), memory).await;
                 assert!(messages.recv().await.is_none() && calls.connection_lost().is_cancelled());
                 let message = calls.unreadable_message().unwrap();
                 assert_eq!((message.limit, message.response_to), (limit, response_to));
             }
         }
+    }
+
+    #[tokio::test]
+    async fn message_holds_memory_until_the_session_has_it() {
+        let text = "x".repeat(1 << 20);
+        let response = format!("{{\"id\":1,\"result\":{{\"text\":\"{text}\"}}}}\n");
+        let (memory, owner) = (ServiceMemory::new(4 << 20), WorkOwner::Server("graph".into()));
+        let mut other = memory.response(owner.clone());
+        // All that large responses of one server can hold.
+        let most = 7 << 18;
+        for is_held in [true, false] {
+            other.set(if is_held { most } else { 0 }).unwrap();
+            let (calls, (to, mut messages)) = (Calls::default(), mpsc::channel(1));
+            let (normalizer, shared) = (Normalizer::new("graph"), memory.clone());
+            forward_messages(response.as_bytes(), to, normalizer, calls.clone(), shared).await;
+            let unreadable = calls.unreadable_message().map(|message| message.limit);
+            let is_refused = matches!(unreadable, Some(MessageLimit::Memory(_)));
+            assert_eq!((is_refused, messages.recv().await.is_none()), (is_held, is_held));
+        }
+        other.set(most).expect("the message holds no memory any more");
     }
 }
