@@ -108,6 +108,7 @@ pub const CASES: &[Case] = cases! {
     "state", 1, guests::state;
     "output-numbers", 1, guests::output_numbers;
     "hog", 1, guests::hog;
+    "histories", 1, guests::histories;
     "sql", 2, guests::sql;
     "words", 2, guests::words;
     "busy", 1, guests::busy;

@@ -1,8 +1,15 @@
 //! Nodes that use the host's services without bounds: a model, a database, gotos, failures.
 
 use wattle_plugin::prelude::{
-    Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, llm, node, sql,
+    ChannelRef, Context, Deserialize, Failure, JsonSchema, Outcome, Reads, Serialize, Value, llm,
+    node, sql,
 };
+
+/// The channel with the conversation of `recite`.
+const MESSAGES: ChannelRef = ChannelRef::channel("messages");
+
+/// The channel with the route of `recite`.
+const ROUTE: ChannelRef = ChannelRef::channel("route");
 
 /// Input of `ask_model`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,6 +37,20 @@ pub(crate) fn ask_model(_context: &Context, input: Shaped) -> Result<Said, Failu
     };
     let completion = request.schema_value("shaped", schema).complete()?;
     Ok(Said { answer: completion.structured()? })
+}
+
+/// Input of `recite`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Recital {
+    /// The route of the model.
+    pub(crate) route: String,
+}
+
+/// Gives the whole conversation to the model of `route`.
+#[node(reads = Reads::channels(&[ROUTE, MESSAGES]).with_conversation(MESSAGES))]
+pub(crate) fn recite(context: &Context, input: Recital) -> Result<(), Failure> {
+    llm::Request::route(input.route).history(&context.conversation()?).complete()?;
+    Ok(())
 }
 
 /// Input of `run_sql`.
@@ -88,7 +109,7 @@ mod tests {
     use wattle_plugin::prelude::{Context, json, llm, sql};
     use wattle_plugin::testing::{self, FakeHost};
 
-    use super::{ask_model, fail_as, jump, run_sql};
+    use super::{ask_model, fail_as, jump, recite, run_sql};
 
     #[test]
     fn nodes_call_the_model_and_the_database() {
@@ -103,6 +124,15 @@ mod tests {
             let decision = testing::run_node::<run_sql>(&Context::default(), &input).unwrap();
             assert_eq!(decision.update("rows"), Some(&json!([{ "n": 7 }])));
         });
+    }
+
+    #[test]
+    fn the_whole_conversation_is_for_the_model() {
+        let host = FakeHost::new().llm(|_| Ok(llm::Completion::of_text("well")));
+        let input = json!({ "route": "chat", "messages": [{ "role": "user", "content": "hi" }] });
+        host.run(|| testing::run_node::<recite>(&Context::default(), &input)).unwrap();
+        let history = &host.llm_requests()[0].extra["history"];
+        assert_eq!(history, &json!({ "channel": "messages", "at": 0, "from": 0 }));
     }
 
     #[test]

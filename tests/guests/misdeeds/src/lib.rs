@@ -34,6 +34,7 @@
 //! | `spread` | `groups` | | sends the tasks of each group to the group's node |
 //! | `hoard` | `blobs`, `bytes` | `kept` | stores blobs |
 //! | `ask_model` | `route`, `schema` | `answer` | requests a document that matches a schema from a model |
+//! | `recite` | `route`, `messages` | | gives the whole conversation to a model |
 //! | `run_sql` | `database`, `statement` | `rows` | executes a statement on a database |
 //! | `jump` | `jumps` | | goes to itself with `jumps` gotos |
 //! | `fail_as` | `code`, `message` | | fails with the given code and message |
@@ -58,7 +59,7 @@ mod recollection;
 
 use across::{confess, delegate, escalate, start_many};
 use appetite::{chatty, flood_emit, flood_log, hog, occupy, recurse, roll, spin};
-use demand::{ask_model, fail_as, jump, run_sql};
+use demand::{ask_model, fail_as, jump, recite, run_sql};
 use doubling::{doubled, use_tool};
 use effect::{call_then_wait, two_questions, ungranted_http};
 use flood::{ask_shaped, hoard, multiply, spread};
@@ -104,6 +105,7 @@ wattle_plugin::export! {
         spread,
         hoard,
         ask_model,
+        recite,
         run_sql,
         jump,
         fail_as,

@@ -1,6 +1,7 @@
 //! The app of the attackers, with the graphs of all cases, and the host's configuration.
 
 use wattle_kit::standin::Handle;
+use wattle_run::limit;
 
 use super::hostile::Hostile;
 use crate::guests;
@@ -22,6 +23,10 @@ pub const HONEST: &str = "honest";
 /// Maximum bytes of the compiled code of all components of the host, as in its configuration: the
 /// least that it accepts. The code of the apps of the attacks takes a small part of it.
 pub const CODE_BYTES: u32 = 64 << 20;
+
+/// Maximum memory of all runs of the host, as in its configuration: the default on a machine with 8
+/// GiB. With the default of a larger machine, the requests of one superstep fit.
+pub const RUNS_BYTES: u64 = 1 << 30;
 
 /// Tasks that the graph `fan_out` runs at once.
 pub const AT_ONCE: usize = 8;
@@ -147,6 +152,28 @@ node = "counter"
     )
 }
 
+/// Returns a graph whose second superstep has as many tasks as run at once. Each gives the whole
+/// conversation to a model.
+fn histories() -> String {
+    let mut text = r#"
+[graphs.histories]
+entry = "counter"
+[graphs.histories.channels.number]
+[graphs.histories.channels.route]
+[graphs.histories.channels.messages]
+reducer = "messages"
+[graphs.histories.nodes.counter]
+"#
+    .to_owned();
+    for task in 0..limit::STEP_CONCURRENCY {
+        text.push_str(&format!(
+            "[graphs.histories.nodes.recite_{task}]\nnode = \"recite\"\n\
+             [[graphs.histories.edges]]\nfrom = \"counter\"\nto = \"recite_{task}\"\n"
+        ));
+    }
+    text
+}
+
 const MANIFEST: &str = r#"
 [app]
 name = "misdeeds"
@@ -194,7 +221,7 @@ http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true
 "#;
 
 fn graphs() -> String {
-    let mut text = [CONDITION, GROW, OCCUPY, HURRY, &fan_out()].concat();
+    let mut text = [CONDITION, GROW, OCCUPY, HURRY, &fan_out(), &histories()].concat();
     for (node, channels) in NODES {
         text.push_str(&format!("\n[graphs.{node}]\nentry = \"{node}\"\n"));
         for channel in *channels {
@@ -243,7 +270,7 @@ pub fn put_callers(workspace: &Workspace) {
 }
 
 /// Returns the configuration. Limits have their defaults, except the timeouts of MCP servers, the
-/// places for runs and the memory of compiled code.
+/// places for runs, and the memory of runs and of compiled code.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = workspace::base_toml(standin);
     let base = format!("http://{}", hostile.address);
@@ -268,6 +295,7 @@ pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
         r#"
 [limits]
 runs = {PLACES}
+runs_memory = "{runs_mib}MiB"
 code_memory = "{code_mib}MiB"
 [sql.notes]
 url = "sqlite:notes.db"
@@ -285,6 +313,7 @@ tools = ["misdeeds/doubled"]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
 limits = {{ cpu = "30s" }}
 "#,
+        runs_mib = RUNS_BYTES >> 20,
         code_mib = CODE_BYTES >> 20,
         port = standin.addr.port(),
         hostile = hostile.address.port(),

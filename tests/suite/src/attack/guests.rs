@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-use wattle_kit::standin::Pattern;
+use wattle_kit::standin::{Gate, Pattern};
 use wattle_run::limit;
 
 use super::app::{APP, HONEST};
@@ -52,6 +52,13 @@ const OCCUPIED_BYTES: u32 = 40 << 20;
 
 /// The path of the service that tasks of the graph `occupy` wait for.
 const OCCUPIED_SERVICE: &str = "/occupy";
+
+/// Size of the conversation that each task of the graph `histories` gives to a model, in bytes. The
+/// requests of all tasks take more memory than the runs of one caller hold.
+const CONVERSATION_BYTES: usize = 6 << 20;
+
+/// The path of the model to which they give it.
+const MODEL_PATH: &str = "/v1/chat/completions";
 
 /// Time between two looks at a thread.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -185,29 +192,54 @@ pub(super) async fn hog(host: Arc<Host>) -> Result<()> {
     let tasks = limit::STEP_CONCURRENCY;
     let input = json!({ "bytes": OCCUPIED_BYTES, "url": url });
     let groups = json!([{ "node": "occupy", "input": input, "tasks": tasks }]);
-    let start = json!({ "graph": "occupy", "input": { "groups": groups } });
+    let run = runs_out_of_memory(&host, "occupy", json!({ "groups": groups }), gate).await?;
+    ensure!(run["failure"]["code"] == "unavailable", "{run}");
+    Ok(())
+}
+
+/// Runs as many tasks at once as a superstep may. Each gives a long conversation to a model that
+/// does not respond, until the runs of the caller have their share of the memory of all runs.
+pub(super) async fn histories(host: Arc<Host>) -> Result<()> {
+    let gate = host.standin.gate(Pattern::path(MODEL_PATH));
+    let message = |text: &str| json!({ "role": "user", "content": text });
+    let messages = [message(&"x".repeat(CONVERSATION_BYTES)), message("and?")];
+    let input = json!({ "number": 0, "route": "chat", "messages": messages });
+    let run = runs_out_of_memory(&host, "histories", input, gate).await?;
+    ensure!(run["failure"]["details"]["limit"] == "runs_memory", "{run}");
+    Ok(())
+}
+
+/// Runs a graph whose tasks wait for a service at a gate, and opens the gate once a task failed
+/// because it did not get memory. Returns the run, which has failed.
+async fn runs_out_of_memory(host: &Host, graph: &str, input: Value, gate: Gate) -> Result<Value> {
+    let start = json!({ "graph": graph, "input": input });
     let (status, run) = host.post(&format!("/api/v1/apps/{APP}/runs"), &start).await?;
     ensure!(status == 202, "{status}: {run}");
     let text = |field: &str| run[field].as_str().unwrap_or_default().to_owned();
     let (run, thread) = (text("run"), text("thread"));
-    while !is_memory_denied(&host, &thread).await? {
+    while !is_memory_denied(host, &thread).await? {
         tokio::time::sleep(PAUSE).await;
     }
     gate.open();
     let (_, run) = host.get(&format!("/api/v1/runs/{run}/wait")).await?;
-    ensure!(run["status"] == "failed" && run["failure"]["code"] == "unavailable", "{run}");
-    Ok(())
+    ensure!(run["status"] == "failed", "{run}");
+    Ok(run)
 }
 
-/// Returns true if an attempt of a task failed because the guests of its app have their share of
-/// memory.
+/// Returns true if an attempt of a task failed because the guests of its app, or the runs of its
+/// caller, have their share of memory. The error is another failure of the run.
 async fn is_memory_denied(host: &Host, thread: &str) -> Result<bool> {
     let (_, trace) = host.get(&format!("/api/v1/threads/{thread}/trace")).await?;
     let steps = trace["runs"][0]["steps"].as_array().into_iter().flatten();
     let ran = steps.filter_map(|step| step["tasks"].as_array()).flatten();
     let attempts = ran.filter_map(|task| task["attempts"].as_array()).flatten();
     let mut failures = attempts.filter_map(|attempt| attempt["failure"].as_str());
-    Ok(failures.any(|failure| failure.contains("`limits.guests_memory`")))
+    let settings = ["`limits.guests_memory`", "`limits.runs_memory`"];
+    let is_denied =
+        failures.any(|failure| settings.iter().any(|setting| failure.contains(setting)));
+    let run = &trace["runs"][0];
+    ensure!(is_denied || run["failure"].is_null(), "{}", run["failure"]);
+    Ok(is_denied)
 }
 
 /// Executes statements with huge values, and statements on the host's own tables.

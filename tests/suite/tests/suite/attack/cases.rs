@@ -17,6 +17,7 @@
 //! | task that logs without end | `logs`, `tests/suite/tests/suite/engine/caps/messages.rs` |
 //! | state that grows without end, outcomes that wait for the last task | `state`, `host/graph/src/step/load.rs`, `tests/suite/tests/suite/engine/caps/state.rs` |
 //! | tasks that hold memory while they wait | `hog`, `host/sandbox/tests/sandbox/guests_memory.rs` |
+//! | model calls with long conversations, at once | `histories`, `tests/suite/tests/suite/engine/run_memory.rs` |
 //! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/it/writers.rs` |
 //! | incomplete head, incomplete body, connections without a request | `half-requests`, `super::listeners` |
 //! | component that compiles for minutes, many at once, at a start or later | `components`, `super::components`, `host/cli/tests/it/loading.rs`, `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
@@ -35,6 +36,7 @@
 //! | completions that are empty, endless or too large | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
 //! | MCP servers with endless or too deep outputs, or an endless tool list | `tool-endless`, `tool-deep`, `tool-pages`, `host/mcp/tests/servers/hostile.rs` |
 //! | HTTP services with endless headers, an endless body, or a byte at a time | `http-endless`, `host/net/tests` |
+//! | services that send many large responses at once | `host/run/src/service_memory.rs`, `host/net/tests`, `host/model/tests/routes/memory.rs`, `host/mcp/src/connect` |
 //! | short JSON whose values take much memory | `model-numbers`, `tool-numbers`, `body-numbers`, `output-numbers`, `host/run/src/json/bounded.rs`, `host/sandbox/tests/sandbox/numbers.rs` |
 //! | compiled code that was changed | `super::cache`, `host/sandbox/tests/sandbox/cache.rs` |
 //! | WebSockets that send without end, or never read | `sockets`, `super::sockets` |
@@ -73,6 +75,7 @@ withstands! {
     state: "state",
     output_numbers: "output-numbers",
     hog: "hog",
+    histories: "histories",
     sql: "sql",
     words: "words",
     busy: "busy",
