@@ -16,6 +16,7 @@
 //! * [`memory_pool`]: a limited amount of memory for values of one kind. [`shared_pool`]: a limited
 //!   resource of which each owner has a share, with queues. `run_memory`: the memory of runs,
 //!   divided between callers. [`service_memory`]: the memory of what services send.
+//! * [`places`]: places for calls of an adapter, such as a model provider, shared between callers.
 //! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
 //!   [`reads`]: does the same for the reads of large states.
 //! * [`credentials`]: redacts secrets in what services send back.
@@ -61,6 +62,7 @@ pub mod memory_pool;
 pub mod metadata;
 pub mod meter;
 pub mod page;
+pub mod places;
 pub mod ports;
 pub mod quota;
 pub mod reads;

@@ -1,4 +1,5 @@
-//! Turns for pieces of long work, which owners share; see [`crate::meter`].
+//! Turns for pieces of long work, and for calls of shared adapters, which owners share; see
+//! [`crate::meter`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::fair_share::share_of;
 use crate::meter::WorkOwner;
 
 /// A fixed number of turns. A turn is the permission to execute one piece of long work. Clones
@@ -33,6 +35,18 @@ impl Turns {
     /// Creates `at_once` turns.
     pub(crate) fn new(at_once: usize) -> Self {
         Self(Arc::new(Mutex::new(TurnQueue::new(at_once))))
+    }
+
+    /// Creates `at_once` turns of which an owner holds at most half of those that other owners do
+    /// not hold; see [`share_of`].
+    pub(crate) fn in_shares(at_once: usize) -> Self {
+        Self(Arc::new(Mutex::new(TurnQueue::in_shares(at_once))))
+    }
+
+    /// Returns true if no turn is held, no piece waits, and no clone exists.
+    pub(crate) fn is_unused(&self) -> bool {
+        // Turns and pieces that wait have clones.
+        Arc::strong_count(&self.0) == 1
     }
 
     /// Waits for a turn. The result is never `None`: the queue keeps the sender of each piece that
@@ -94,7 +108,10 @@ impl Drop for Waiting {
 
 /// The queue of the pieces of work that wait for a turn. `W` is the type of an entry of the queue.
 struct TurnQueue<W> {
+    all: usize,
     free: usize,
+    /// Whether the turns of an owner are limited to its share.
+    has_shares: bool,
     /// Owners with work, and owners without work that have used more time than one of these.
     accounts: HashMap<WorkOwner, Account<W>>,
     /// Number of pieces that have waited so far.
@@ -118,14 +135,25 @@ impl<W> Account<W> {
 }
 
 impl<W> TurnQueue<W> {
-    fn new(free: usize) -> Self {
-        Self { free, accounts: HashMap::new(), arrived: 0 }
+    fn new(all: usize) -> Self {
+        Self { all, free: all, has_shares: false, accounts: HashMap::new(), arrived: 0 }
     }
 
-    /// Takes a free turn for an owner. Returns false if no turn is free. No piece waits while a
-    /// turn is free.
+    fn in_shares(all: usize) -> Self {
+        Self { has_shares: true, ..Self::new(all) }
+    }
+
+    /// Returns true if a turn is free for an owner that holds `held` turns.
+    fn is_free_for(&self, held: usize) -> bool {
+        let others = self.all - self.free - held;
+        self.free > 0 && (!self.has_shares || held < share_of(self.all, others))
+    }
+
+    /// Takes a free turn for an owner. Returns false if no turn is free for the owner. No piece
+    /// waits while a turn is free for its owner.
     fn take_free(&mut self, owner: &WorkOwner) -> bool {
-        let is_free = self.free > 0;
+        let held = self.accounts.get(owner).map_or(0, |account| account.held);
+        let is_free = self.is_free_for(held);
         if is_free {
             self.free -= 1;
             self.account(owner).held += 1;
@@ -160,14 +188,15 @@ impl<W> TurnQueue<W> {
     }
 
     /// Grants a free turn to the piece that is next in the queue. Returns the owner and the entry
-    /// of the piece. Returns `None` if no turn is free, or if no piece waits.
+    /// of the piece. Returns `None` if no piece waits for whose owner a turn is free.
     fn grant(&mut self) -> Option<(WorkOwner, W)> {
         if self.free == 0 {
             return None;
         }
         let firsts = self.accounts.iter().filter_map(|(owner, account)| {
             let (number, _) = account.waiting.first_key_value()?;
-            Some(((account.held, account.time, *number), owner))
+            let rank = (account.held, account.time, *number);
+            self.is_free_for(account.held).then_some((rank, owner))
         });
         let (_, owner) = firsts.min_by_key(|(rank, _)| *rank)?;
         let owner = owner.clone();
@@ -283,6 +312,34 @@ mod tests {
         assert!(!queue.accounts.contains_key(&a));
         queue.give(&b, 1);
         assert!(queue.accounts.is_empty());
+    }
+
+    #[test]
+    fn owner_holds_at_most_half_of_the_turns_that_others_leave() {
+        let (mut queue, a, b, c) = (TurnQueue::in_shares(8), owner("a"), owner("b"), owner("c"));
+        let mut fill = |owner: &WorkOwner| (0..8).filter(|_| queue.take_free(owner)).count();
+        assert_eq!((fill(&a), fill(&b), fill(&c)), (4, 2, 1));
+        for owner in [&a, &b, &c] {
+            queue.join(owner, ());
+        }
+        assert!(queue.grant().is_none(), "the free turn is for a further owner");
+        queue.give(&a, 100);
+        assert_eq!(next(&mut queue), c);
+        assert!(queue.grant().is_none(), "a holds three turns, and the others hold four");
+        assert!(queue.take_free(&owner("d")));
+    }
+
+    #[test]
+    fn only_turn_goes_to_the_owner_that_has_held_it_for_the_shortest_time() {
+        let (mut queue, a, b) = (TurnQueue::in_shares(1), owner("a"), owner("b"));
+        assert!(queue.take_free(&a) && !queue.take_free(&b));
+        for owner in [&a, &a, &b] {
+            queue.join(owner, ());
+        }
+        queue.give(&a, 100);
+        assert_eq!(next(&mut queue), b);
+        queue.give(&b, 60);
+        assert_eq!(next(&mut queue), a);
     }
 
     #[tokio::test]
