@@ -36,9 +36,9 @@ use std::time::Duration;
 use reqwest::dns::Resolve;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
-use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{CompletionRequest, ResponseSchema};
+use wattle_run::places::Places;
 
 use crate::chat::Chat;
 use crate::config::{ProviderConfig, ProviderKind, RouteConfig, StructuredMode};
@@ -62,7 +62,7 @@ use crate::retry::Backoff;
 use crate::sink::CallSink;
 
 /// Maximum concurrent requests to one provider, which protects the provider and bounds the memory
-/// of the host. Further requests wait for a free slot.
+/// of the host. Callers share the places of these requests, and further requests wait.
 const MAX_CONCURRENCY: usize = 32;
 
 /// Timeout of a connection attempt. A provider that needs more time to accept a connection counts
@@ -84,7 +84,8 @@ pub(crate) struct Provider {
     schemas: SchemaAdapter,
     left_out: LeftOutLog,
     rejected_fields: FieldRejections,
-    concurrency: Semaphore,
+    /// Places for requests.
+    places: Places,
     backoff: Backoff,
 }
 
@@ -150,7 +151,7 @@ impl Provider {
             schemas: SchemaAdapter::new(name, config.kind),
             left_out: LeftOutLog::new(name),
             rejected_fields: FieldRejections::default(),
-            concurrency: Semaphore::new(MAX_CONCURRENCY),
+            places: Places::new(MAX_CONCURRENCY),
             backoff: Backoff::default(),
         })
     }
@@ -318,7 +319,7 @@ impl Provider {
     }
 
     /// Sends one request without the optional fields in `rejected`. The timeout starts after the
-    /// wait for a free slot.
+    /// wait for a place.
     async fn try_once(
         &self,
         spec: AttemptSpec<'_>,
@@ -326,7 +327,7 @@ impl Provider {
         sink: &CallSink<'_>,
         rejected: RejectedFields,
     ) -> Result<TurnResponse, ProviderError> {
-        let _place = self.concurrency.acquire().await;
+        let _place = self.places.take(spec.owner()).await;
         spec.requests.increment();
         let (owner, streams) = (self.state_owner(spec), self.wants_stream(sink));
         let request = match self.service.kind {

@@ -9,7 +9,7 @@ use wattle_run::service_memory::{ResponseMemory, ServiceMemory};
 /// Whose work a call of a model is, and the memory that its responses take.
 #[derive(Clone, Copy)]
 pub(crate) struct CallScope<'a> {
-    /// The owner of work to which the work on responses is counted.
+    /// The owner for which the place of a request and the work on responses count.
     pub(crate) owner: CallerId,
     /// The memory of all responses that arrive.
     pub(crate) memory: &'a ServiceMemory,

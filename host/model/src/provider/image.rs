@@ -127,14 +127,14 @@ async fn request_with_retries(
     }
 }
 
-/// Sends one request with its timeout, which starts after the wait for a free slot.
+/// Sends one request with its timeout, which starts after the wait for a place.
 async fn try_once(
     provider: &Provider,
     spec: AttemptSpec<'_>,
     wire: ImageApi,
     image_spec: ImageSpec<'_>,
 ) -> Result<Vec<ImageBytes>, ProviderError> {
-    let _place = provider.concurrency.acquire().await;
+    let _place = provider.places.take(spec.owner()).await;
     spec.requests.increment();
     let result =
         tokio::time::timeout(spec.timeout, send(&provider.service, spec, wire, image_spec)).await;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod alias;
+mod callers;
 mod changed;
 mod endless;
 mod failure;
