@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use rmcp::ServiceError;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ProtocolVersion};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
+use wattle_run::places::Place;
 use wattle_run::ports::tool_server::ElicitationRound;
 
 use crate::calls::{AnswerSender, CallElicitation, CallRegistration, ElicitationAnswer};
@@ -24,15 +25,21 @@ pub(crate) struct CallSlot {
     session: Arc<Session>,
     registration: CallRegistration,
     elicitations: mpsc::Receiver<CallElicitation>,
-    /// Semaphore permit for a session that only this call uses; `None` on the shared session.
-    session_permit: Option<OwnedSemaphorePermit>,
+    /// The place of the call among those of its server, and the place of a session that only this
+    /// call uses.
+    places: Vec<Place>,
 }
 
 impl CallSlot {
     /// Registers a new call on a session.
-    pub(crate) fn new(session: Arc<Session>, session_permit: Option<OwnedSemaphorePermit>) -> Self {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
         let (registration, elicitations) = session.service().calls().register();
-        Self { session, registration, elicitations, session_permit }
+        Self { session, registration, elicitations, places: Vec::new() }
+    }
+
+    /// Holds a place until the call ends or is held.
+    pub(crate) fn hold(&mut self, place: Place) {
+        self.places.push(place);
     }
 }
 
@@ -77,7 +84,7 @@ pub(crate) struct RunningCall {
     permit: SendPermit,
     /// The result, if the call ended before the caller polled it again.
     early_result: Option<Box<Result<CallToolResponse, ServiceError>>>,
-    session_permit: Option<OwnedSemaphorePermit>,
+    places: Vec<Place>,
 }
 
 impl RunningCall {
@@ -87,14 +94,14 @@ impl RunningCall {
         parameters: CallToolRequestParams,
         permit: SendPermit,
     ) -> Self {
-        let CallSlot { session, registration, elicitations, session_permit } = slot;
+        let CallSlot { session, registration, elicitations, places } = slot;
         let (calling, own) = (session.clone(), permit.clone());
         let work = async move {
             let owner = calling.service().work_owner();
             registration.call(calling.peer(), parameters, own, owner).await
         };
         let work = AbortOnDropHandle::new(tokio::spawn(work));
-        Self { work, session, elicitations, permit, early_result: None, session_permit }
+        Self { work, session, elicitations, permit, early_result: None, places }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -159,7 +166,7 @@ impl HeldCall {
             running.session.service().calls().reserve_session();
         }
         // Held calls have a separate limit, see `held_calls`.
-        drop(running.session_permit.take());
+        running.places.clear();
         Self { running, reply }
     }
 

@@ -12,15 +12,17 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::ClientCacheConfig;
 use rmcp::{ErrorData, ServiceError};
 use serde_json::Value;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use wattle_graph::elicitation::ElicitedQuestion;
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Part;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::blocking::block_in_place_in_turn;
+use wattle_run::caller_id::CallerId;
 use wattle_run::hostcall::elicit;
 use wattle_run::limit::SERVER_ROUNDS;
+use wattle_run::places::Places;
 use wattle_run::ports::Caller;
 use wattle_run::ports::tool_server::{ServerCall, ServerCallResult};
 use wattle_run::service_memory::ServiceMemory;
@@ -48,8 +50,12 @@ const ELICITATION_ERROR_TEXT: &str = "elicitation via server-initiated requests"
 /// Timeout of closing a session when the host stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Maximum concurrent calls of one server. Callers share the places of these calls, and further
+/// calls wait up to their timeout.
+pub(crate) const MAX_CALLS: usize = 32;
+
 /// Maximum concurrent calls of one server that each have a separate session (for a stdio server, a
-/// process). Agents call as many tools concurrently. Further calls wait up to their timeout.
+/// process). Callers share them like [`MAX_CALLS`].
 const MAX_OWN_SESSIONS: usize = 16;
 
 /// Maximum attempts of a call: the first attempt, one repetition from the beginning, one attempt
@@ -82,7 +88,10 @@ pub(crate) struct Server {
     output_bytes: usize,
     generation: ToolListGeneration,
     unscoped_elicitations: UnscopedElicitations,
-    own_sessions: Arc<Semaphore>,
+    /// Places for calls.
+    calls: Places,
+    /// Places for separate sessions of calls.
+    own_sessions: Places,
     /// Held calls of all servers. All servers share this value.
     held_calls: Arc<HeldCalls<HeldCall>>,
     /// Locked while connecting, so that concurrent calls share one session.
@@ -106,7 +115,8 @@ impl Server {
             output_bytes: config.output_bytes,
             generation: ToolListGeneration::default(),
             unscoped_elicitations: UnscopedElicitations::default(),
-            own_sessions: Arc::new(Semaphore::new(MAX_OWN_SESSIONS)),
+            calls: Places::new(MAX_CALLS),
+            own_sessions: Places::new(MAX_OWN_SESSIONS),
             held_calls,
             session: Mutex::new(None),
             tool_cache: Mutex::default(),
@@ -162,7 +172,7 @@ impl Server {
         let mut has_lapsed = false;
         let mut pause = MIN_REPEAT_DELAY;
         for _ in 0..MAX_ATTEMPTS {
-            let seat = self.call_slot(&call.request.tool, limit).await?;
+            let seat = self.call_slot(caller.owner, &call.request.tool, limit).await?;
             let running =
                 RunningCall::start(seat, parameters.clone(), SendPermit::with_lease(call.lease));
             match self.with_timeout(limit, self.follow(running, caller, call, 0)).await? {
@@ -392,16 +402,39 @@ impl Server {
         Ok(open.insert(session).clone())
     }
 
-    /// Returns a slot for a call. If the server does not identify the call in its elicitations, the
-    /// call gets a separate session, unless the shared session is free.
-    async fn call_slot(&self, tool: &str, limit: Duration) -> Result<CallSlot, Failure> {
-        if let Some(seat) = self.with_timeout(limit, self.shared_slot()).await? {
-            return Ok(seat);
-        }
-        let room = timeout(limit, self.own_sessions.clone().acquire_owned()).await;
-        let Ok(Ok(room)) = room else { return Err(self.no_free_session(tool)) };
+    /// Returns a slot for a call of `owner`. If the server does not identify the call in its
+    /// elicitations, the call gets a separate session, unless the shared session is free.
+    async fn call_slot(
+        &self,
+        owner: CallerId,
+        tool: &str,
+        limit: Duration,
+    ) -> Result<CallSlot, Failure> {
+        let Ok(place) = timeout(limit, self.calls.take(owner)).await else {
+            return Err(self.no_free_call(tool));
+        };
+        let mut slot = match self.with_timeout(limit, self.shared_slot()).await? {
+            Some(slot) => slot,
+            None => self.own_slot(owner, tool, limit).await?,
+        };
+        slot.hold(place);
+        Ok(slot)
+    }
+
+    /// Returns a slot on a separate session.
+    async fn own_slot(
+        &self,
+        owner: CallerId,
+        tool: &str,
+        limit: Duration,
+    ) -> Result<CallSlot, Failure> {
+        let Ok(place) = timeout(limit, self.own_sessions.take(owner)).await else {
+            return Err(self.no_free_session(tool));
+        };
         let session = self.with_timeout(limit, self.connect()).await?;
-        Ok(CallSlot::new(session, Some(room)))
+        let mut slot = CallSlot::new(session);
+        slot.hold(place);
+        Ok(slot)
     }
 
     /// Returns a slot on the shared session; `None` if the call needs a separate session. A session
@@ -415,7 +448,7 @@ impl Server {
         };
         let session = self.open_session(&mut open, is_of_use).await?;
         let is_free = !self.unscoped_elicitations.is_set() || session.service().calls().are_idle();
-        Ok(is_free.then(|| CallSlot::new(session, None)))
+        Ok(is_free.then(|| CallSlot::new(session)))
     }
 
     async fn connect(&self) -> Result<Arc<Session>, Failure> {

@@ -29,12 +29,14 @@ use crate::connect::http::bounded_client::BoundedClient;
 use crate::connect::http::client::NormalizingClient;
 use crate::error::ConfigError;
 use crate::normalize::Normalizer;
+use crate::server::MAX_CALLS;
 
 /// Timeout of a connection attempt. A connection to a reachable server takes milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum concurrent requests of a session; further requests wait.
-const MAX_CONCURRENT_REQUESTS: usize = 32;
+/// Maximum concurrent requests of a session; further requests wait. Requests for the tool list do
+/// not wait for calls.
+const MAX_CONCURRENT_REQUESTS: usize = MAX_CALLS + 4;
 
 /// Headers that the protocol or the HTTP client sets.
 const RESERVED_HEADERS: [&str; 9] = [

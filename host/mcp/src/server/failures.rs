@@ -6,7 +6,7 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::SERVER_ROUNDS;
 
-use super::{MAX_OWN_SESSIONS, Server};
+use super::{MAX_CALLS, MAX_OWN_SESSIONS, Server};
 
 impl Server {
     pub(super) fn timed_out(&self, limit: Duration) -> Failure {
@@ -30,10 +30,20 @@ impl Server {
         format!("[to let the server ask people, set `handshake = true` under `[mcp.{name}]`]")
     }
 
+    pub(super) fn no_free_call(&self, tool: &str) -> Failure {
+        let message = format!(
+            "the tool `{tool}` of the MCP server `{}` was not called in time: callers share \
+             {MAX_CALLS} calls at once, and earlier calls have not ended; retry later",
+            self.name
+        );
+        Failure::new(code::TIMEOUT, message).retryable()
+    }
+
     pub(super) fn no_free_session(&self, tool: &str) -> Failure {
         let message = format!(
             "the tool `{tool}` of the MCP server `{}` got no session in time: the server asks \
-             people, and {MAX_OWN_SESSIONS} of its calls each have a separate session; retry later",
+             people, so each of its calls has a separate session, and callers share \
+             {MAX_OWN_SESSIONS} of these; retry later",
             self.name
         );
         let details = json!({ "limit": "own_sessions", "allowed": MAX_OWN_SESSIONS });

@@ -1,6 +1,7 @@
 //! Streamable HTTP, against the stand-in.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -9,11 +10,12 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, pause, timeout};
 use wattle_kit::standin::{Entry, Fault, FaultRule, Handle, Outcome, Pattern, redact};
 use wattle_mcp::{McpConfig, McpServers, TransportConfig};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::ToolServers as _;
 
 use crate::support::{
-    NAME, SOON, call, call_within, caller, list, names, over_http, reachable, servers, standin,
-    text,
+    NAME, SOON, call, call_of, call_within, caller, list, names, over_http, reachable, servers,
+    standin, text,
 };
 
 /// All protocol variants of the stand-in.
@@ -258,6 +260,32 @@ async fn concurrent_calls_share_a_session() {
         assert_eq!(answer.structured, Some(json!({ "text": n.to_string() })));
     }
     assert_eq!(asked(&standin, "initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn slow_calls_of_one_caller_leave_places_for_another() {
+    let standin = standin().await;
+    let mut config = over_http(&format!("{}/mcp", standin.base_url));
+    config.timeout = Duration::from_mins(10);
+    let servers = servers(config);
+    let gate = standin.gate(Pattern { body_contains: Some("slow".into()), ..Pattern::any() });
+    let [one, other] = ["one", "other"].map(CallerId::of_key);
+    let echo =
+        |owner, text: &'static str| call_of(&servers, owner, "echo", json!({ "text": text }));
+    let mut slow = pin!(join_all((0..40).map(|_| echo(one, "slow"))));
+    let quick = async {
+        gate.arrived(16).await.unwrap();
+        echo(other, "quick").await.unwrap();
+    };
+    tokio::select! {
+        biased;
+        calls = slow.as_mut() => panic!("{calls:?}"),
+        done = timeout(SOON, quick) => done.unwrap(),
+    }
+    gate.open();
+    for call in slow.await {
+        call.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -23,8 +23,8 @@ use crate::support::{
     text,
 };
 
-/// Maximum concurrent requests of a session.
-const AT_ONCE: usize = 32;
+/// Maximum concurrent calls of one caller, if no other caller has calls.
+const AT_ONCE: usize = 16;
 
 /// A lease that another host can take.
 #[derive(Default)]
@@ -204,7 +204,8 @@ async fn answer_is_not_sent_after_its_lease_is_lost() {
     assert_eq!(moved.arrived(), 1);
 }
 
-/// The session already has the maximum of concurrent requests, so a further call waits in `rmcp`.
+/// The caller already has its share of the calls of the server, so a further call waits for its
+/// place.
 #[tokio::test]
 async fn queued_call_is_not_sent_after_its_lease_is_lost() {
     let standin = standin().await;

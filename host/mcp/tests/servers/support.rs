@@ -118,7 +118,18 @@ pub(crate) async fn call_within(
     arguments: Value,
     timeout_ms: Option<u32>,
 ) -> Result<ToolOutput, Failure> {
-    make(servers, request(tool, arguments, timeout_ms), &CallLease::default()).await
+    make(servers, &caller(), request(tool, arguments, timeout_ms), &CallLease::default()).await
+}
+
+/// Makes a call of a caller.
+pub(crate) async fn call_of(
+    servers: &McpServers,
+    owner: CallerId,
+    tool: &str,
+    arguments: Value,
+) -> Result<ToolOutput, Failure> {
+    let caller = Caller { owner, ..caller() };
+    make(servers, &caller, request(tool, arguments, None), &CallLease::default()).await
 }
 
 /// Makes a call that requires a lease.
@@ -128,7 +139,7 @@ pub(crate) async fn call_under(
     arguments: Value,
     leased: &CallLease,
 ) -> Result<ToolOutput, Failure> {
-    make(servers, request(tool, arguments, None), leased).await
+    make(servers, &caller(), request(tool, arguments, None), leased).await
 }
 
 fn request(tool: &str, arguments: Value, timeout_ms: Option<u32>) -> ToolRequest {
@@ -138,11 +149,12 @@ fn request(tool: &str, arguments: Value, timeout_ms: Option<u32>) -> ToolRequest
 
 async fn make(
     servers: &McpServers,
+    caller: &Caller,
     request: ToolRequest,
     lease: &CallLease,
 ) -> Result<ToolOutput, Failure> {
     let call = ServerCall { request: &request, thread: None, lease, rounds: &[] };
-    match servers.call(&caller(), NAME, call).await? {
+    match servers.call(caller, NAME, call).await? {
         ServerCallResult::Returned(output) => Ok(output),
         other @ ServerCallResult::Elicits(_) => panic!("{other:?}"),
     }
