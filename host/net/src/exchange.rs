@@ -136,7 +136,7 @@ impl<'a> Exchange<'a> {
         let (injector, limit) = (&mut self.injector, self.limits.request_bytes);
         let inject = || hop.body.inject(injector, limit, &allowed);
         let body = block_in_place_in_turn(owner, is_long, inject).await?;
-        self.clients.rate_limiter().acquire(&request_url::host(&url)).await;
+        self.clients.rate_limiter().acquire(caller.owner, &request_url::host(&url)).await;
         tracing::debug!(
             plugin = %self.caller.plugin, method, host = %request_url::host(&url), "outbound request"
         );

@@ -11,7 +11,7 @@
 //! * [`secret`]: replaces placeholders, redacts secrets in responses, and fetches and renews
 //!   managed tokens.
 //! * `header`, `body`: headers and bodies of requests and responses.
-//! * `rate_limit`: the request rate of each host.
+//! * `rate_limit`: the request rate of each host, and the turns of callers that wait for it.
 //!
 //! # Behavior for guests
 //!

@@ -182,8 +182,10 @@ impl ManagedToken {
     async fn fetch(&self, clients: &Clients) -> Result<CachedToken, Failure> {
         let mut injector = SecretInjector::new(clients.secrets());
         let body = injector.inject(&self.source.body, Position::Raw, REQUEST_LIMIT, &|_| Ok(()))?;
-        clients.rate_limiter().acquire(&request_url::host(&self.url)).await;
-        tracing::debug!(token = self.name, host = %request_url::host(&self.url), "fetching a token");
+        // Like the lookups of a fetch, its request has no caller.
+        let host = request_url::host(&self.url);
+        clients.rate_limiter().acquire(CallerId::default(), &host).await;
+        tracing::debug!(token = self.name, %host, "fetching a token");
         let asked_ms = self.clock.now_ms();
         // The client permits private addresses, because the operator may run the token service in a
         // private network.
