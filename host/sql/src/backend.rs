@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::SqlRule;
 use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::json::bounded::{JsonBudget, JsonError};
 use wattle_run::limit::SqlLimits;
+use wattle_run::places::{Place, Places};
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::failure::StatementError;
@@ -26,7 +28,8 @@ pub(crate) const SELECT_MARKER: &str = "SELECT answers FROM _wattle_journal WHER
 /// the key.
 pub(crate) const UPDATE_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
 
-/// Maximum connections of the pool of one database. Further calls wait for a connection.
+/// Maximum connections of the pool of one database. Callers share the connections, and further
+/// calls wait.
 pub(crate) const MAX_POOL_CONNECTIONS: u32 = 8;
 
 /// A database of one dialect.
@@ -34,16 +37,22 @@ pub(crate) const MAX_POOL_CONNECTIONS: u32 = 8;
 pub(crate) trait Backend: Send + Sync {
     fn dialect(&self) -> Dialect;
 
-    /// Runs one statement on a connection on which the database refuses to write.
+    /// Runs one statement on a connection on which the database refuses to write. The connection
+    /// counts for `owner`.
     async fn query(
         &self,
+        owner: CallerId,
         statement: &Statement<'_>,
         rule: &SqlRule,
         limits: &SqlLimits,
     ) -> Result<Rows, StatementError>;
 
-    /// Starts a transaction that can write.
-    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError>;
+    /// Starts a transaction that can write. Its connection counts for `owner`.
+    async fn begin(
+        &self,
+        owner: CallerId,
+        limits: &SqlLimits,
+    ) -> Result<Box<dyn Session>, StatementError>;
 
     /// Returns the applied migrations of an app, by version.
     async fn applied_migrations(&self, app: &str) -> Result<Vec<AppliedMigration>, sqlx::Error>;
@@ -60,6 +69,19 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Closes all connections.
     async fn close(&self);
+}
+
+/// Waits for a place for one of the connections that callers share.
+///
+/// # Errors
+///
+/// [`sqlx::Error::PoolTimedOut`] if there is none within `limit`, like the wait for a connection.
+pub(crate) async fn take_place(
+    places: &Places,
+    owner: CallerId,
+    limit: Duration,
+) -> Result<Place, sqlx::Error> {
+    tokio::time::timeout(limit, places.take(owner)).await.map_err(|_| sqlx::Error::PoolTimedOut)
 }
 
 /// Returns the statement that inserts a marker. `now_ms` is an SQL expression of the dialect for

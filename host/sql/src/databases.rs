@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::AppName;
 use wattle_graph::suggest;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
@@ -154,6 +155,7 @@ impl Sql for Databases {
 
     async fn query(
         &self,
+        owner: CallerId,
         database: &str,
         rule: &SqlRule,
         limits: &SqlLimits,
@@ -169,7 +171,7 @@ impl Sql for Databases {
             readwrite::check(backend.dialect(), statement)?;
         }
         let subject = OperationContext { operation: "query", database };
-        let result = backend.query(&checked, rule, &limits).await;
+        let result = backend.query(owner, &checked, rule, &limits).await;
         let rows = result.map_err(|error| subject.failure(error))?;
         ensure_complete(&rows, rule, &limits).map_err(|error| subject.failure(error))?;
         Ok(rows)
@@ -177,12 +179,13 @@ impl Sql for Databases {
 
     async fn begin(
         &self,
+        owner: CallerId,
         database: &str,
         limits: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure> {
         let backend = self.backend(database)?;
         let subject = OperationContext { operation: "begin a transaction on", database };
-        let session = backend.begin(limits).await.map_err(|error| subject.failure(error))?;
+        let session = backend.begin(owner, limits).await.map_err(|error| subject.failure(error))?;
         Ok(Box::new(OpenTransaction::new(session, database, backend.dialect(), limits)))
     }
 }

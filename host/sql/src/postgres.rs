@@ -18,14 +18,16 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection, PgPool};
 use sqlx::{SqlSafeStr as _, Statement as _, Transaction};
 use tokio::sync::OnceCell;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::SqlRule;
 use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
+use wattle_run::places::{Place, Places};
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
     Backend, MARKER_DAYS, MAX_POOL_CONNECTIONS, SELECT_MARKER, Session, UPDATE_MARKER,
-    insert_marker, parse_marker,
+    insert_marker, parse_marker, take_place,
 };
 use crate::failure::{StatementError, with_timeout};
 use crate::migration::{AppliedMigration, Migration, MigrationError};
@@ -33,7 +35,7 @@ use crate::postgres::prepared::PreparedStatements;
 use crate::rows::OnLimit;
 use crate::statement::{Dialect, Statement};
 
-/// Timeout of acquiring a connection.
+/// Timeout of acquiring a connection, and of the wait for its place.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time after a statement timeout within which the server reports the timeout itself. The
@@ -67,6 +69,8 @@ const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// A PostgreSQL database.
 pub(crate) struct Postgres {
     pool: PgPool,
+    /// Places for the connections that callers share.
+    places: Places,
     own_tables: OnceCell<()>,
 }
 
@@ -82,7 +86,11 @@ impl Postgres {
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move { connection.execute("DISCARD ALL").await.map(|_| true) })
         });
-        Self { pool: pool.connect_lazy_with(options), own_tables: OnceCell::new() }
+        Self {
+            pool: pool.connect_lazy_with(options),
+            places: Places::new(MAX_POOL_CONNECTIONS as usize),
+            own_tables: OnceCell::new(),
+        }
     }
 
     /// Creates the host's own tables at the first use.
@@ -131,10 +139,12 @@ impl Backend for Postgres {
 
     async fn query(
         &self,
+        owner: CallerId,
         statement: &Statement<'_>,
         _rule: &SqlRule,
         limits: &SqlLimits,
     ) -> Result<Rows, StatementError> {
+        let _place = take_place(&self.places, owner, CONNECT_TIMEOUT).await?;
         let mut connection = self.pool.acquire().await?;
         let start = begin_sql("READ ONLY", limits.timeout_ms).into_sql_str();
         let mut transaction: Transaction<'_, sqlx::Postgres> =
@@ -161,7 +171,12 @@ impl Backend for Postgres {
         result
     }
 
-    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError> {
+    async fn begin(
+        &self,
+        owner: CallerId,
+        limits: &SqlLimits,
+    ) -> Result<Box<dyn Session>, StatementError> {
+        let place = take_place(&self.places, owner, CONNECT_TIMEOUT).await?;
         self.ensure_own_tables().await?;
         let begin = begin_sql("READ WRITE", limits.timeout_ms);
         let transaction = self.pool.begin_with(begin).await?;
@@ -169,6 +184,7 @@ impl Backend for Postgres {
             transaction,
             prepared: PreparedStatements::default(),
             claimed: false,
+            _place: place,
         }))
     }
 
@@ -263,6 +279,7 @@ struct PostgresSession {
     /// Whether this transaction has claimed the key of its marker by inserting the marker, which
     /// then has no results yet.
     claimed: bool,
+    _place: Place,
 }
 
 #[async_trait]

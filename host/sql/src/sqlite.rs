@@ -15,14 +15,16 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
 use sqlx::{SqliteConnection, SqlitePool, Statement as _, Transaction};
 use tokio::sync::OnceCell;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
+use wattle_run::places::{Place, Places};
 use wattle_run::ports::sql::CommitMarker;
 
 use crate::backend::{
     Backend, MARKER_DAYS, MAX_POOL_CONNECTIONS, SELECT_MARKER, Session, UPDATE_MARKER,
-    insert_marker, parse_marker,
+    insert_marker, parse_marker, take_place,
 };
 use crate::error::SqlError;
 use crate::failure::{StatementError, with_timeout};
@@ -33,7 +35,7 @@ use crate::sqlite::authorizer::AuthorizerGuard;
 use crate::sqlite::value::SqliteReader;
 use crate::statement::{Dialect, Statement};
 
-/// Timeout of acquiring the writer or a reader.
+/// Timeout of acquiring the writer or a reader, and of the wait for its place.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
@@ -53,6 +55,11 @@ pub(crate) struct Sqlite {
     writer: SqlitePool,
     /// Read-only connections. An in-memory database has only one connection, the writer.
     reader: SqlitePool,
+    /// Place for the writer, in turns of callers.
+    writer_place: Places,
+    /// Places for the readers that callers share. An in-memory database has only the place for the
+    /// writer.
+    reader_places: Places,
     in_memory: bool,
     marker_table: OnceCell<()>,
 }
@@ -77,7 +84,14 @@ impl Sqlite {
         let reader = pool_options(MAX_POOL_CONNECTIONS).connect_lazy_with(
             connect_options().filename(path).read_only(true).pragma("query_only", "1"),
         );
-        Ok(Self { writer, reader, in_memory: false, marker_table: OnceCell::new() })
+        Ok(Self {
+            writer,
+            reader,
+            writer_place: Places::new(1),
+            reader_places: Places::new(MAX_POOL_CONNECTIONS as usize),
+            in_memory: false,
+            marker_table: OnceCell::new(),
+        })
     }
 
     /// Opens an in-memory database, which exists as long as its only connection.
@@ -85,7 +99,15 @@ impl Sqlite {
         let options = pool_options(1).idle_timeout(None).max_lifetime(None);
         let writer = options.connect_with(connect_options().in_memory(true)).await;
         let writer = writer.map_err(|source| open_error(name, Path::new(":memory:"), source))?;
-        Ok(Self { reader: writer.clone(), writer, in_memory: true, marker_table: OnceCell::new() })
+        let place = Places::new(1);
+        Ok(Self {
+            reader: writer.clone(),
+            writer,
+            writer_place: place.clone(),
+            reader_places: place,
+            in_memory: true,
+            marker_table: OnceCell::new(),
+        })
     }
 
     async fn reader(&self) -> Result<PoolConnection<sqlx::Sqlite>, sqlx::Error> {
@@ -169,10 +191,12 @@ impl Backend for Sqlite {
 
     async fn query(
         &self,
+        owner: CallerId,
         statement: &Statement<'_>,
         rule: &SqlRule,
         limits: &SqlLimits,
     ) -> Result<Rows, StatementError> {
+        let _place = take_place(&self.reader_places, owner, ACQUIRE_TIMEOUT).await?;
         let mut connection = self.reader().await?;
         let abort_flag = AbortFlag::install(&mut connection).await?;
         let _authorized = match rule.access {
@@ -193,12 +217,17 @@ impl Backend for Sqlite {
         Ok(rows)
     }
 
-    async fn begin(&self, _limits: &SqlLimits) -> Result<Box<dyn Session>, StatementError> {
+    async fn begin(
+        &self,
+        owner: CallerId,
+        _limits: &SqlLimits,
+    ) -> Result<Box<dyn Session>, StatementError> {
+        let place = take_place(&self.writer_place, owner, ACQUIRE_TIMEOUT).await?;
         self.marker_table.get_or_try_init(|| self.create_marker_table()).await?;
         let mut transaction = self.writer().await?;
         let abort_flag = AbortFlag::install(&mut transaction).await?;
         authorizer::install_writer_rule(&mut transaction).await?;
-        Ok(Box::new(SqliteSession { transaction, abort_flag, claimed: false }))
+        Ok(Box::new(SqliteSession { transaction, abort_flag, claimed: false, _place: place }))
     }
 
     async fn applied_migrations(&self, app: &str) -> Result<Vec<AppliedMigration>, sqlx::Error> {
@@ -270,6 +299,7 @@ struct SqliteSession {
     /// Whether this transaction has claimed the key of its marker by inserting the marker, which
     /// then has no results yet.
     claimed: bool,
+    _place: Place,
 }
 
 #[async_trait]

@@ -13,6 +13,7 @@ use wattle_graph::llm::{
     Completion, CompletionRequest, Delta, FinishReason, GeneratedImage, ImageRequest, Message,
     Part, Role, ToolCall, Tries, Usage,
 };
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{Grants, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::sql::{Executed, Rows, SqlValue};
@@ -334,6 +335,7 @@ impl Sql for NoSql {
 
     async fn query(
         &self,
+        _: CallerId,
         database: &str,
         _: &SqlRule,
         _: &SqlLimits,
@@ -345,6 +347,7 @@ impl Sql for NoSql {
 
     async fn begin(
         &self,
+        _: CallerId,
         database: &str,
         _: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure> {
@@ -393,28 +396,30 @@ impl Sql for OddSql {
 
     async fn query(
         &self,
+        owner: CallerId,
         database: &str,
         rule: &SqlRule,
         limits: &SqlLimits,
         statement: &str,
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure> {
-        self.inner.query(database, rule, limits, statement, parameters).await
+        self.inner.query(owner, database, rule, limits, statement, parameters).await
     }
 
     async fn begin(
         &self,
+        owner: CallerId,
         database: &str,
         limits: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure> {
         if self.begun.fetch_add(1, Ordering::SeqCst) > 0 {
             self.due.notify_one();
-            return self.inner.begin(database, limits).await;
+            return self.inner.begin(owner, database, limits).await;
         }
         if self.odd == Odd::Away {
             return Err(unavailable());
         }
-        let inner = self.inner.begin(database, limits).await?;
+        let inner = self.inner.begin(owner, database, limits).await?;
         let (committed, due) = (self.committed.clone(), self.due.clone());
         Ok(Box::new(OddTransaction { inner, odd: self.odd, committed, due }))
     }

@@ -12,6 +12,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, ChannelName, Digest, PluginName};
 use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_graph::tool::ToolOutput;
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{Grants, SqlRule};
@@ -181,6 +182,7 @@ impl Sql for Nothing {
 
     async fn query(
         &self,
+        _: CallerId,
         _: &str,
         _: &SqlRule,
         _: &SqlLimits,
@@ -190,7 +192,12 @@ impl Sql for Nothing {
         Err(Failure::unsupported("sql"))
     }
 
-    async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
+    async fn begin(
+        &self,
+        _: CallerId,
+        _: &str,
+        _: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
         Err(Failure::unsupported("sql"))
     }
 }

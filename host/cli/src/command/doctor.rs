@@ -307,11 +307,12 @@ async fn databases(config: &Config, env: &ReadEnv, report: &mut Report) {
 }
 
 async fn probe(databases: &Databases, name: &str) -> Result<(), String> {
+    use wattle_run::caller_id::CallerId;
     use wattle_run::grant::SqlAccess;
     use wattle_run::limit::SqlLimits;
     let limits = SqlLimits::default();
     let rule = SqlAccess::ReadOnly.into();
-    let query = databases.query(name, &rule, &limits, "SELECT 1", &[]);
+    let query = databases.query(CallerId::default(), name, &rule, &limits, "SELECT 1", &[]);
     let answer = tokio::time::timeout(DATABASE_TIMEOUT, query).await;
     let answer = answer.map_err(|_| format!("no response in {} s", DATABASE_TIMEOUT.as_secs()))?;
     databases.close().await;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use wattle::load::Change;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::SqlLimits;
@@ -40,7 +41,8 @@ async fn tables(data: &Path) -> SqlValue {
     let databases = Databases::open([("notes".to_owned(), config)].into(), data).await.unwrap();
     let (rule, limits) = (SqlAccess::ReadWrite.into(), SqlLimits::default());
     let text = "SELECT count(*) FROM sqlite_master WHERE name = 'notes'";
-    let rows = databases.query("notes", &rule, &limits, text, &[]).await.unwrap();
+    let rows =
+        databases.query(CallerId::default(), "notes", &rule, &limits, text, &[]).await.unwrap();
     databases.close().await;
     rows.rows[0][0].clone()
 }

@@ -29,6 +29,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 use wattle_graph::weight::{VALUE_BYTES, failure_weight};
 
+use crate::caller_id::CallerId;
 use crate::gate::budget::CallBudget;
 use crate::gate::entry::{CallEntry, CallLookup};
 use crate::gate::journal::divergence;
@@ -105,6 +106,7 @@ impl StatementBudget {
 /// Database of the transaction.
 struct DatabaseHandle {
     sql: Arc<dyn Sql>,
+    owner: CallerId,
     database: String,
     limits: SqlLimits,
 }
@@ -248,13 +250,14 @@ impl DatabaseHandle {
     fn new(env: &GuestEnv, database: &str) -> Self {
         Self {
             sql: env.ports.sql.clone(),
+            owner: env.caller.owner,
             database: database.to_owned(),
             limits: env.grants.limits.sql.clone(),
         }
     }
 
     async fn begin(&self) -> Result<Box<dyn SqlTransaction>, Failure> {
-        self.sql.begin(&self.database, &self.limits).await
+        self.sql.begin(self.owner, &self.database, &self.limits).await
     }
 
     /// Checks whether a commit without a response has taken effect.

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
 
+use crate::caller_id::CallerId;
 use crate::grant::SqlRule;
 use crate::hostcall::sql::{Executed, Rows, SqlValue};
 use crate::limit::SqlLimits;
@@ -27,9 +28,10 @@ pub trait Sql: Send + Sync {
 
     /// Executes one statement that reads. With `SqlAccess::ReadOnly`, the parser rejects a
     /// statement with `denied` if the statement could write or reads what the rule excludes. The
-    /// database rejects writes as well.
+    /// database rejects writes as well. The connection counts for `owner`.
     async fn query(
         &self,
+        owner: CallerId,
         database: &str,
         rule: &SqlRule,
         limits: &SqlLimits,
@@ -37,9 +39,11 @@ pub trait Sql: Send + Sync {
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure>;
 
-    /// Starts a transaction. Called only with `SqlAccess::ReadWrite`.
+    /// Starts a transaction, whose connection counts for `owner`. Called only with
+    /// `SqlAccess::ReadWrite`.
     async fn begin(
         &self,
+        owner: CallerId,
         database: &str,
         limits: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure>;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest};
 
+use crate::caller_id::CallerId;
 use crate::grant::{Grants, SqlRule};
 use crate::hostcall::http::{HttpRequest, HttpResponse};
 use crate::hostcall::sql::Rows;
@@ -130,6 +131,7 @@ impl Sql for RefusingPort {
 
     async fn query(
         &self,
+        _: CallerId,
         _: &str,
         _: &SqlRule,
         _: &SqlLimits,
@@ -139,7 +141,12 @@ impl Sql for RefusingPort {
         Err(refused("database"))
     }
 
-    async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
+    async fn begin(
+        &self,
+        _: CallerId,
+        _: &str,
+        _: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
         Err(refused("database"))
     }
 }

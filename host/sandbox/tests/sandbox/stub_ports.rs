@@ -323,6 +323,7 @@ impl Sql for StubPorts {
 
     async fn query(
         &self,
+        _owner: CallerId,
         _database: &str,
         _rule: &SqlRule,
         _limits: &SqlLimits,
@@ -334,6 +335,7 @@ impl Sql for StubPorts {
 
     async fn begin(
         &self,
+        _owner: CallerId,
         _database: &str,
         _limits: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure> {

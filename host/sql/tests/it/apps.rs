@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wattle_graph::id::AppName;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::SqlLimits;
@@ -28,7 +29,8 @@ impl Bench {
 
     async fn execute(&self, text: &str) -> Vec<Vec<SqlValue>> {
         let limits = SqlLimits::default();
-        let mut transaction = self.fresh.databases.begin("main", &limits).await.unwrap();
+        let mut transaction =
+            self.fresh.databases.begin(CallerId::default(), "main", &limits).await.unwrap();
         let executed = transaction.execute(text, &[]).await.unwrap();
         transaction.commit(None).await.unwrap();
         executed.returned.rows
@@ -39,7 +41,7 @@ impl Bench {
         let rows = self
             .fresh
             .databases
-            .query("main", &SqlAccess::ReadOnly.into(), &limits, text, &[])
+            .query(CallerId::default(), "main", &SqlAccess::ReadOnly.into(), &limits, text, &[])
             .await;
         rows.unwrap().rows
     }

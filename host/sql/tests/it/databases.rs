@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::AppName;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
@@ -43,11 +44,18 @@ impl Bench {
         text: &str,
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure> {
-        self.fresh.databases.query("main", &access.into(), limits, text, parameters).await
+        self.fresh
+            .databases
+            .query(CallerId::default(), "main", &access.into(), limits, text, parameters)
+            .await
     }
 
     async fn begin(&self) -> Box<dyn SqlTransaction> {
-        self.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap()
+        self.fresh
+            .databases
+            .begin(CallerId::default(), "main", &SqlLimits::default())
+            .await
+            .unwrap()
     }
 
     /// Returns the results that the marker of `key` recorded; `None` without a marker.
@@ -304,7 +312,8 @@ async fn statement_timeout_stops_the_statement() {
         let failure =
             bench.query_within(&limits, SqlAccess::ReadOnly, endless, &[]).await.unwrap_err();
         assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true), "{failure}");
-        let mut transaction = bench.fresh.databases.begin("main", &limits).await.unwrap();
+        let mut transaction =
+            bench.fresh.databases.begin(CallerId::default(), "main", &limits).await.unwrap();
         assert_eq!(transaction.query(endless, &[]).await.unwrap_err().code, "timeout");
         transaction.rollback().await.unwrap();
         bench.execute(TABLE, &[]).await.unwrap();
@@ -321,7 +330,8 @@ async fn writer_is_usable_after_a_write_that_timed_out() {
     for bench in Bench::all().await {
         bench.execute(TABLE, &[]).await.unwrap();
         for _ in 0..2 {
-            let mut transaction = bench.fresh.databases.begin("main", &limits).await.unwrap();
+            let mut transaction =
+                bench.fresh.databases.begin(CallerId::default(), "main", &limits).await.unwrap();
             assert_eq!(transaction.execute(endless, &[]).await.unwrap_err().code, "timeout");
             transaction.rollback().await.unwrap();
         }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use wattle_graph::failure::Failure;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::Rows;
 use wattle_run::limit::SqlLimits;
@@ -237,7 +238,11 @@ struct Bench {
 
 impl Bench {
     async fn new(fresh: Fresh) -> Self {
-        let mut transaction = fresh.databases.begin("main", &SqlLimits::default()).await.unwrap();
+        let mut transaction = fresh
+            .databases
+            .begin(CallerId::default(), "main", &SqlLimits::default())
+            .await
+            .unwrap();
         for text in TABLES {
             transaction.execute(text, &[]).await.unwrap();
         }
@@ -255,7 +260,10 @@ impl Bench {
     }
 
     async fn query(&self, rule: &SqlRule, text: &str) -> Result<Rows, Failure> {
-        self.fresh.databases.query("main", rule, &SqlLimits::default(), text, &[]).await
+        self.fresh
+            .databases
+            .query(CallerId::default(), "main", rule, &SqlLimits::default(), text, &[])
+            .await
     }
 
     /// Returns the contents of the database, to detect changes.
@@ -353,7 +361,12 @@ async fn s4_34_sqlite_authorizer_enforces_view_rules() {
     rule.tables = Some(["v_secrets".to_owned()].into());
     assert_eq!(bench.query(&rule, "SELECT value FROM v_secrets").await.unwrap().rows.len(), 1);
     // A later view with a granted name cannot read through another view.
-    let mut transaction = bench.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap();
+    let mut transaction = bench
+        .fresh
+        .databases
+        .begin(CallerId::default(), "main", &SqlLimits::default())
+        .await
+        .unwrap();
     let nested = "CREATE VIEW customers_of_secrets AS SELECT value FROM v_secrets";
     transaction.execute(nested, &[]).await.unwrap();
     transaction.commit(None).await.unwrap();

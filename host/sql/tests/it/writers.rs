@@ -12,6 +12,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::AppName;
 use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::SqlAccess;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{CommitMarker, Sql as _};
@@ -32,7 +33,8 @@ impl Bench {
     async fn new(fresh: Fresh) -> Self {
         let bench = Self { fresh };
         assert_eq!(bench.migrate(&[NOTES]).await.unwrap(), ["0001_notes"]);
-        let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
+        let mut transaction =
+            bench.fresh.databases.begin(CallerId::default(), "main", &limits()).await.unwrap();
         assert_eq!(transaction.claim_marker("key").await.unwrap(), None);
         transaction.execute("INSERT INTO notes VALUES (1, 'a')", &[]).await.unwrap();
         let marker = CommitMarker { key: "key".into(), results: json!(["written"]) };
@@ -51,8 +53,14 @@ impl Bench {
     /// Executes a statement with write access: as a query, and in a transaction.
     async fn try_everywhere(&self, text: &str) -> [Result<(), Failure>; 2] {
         let rule = SqlAccess::ReadWrite.into();
-        let query = self.fresh.databases.query("main", &rule, &limits(), text, &[]).await.map(drop);
-        let mut transaction = self.fresh.databases.begin("main", &limits()).await.unwrap();
+        let query = self
+            .fresh
+            .databases
+            .query(CallerId::default(), "main", &rule, &limits(), text, &[])
+            .await
+            .map(drop);
+        let mut transaction =
+            self.fresh.databases.begin(CallerId::default(), "main", &limits()).await.unwrap();
         let executed = transaction.execute(text, &[]).await.map(drop);
         transaction.rollback().await.unwrap();
         [query, executed]
@@ -61,7 +69,8 @@ impl Bench {
     /// Asserts that the host's tables are intact and usable.
     async fn is_whole(&self) {
         assert!(self.migrate(&[NOTES]).await.unwrap().is_empty());
-        let mut transaction = self.fresh.databases.begin("main", &limits()).await.unwrap();
+        let mut transaction =
+            self.fresh.databases.begin(CallerId::default(), "main", &limits()).await.unwrap();
         let known = transaction.claim_marker("key").await.unwrap();
         assert_eq!(known, Some(json!(["written"])));
         transaction.execute("UPDATE notes SET text = 'b'", &[]).await.unwrap();
@@ -196,7 +205,8 @@ async fn tables_of_a_virtual_table_are_changed_by_its_module_only() {
             assert!(failure.message.contains("may not be"), "{text}: {failure}");
         }
     }
-    let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
+    let mut transaction =
+        bench.fresh.databases.begin(CallerId::default(), "main", &limits()).await.unwrap();
     for text in [
         "INSERT INTO notes VALUES (2, 'green tea')",
         "UPDATE words SET body = 'black tea' WHERE words MATCH 'green'",
@@ -307,7 +317,7 @@ async fn migration_that_does_not_end_in_time_is_stopped() {
             let hint = "`migration_timeout` under `[sql.main]`";
             assert!(error.to_string().contains(hint), "{error}");
             // Writers of this host and of another host can continue.
-            let transaction = hasty.begin("main", &limits()).await.unwrap();
+            let transaction = hasty.begin(CallerId::default(), "main", &limits()).await.unwrap();
             transaction.rollback().await.unwrap();
             bench.is_whole().await;
         }
@@ -347,10 +357,16 @@ async fn rows_of_postgresql_are_limited_as_they_are_sent() {
     let bench = Bench::new(Fresh::postgres(server).await).await;
     let query = "SELECT ('[' || repeat(' ', 30000000) || ']')::json";
     let rule = SqlAccess::ReadWrite.into();
-    let rows = bench.fresh.databases.query("main", &rule, &limits(), query, &[]).await.unwrap();
+    let rows = bench
+        .fresh
+        .databases
+        .query(CallerId::default(), "main", &rule, &limits(), query, &[])
+        .await
+        .unwrap();
     assert!(rows.truncated && rows.rows.is_empty());
     assert_eq!(rows.columns.len(), 1);
-    let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
+    let mut transaction =
+        bench.fresh.databases.begin(CallerId::default(), "main", &limits()).await.unwrap();
     let returned = transaction.execute(query, &[]).await.unwrap().returned;
     assert!(returned.truncated && returned.rows.is_empty());
     transaction.rollback().await.unwrap();
@@ -380,7 +396,8 @@ async fn messages_of_databases_are_shortened() {
 async fn sqlite_memory_is_limited() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_MEMORY).await).await;
     // In an in-memory database, a statement fills memory and not a file.
-    let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
+    let mut transaction =
+        bench.fresh.databases.begin(CallerId::default(), "main", &limits()).await.unwrap();
     let fill = "INSERT INTO notes WITH RECURSIVE n (i) AS
         (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
         SELECT i, CAST(zeroblob(8000000) AS TEXT) FROM n";
@@ -412,7 +429,7 @@ async fn sqlite_files_are_limited_and_deleted_rows_make_room() {
     let configs = BTreeMap::from([("main".to_owned(), config)]);
     let databases = Databases::open(configs, folder.path()).await.unwrap();
     let write = async |text: &str| {
-        let mut transaction = databases.begin("main", &limits()).await?;
+        let mut transaction = databases.begin(CallerId::default(), "main", &limits()).await?;
         transaction.execute(text, &[]).await?;
         transaction.commit(None).await
     };
@@ -434,7 +451,8 @@ async fn log_of_sqlite_is_cut_after_a_large_transaction() {
     let fresh = Fresh::sqlite(SQLITE_FILE).await;
     let log = fresh.folder.path().join("main.db-wal");
     let write = async |text: &str| {
-        let mut transaction = fresh.databases.begin("main", &limits()).await.unwrap();
+        let mut transaction =
+            fresh.databases.begin(CallerId::default(), "main", &limits()).await.unwrap();
         transaction.execute(text, &[]).await.unwrap();
         transaction.commit(None).await.unwrap();
         std::fs::metadata(&log).unwrap().len()

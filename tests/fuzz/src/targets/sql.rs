@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wattle_graph::failure::code;
 use wattle_graph::id::Digest;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
@@ -45,7 +46,7 @@ pub fn run(bytes: &[u8]) {
     let word = crate::wait(hide(world));
     let before = crate::wait(all(world));
     let World { databases, rule, limits, .. } = world;
-    let read = crate::wait(databases.query("main", rule, limits, text, &[]));
+    let read = crate::wait(databases.query(CallerId::default(), "main", rule, limits, text, &[]));
     let Ok(rows) = read else { return };
     assert!(rows.rows.len() as u64 <= limits.rows);
     for value in rows.rows.iter().flatten() {
@@ -58,7 +59,7 @@ pub fn run(bytes: &[u8]) {
 /// Checks a statement in the dialect of PostgreSQL. The pool of connections is closed, so a
 /// statement that is allowed fails as well.
 fn checked(World { postgres, rule, limits, .. }: &World, text: &str) {
-    let query = postgres.query("main", rule, limits, text, &[]);
+    let query = postgres.query(CallerId::default(), "main", rule, limits, text, &[]);
     let failure = crate::wait(query).expect_err("the pool is closed");
     let expected = [code::DENIED, code::INVALID, code::LIMIT, code::UNAVAILABLE];
     assert!(expected.contains(&failure.code.as_str()), "{text}: {failure}");
@@ -74,7 +75,11 @@ fn patient() -> SqlLimits {
 async fn hide(world: &World) -> String {
     let count = world.count.fetch_add(1, Ordering::Relaxed);
     let word = Digest::of(&count.to_le_bytes()).to_string();
-    let mut writing = world.databases.begin("main", &patient()).await.expect("it can be written");
+    let mut writing = world
+        .databases
+        .begin(CallerId::default(), "main", &patient())
+        .await
+        .expect("it can be written");
     let written = SqlValue::Text(word.clone());
     writing.execute("UPDATE hidden SET word = $1", &[written]).await.expect("it can be written");
     writing.commit(None).await.expect("it can be written");
@@ -102,7 +107,8 @@ async fn make() -> World {
     postgres.close().await;
     // A short timeout leaves more time for other statements.
     let limits = SqlLimits { timeout_ms: 200, rows: 100, ..SqlLimits::default() };
-    let mut writing = databases.begin("main", &patient()).await.expect("it can be written");
+    let mut writing =
+        databases.begin(CallerId::default(), "main", &patient()).await.expect("it can be written");
     for statement in TABLES {
         writing.execute(statement, &[]).await.expect("the statement is valid");
     }
@@ -121,7 +127,10 @@ async fn all(World { databases, .. }: &World) -> Vec<Rows> {
     let mut all = Vec::new();
     for query in ["SELECT * FROM open", "SELECT * FROM hidden", "SELECT sql FROM sqlite_schema"] {
         all.push(
-            databases.query("main", &rule, &patient(), query, &[]).await.expect("it can be read"),
+            databases
+                .query(CallerId::default(), "main", &rule, &patient(), query, &[])
+                .await
+                .expect("it can be read"),
         );
     }
     all

@@ -9,8 +9,8 @@ impl Effect for Query {
     async fn perform(&self, context: &EffectContext<'_>) -> Result<Rows, CallError> {
         let rule = sql_rule(context.grants, context.caller, &self.0.database)?;
         let Statement { database, text, parameters } = &self.0;
-        let limits = &context.grants.limits.sql;
-        Ok(context.ports.sql.query(database, rule, limits, text, parameters).await?)
+        let (owner, limits) = (context.caller.owner, &context.grants.limits.sql);
+        Ok(context.ports.sql.query(owner, database, rule, limits, text, parameters).await?)
     }
 }
 

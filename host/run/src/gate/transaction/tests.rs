@@ -24,6 +24,7 @@ impl Sql for EmptyDatabase {
 
     async fn query(
         &self,
+        _: CallerId,
         _: &str,
         _: &SqlRule,
         _: &SqlLimits,
@@ -33,7 +34,12 @@ impl Sql for EmptyDatabase {
         Ok(Rows::default())
     }
 
-    async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
+    async fn begin(
+        &self,
+        _: CallerId,
+        _: &str,
+        _: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
         Ok(Box::new(Self))
     }
 }
@@ -75,9 +81,12 @@ fn budget() -> StatementBudget {
 
 /// Returns a transaction without a journal entry, as a web handler has it.
 fn transaction() -> Transaction {
-    let limits = SqlLimits::default();
-    let database =
-        DatabaseHandle { sql: Arc::new(EmptyDatabase), database: "db".to_owned(), limits };
+    let database = DatabaseHandle {
+        sql: Arc::new(EmptyDatabase),
+        owner: CallerId::default(),
+        database: "db".to_owned(),
+        limits: SqlLimits::default(),
+    };
     Transaction {
         mode: Mode::Live(Some(Box::new(EmptyDatabase))),
         statements: Vec::new(),

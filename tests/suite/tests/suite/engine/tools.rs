@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{Grants, SqlAccess};
@@ -512,7 +513,7 @@ async fn tools_of_one_turn_commit_separate_transactions() {
     let databases = BTreeMap::from([("db".to_owned(), config)]);
     let sql = Arc::new(Databases::open(databases, folder.path()).await.unwrap());
     let limits = SqlLimits::default();
-    let mut table = sql.begin("db", &limits).await.unwrap();
+    let mut table = sql.begin(CallerId::default(), "db", &limits).await.unwrap();
     table.execute("CREATE TABLE item (name TEXT NOT NULL)", &[]).await.unwrap();
     table.commit(None).await.unwrap();
     let plugin = caller().tool("insert", |call, gate| async move {
@@ -526,7 +527,10 @@ async fn tools_of_one_turn_commit_separate_transactions() {
     let ended = world.run(two).await;
     assert_eq!(ended.state["out"].as_array().unwrap()[1..], ["written", "written"]);
     let names = "SELECT name FROM item ORDER BY name";
-    let rows = sql.query("db", &SqlAccess::ReadOnly.into(), &limits, names, &[]).await.unwrap();
+    let rows = sql
+        .query(CallerId::default(), "db", &SqlAccess::ReadOnly.into(), &limits, names, &[])
+        .await
+        .unwrap();
     let text = |name: &str| SqlValue::Text(name.into());
     assert_eq!(rows.rows, [[text("a")], [text("b")]], "both, whose calls have the same number");
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
+use wattle_run::caller_id::CallerId;
 use wattle_run::engine::threads::NewThread;
 use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{Grants, SqlAccess};
@@ -34,8 +35,10 @@ async fn database(folder: &TempDir) -> Arc<Databases> {
     let databases = Databases::open(BTreeMap::from([("db".to_owned(), config)]), folder.path())
         .await
         .expect("the database opens");
-    let mut transaction =
-        databases.begin("db", &SqlLimits::default()).await.expect("a transaction");
+    let mut transaction = databases
+        .begin(CallerId::default(), "db", &SqlLimits::default())
+        .await
+        .expect("a transaction");
     transaction
         .execute("CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)", &[])
         .await
@@ -62,7 +65,8 @@ async fn names(sql: &Databases) -> Vec<SqlValue> {
     let limits = SqlLimits::default();
     let query = "SELECT name FROM item ORDER BY id";
     let rule = SqlAccess::ReadOnly.into();
-    let rows = sql.query("db", &rule, &limits, query, &[]).await.expect("rows");
+    let rows =
+        sql.query(CallerId::default(), "db", &rule, &limits, query, &[]).await.expect("rows");
     rows.rows.into_iter().flatten().collect()
 }
 

@@ -189,7 +189,8 @@ fn is_end(event: &Value) -> bool {
 async fn database(folder: &TempDir) -> Arc<dyn Sql> {
     let config = BTreeMap::from([("shop".to_owned(), DatabaseConfig::new("sqlite:shop.db"))]);
     let databases = Databases::open(config, folder.path()).await.unwrap();
-    let mut transaction = databases.begin("shop", &SqlLimits::default()).await.unwrap();
+    let mut transaction =
+        databases.begin(CallerId::default(), "shop", &SqlLimits::default()).await.unwrap();
     let table = "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price REAL NOT \
                  NULL, sold INTEGER NOT NULL, note TEXT)";
     transaction.execute(table, &[]).await.unwrap();

@@ -11,6 +11,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_graph::tool::ToolRequest;
+use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{Grants, SqlAccess};
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunService};
@@ -415,7 +416,7 @@ async fn a_transaction_before_the_call_is_not_repeated() {
     let config = DatabaseConfig::new("sqlite:test.db");
     let databases = BTreeMap::from([("db".to_owned(), config)]);
     let sql = Arc::new(Databases::open(databases, folder.path()).await.unwrap());
-    let mut setup = sql.begin("db", &SqlLimits::default()).await.unwrap();
+    let mut setup = sql.begin(CallerId::default(), "db", &SqlLimits::default()).await.unwrap();
     setup.execute("CREATE TABLE item (id INTEGER PRIMARY KEY)", &[]).await.unwrap();
     setup.commit(None).await.unwrap();
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
@@ -435,7 +436,10 @@ async fn a_transaction_before_the_call_is_not_repeated() {
     let forked = fork(&world, thread, call, Ok(answer)).await;
     assert_eq!(forked.state["out"], json!([ended.state["out"][0], "what if"]));
     let (rule, limits) = (SqlAccess::ReadOnly.into(), SqlLimits::default());
-    let rows = sql.query("db", &rule, &limits, "SELECT id FROM item", &[]).await.unwrap();
+    let rows = sql
+        .query(CallerId::default(), "db", &rule, &limits, "SELECT id FROM item", &[])
+        .await
+        .unwrap();
     assert_eq!(rows.rows.len(), 1);
     let transaction = entry(&world, thread, "sql.transaction", &[0]).await;
     let refused = world.engine.fork(from(thread, transaction, Ok(json!({})))).await.unwrap_err();
