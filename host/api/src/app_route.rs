@@ -116,13 +116,13 @@ async fn handle(
         tenant_scope::resolve_tenant(&parts.config, request.headers(), request.extensions())?;
     let headers = visible_headers(&request);
     let principal = request_principal(&parts.config, request.headers(), request.extensions())?;
-    let request_parts =
-        RequestParts { method: method.clone(), headers: request.headers().clone(), tenant };
     // A handler continues after its client has disconnected. Until the handler ends, the request
     // counts as open, and its body counts against the memory limit of request bodies.
     let (permit, body) =
         (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
     let caller = permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
+    let request_parts =
+        RequestParts { method: method.clone(), headers: request.headers().clone(), tenant, caller };
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let query = query.into_owned().collect();
     let request = WebRequest {

@@ -30,6 +30,12 @@ pub fn is_long_event(event: &Event) -> bool {
     event_memory_bytes(&event.kind) > SHORT_JSON_BYTES
 }
 
+/// Returns true if copying or writing the state of a checkpoint delays other tasks on the same
+/// thread.
+pub fn is_large_state(checkpoint: &Checkpoint) -> bool {
+    are_large_values(checkpoint.values.values().flat_map(ChannelValue::items))
+}
+
 /// Applies an event to a projection. If `is_long` is false, applies it within a short part of the
 /// budget `whole` first, which delays no other task. If that is not enough, applies it within all of
 /// `whole`, in a turn of the owner.
@@ -111,8 +117,7 @@ impl StateAtEvent {
     pub async fn state(&mut self, owner: CallerId) -> &Value {
         if let Position { checkpoint: Some(id), copy: None } = self.position {
             let checkpoint = self.load(id).await;
-            let values = checkpoint.iter().flat_map(|it| it.values.values());
-            let is_long = are_large_values(values.flat_map(ChannelValue::items));
+            let is_long = checkpoint.as_ref().is_some_and(is_large_state);
             let copy = || checkpoint.as_ref().map(Checkpoint::state).unwrap_or_default();
             self.position.copy = Some(block_in_place_in_turn(owner, is_long, copy).await);
         }

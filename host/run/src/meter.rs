@@ -10,8 +10,8 @@
 //!
 //! * the caller of a run, for its supersteps, the calls and results of its guests, the completions
 //!   that they get and the batches of its log;
-//! * the key or the network of a request, for its body, its commands on a WebSocket and the calls
-//!   of its web handler;
+//! * the key or the network of a request, for its body, its commands on a WebSocket, the calls of
+//!   its web handler and the long events of its streams;
 //! * the principal of a request, or else the app, for the input, the answers, the edit or the
 //!   command that it contains, and for the batches that these write;
 //! * the app, for its migrations, for its own streams and files, for the results of its reducers,
@@ -67,9 +67,10 @@
 //!
 //! # What takes no turn
 //!
-//! Short work runs in place. Planning a superstep and writing a response cannot wait, so they take
-//! no turn; the number of tasks and the bytes of responses are limited. A store that encodes
-//! batches in its writers has few writers, which take the batches in the order of their arrival.
+//! Short work runs in place. Planning a superstep and writing a response that is not a stream of
+//! events cannot wait, so they take no turn; the number of tasks and the bytes of responses are
+//! limited. A store that encodes batches in its writers has few writers, which take the batches in
+//! the order of their arrival.
 //! Guests have a meter of CPU time, and compilers and checks of SQL have places of their own.
 //! Requests that read large states have turns of their own, which they hold until their responses
 //! are complete; see [`reads`](crate::reads).

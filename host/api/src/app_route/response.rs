@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::mapping::StreamProjection;
 use wattle_run::app::App;
+use wattle_run::caller_id::CallerId;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::ports::sandbox::{GuestError, HandOff, StreamFormat, WebBody, WebResponse};
 use wattle_run::tail::Until;
@@ -36,6 +37,8 @@ pub(super) struct RequestParts {
     pub(super) headers: HeaderMap,
     /// Tenant of the request.
     pub(super) tenant: Option<String>,
+    /// Caller of the request.
+    pub(super) caller: CallerId,
 }
 
 /// Converts the response of a guest into an HTTP response.
@@ -106,8 +109,9 @@ async fn stream(
     let disconnect_policy = (request.method != Method::HEAD).then_some(DisconnectPolicy {
         cancel_after: hand_off.cancel_after_ms.map(Duration::from_millis),
     });
-    let (thread, until) = (record.id, Until::Idle);
-    let tail = |after| TailRequest { thread, run: run.clone(), after, until, disconnect_policy };
+    let (owner, thread, until) = (request.caller, record.id, Until::Idle);
+    let tail =
+        |after| TailRequest { owner, thread, run: run.clone(), after, until, disconnect_policy };
     Ok(match (hand_off.format, projection) {
         (StreamFormat::AiSdk | StreamFormat::AgUi, _) if run.is_none() => {
             StatusCode::NO_CONTENT.into_response()

@@ -137,6 +137,7 @@ impl AgUiRequest {
         let cancels = self.options.cancel_on_disconnect;
         let events = AgUiProjection::new(record.thread.clone(), []).with_known_calls(known_calls);
         let tail = TailRequest {
+            owner: caller,
             thread: record.thread,
             run: Some(record.id),
             after: record.first_seq.saturating_sub(1),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
@@ -13,6 +13,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadRecord;
 use wattle_run::tail::Until;
 
+use crate::guard::open_requests::RequestPermit;
 use crate::native::tenant_scope::TenantScope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
@@ -76,6 +77,7 @@ pub async fn stream_events(
     State(parts): State<StreamParts>,
     State(models): State<Arc<ConfiguredModels>>,
     scope: TenantScope,
+    permit: Option<Extension<RequestPermit>>,
     Path(id): Path<String>,
     filter: Result<Query<EventFilter>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
@@ -87,9 +89,10 @@ pub async fn stream_events(
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
     let filter_run = run.clone();
     let (run, before_run) = resolve_run(&parts.engine, &record, run).await?;
+    let owner = permit.map(|Extension(permit)| permit.caller()).unwrap_or_default();
     let tail = |run, after, until| {
         let thread = record.id.clone();
-        TailRequest { thread, run, after, until, disconnect_policy: None }
+        TailRequest { owner, thread, run, after, until, disconnect_policy: None }
     };
     let until = filter.until.map_or(Until::Deleted, |UntilParam::Idle| Until::Idle);
     Ok(match filter.format {

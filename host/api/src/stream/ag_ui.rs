@@ -10,13 +10,14 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, RunId, ThreadId};
 use wattle_project::ag_ui::{self, AgUiEvent, AgUiProjection};
 use wattle_project::projection::{EventState, Projection as _};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
 
 use crate::projection::StateAtEvent;
 use crate::response::sse_response;
 use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::parts::StreamParts;
-use crate::stream::run_encoder::{RunEncoder, encode_stream, find_unstarted};
+use crate::stream::run_encoder::{RunEncoder, encode_event, encode_stream, find_unstarted};
 
 /// Responds with the stream of one run from its first event.
 pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) -> Response {
@@ -29,6 +30,7 @@ pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) 
 pub fn respond_with(parts: &StreamParts, request: TailRequest, events: AgUiProjection) -> Response {
     let ports = parts.engine.ports();
     let encoder = AgUiEncoder {
+        owner: request.owner,
         state_at_event: StateAtEvent::new(
             parts.engine.states().clone(),
             ports.clock.time_zone(),
@@ -44,6 +46,7 @@ pub fn respond_with(parts: &StreamParts, request: TailRequest, events: AgUiProje
 }
 
 struct AgUiEncoder {
+    owner: CallerId,
     state_at_event: StateAtEvent,
     events: AgUiProjection,
     store: Arc<dyn Store>,
@@ -57,7 +60,7 @@ impl RunEncoder for AgUiEncoder {
         let needs_state = self.events.needs(event).is_some();
         let checkpoint = if needs_state { self.state_at_event.current().await } else { None };
         let state = EventState { checkpoint, ..EventState::default() };
-        self.events.apply(event, &state).iter().map(super::json_message).collect()
+        encode_event(self.owner, &mut self.events, event, state).await
     }
 
     fn is_over(&self) -> bool {

@@ -11,12 +11,13 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{NodeName, RunId};
 use wattle_project::ai_sdk::{self, AiSdkProjection, Chunk};
 use wattle_project::projection::{EventState, Projection as _};
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
 
 use crate::response::sse_response;
 use crate::stream::client_tail::{ClientTail, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::parts::StreamParts;
-use crate::stream::run_encoder::{RunEncoder, encode_stream, find_unstarted};
+use crate::stream::run_encoder::{RunEncoder, encode_event, encode_stream, find_unstarted};
 
 /// Header with the protocol version of the AI SDK.
 const VERSION_HEADER: &str = "x-vercel-ai-ui-message-stream";
@@ -30,6 +31,7 @@ const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 /// Responds with the stream of one run from its first event.
 pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) -> Response {
     let encoder = AiSdkEncoder {
+        owner: request.owner,
         chunks: AiSdkProjection::new(nodes),
         store: parts.engine.ports().store.clone(),
         run: request.run.clone(),
@@ -43,6 +45,7 @@ pub fn respond(parts: &StreamParts, request: TailRequest, nodes: Vec<NodeName>) 
 }
 
 struct AiSdkEncoder {
+    owner: CallerId,
     chunks: AiSdkProjection,
     store: Arc<dyn Store>,
     run: Option<RunId>,
@@ -50,8 +53,8 @@ struct AiSdkEncoder {
 
 impl RunEncoder for AiSdkEncoder {
     async fn encode(&mut self, event: &Event) -> Vec<Bytes> {
-        let chunks = self.chunks.apply(event, &EventState::default());
-        let mut messages: Vec<Bytes> = chunks.iter().map(super::json_message).collect();
+        let state = EventState::default();
+        let mut messages = encode_event(self.owner, &mut self.chunks, event, state).await;
         if self.chunks.is_over() {
             messages.push(DONE);
         }

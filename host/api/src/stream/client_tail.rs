@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::caller_id::CallerId;
 use wattle_run::hostcall::runs::RunRef;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
 
@@ -24,6 +25,8 @@ pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Selects the events to read.
 #[derive(Clone, Debug)]
 pub struct TailRequest {
+    /// Caller of the request, in whose turns long events are encoded.
+    pub owner: CallerId,
     /// Thread whose log is read.
     pub thread: ThreadId,
     /// Only events of this run; `None` for all.
@@ -68,7 +71,7 @@ pub(super) struct ClientTail {
 
 impl ClientTail {
     pub(super) fn new(parts: &StreamParts, request: TailRequest, heartbeat: Duration) -> Self {
-        let TailRequest { thread, run, after, until, disconnect_policy } = request;
+        let TailRequest { thread, run, after, until, disconnect_policy, .. } = request;
         let disconnect_guard = disconnect_policy.zip(run.clone()).map(|(policy, run)| {
             let run = RunRef { thread: thread.clone(), run };
             DisconnectGuard::new(

@@ -6,12 +6,17 @@ use std::future::Future;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
+use serde::Serialize;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::RunId;
+use wattle_project::projection::{EventState, Projection};
+use wattle_run::blocking::block_in_place_in_turn;
+use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::RunRecord;
 
+use crate::projection::{is_large_state, is_long_event};
 use crate::response::join_large;
 use crate::stream::client_tail::{ClientTail, ClientTailItem};
 
@@ -54,6 +59,25 @@ pub(super) async fn find_unstarted(
 ) -> Result<Option<RunRecord>, Failure> {
     let record = store.run(run).await?;
     Ok(record.filter(|record| !record.has_started() && record.ended_ms.is_some()))
+}
+
+/// Applies an event to a projection, and encodes the results as messages. A long event, or one with
+/// a large state, is encoded in a turn of the owner.
+pub(super) async fn encode_event<P, M>(
+    owner: CallerId,
+    projection: &mut P,
+    event: &Event,
+    state: EventState,
+) -> Vec<Bytes>
+where
+    P: Projection<Output = Vec<M>> + Send,
+    M: Serialize,
+{
+    let is_long = is_long_event(event) || state.checkpoint.as_ref().is_some_and(is_large_state);
+    let encode = || -> Vec<Bytes> {
+        projection.apply(event, &state).iter().map(super::json_message).collect()
+    };
+    block_in_place_in_turn(owner, is_long, encode).await
 }
 
 /// A comment, which clients of server-sent events ignore.
@@ -112,5 +136,44 @@ impl<E: RunEncoder> EncodedStream<E> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A projection that waits for another task of the runtime.
+    struct WaitsForTask;
+
+    impl Projection for WaitsForTask {
+        type Output = Vec<Value>;
+
+        fn apply(&mut self, _event: &Event, _state: &EventState) -> Vec<Value> {
+            let (sender, receiver) = channel();
+            tokio::spawn(async move { sender.send(()) });
+            receiver.recv().unwrap();
+            vec![json!(1)]
+        }
+    }
+
+    /// The runtime has one worker thread. Encoding the event waits for another task, so the test
+    /// hangs if the encoder blocks the worker thread.
+    #[test]
+    fn long_event_does_not_block_other_tasks() {
+        let event = json!({ "seq": 1, "at_ms": 0, "run": "r", "type": "custom", "task": "t",
+            "node": "n", "name": "note", "data": "x".repeat(300_000) });
+        let event: Event = serde_json::from_value(event).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
+        let runtime = runtime.unwrap();
+        let encoded = runtime.spawn(async move {
+            let state = EventState::default();
+            encode_event(CallerId::default(), &mut WaitsForTask, &event, state).await
+        });
+        assert_eq!(runtime.block_on(encoded).unwrap(), ["data: 1\n\n"]);
     }
 }

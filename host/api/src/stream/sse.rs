@@ -8,7 +8,10 @@ use bytes::Bytes;
 use futures::stream;
 use tokio::time::Instant;
 use wattle_graph::event::Event;
+use wattle_run::blocking::block_in_place_in_turn;
+use wattle_run::caller_id::CallerId;
 
+use crate::projection::is_long_event;
 use crate::response::sse_response;
 use crate::stream::client_tail::{ClientTail, ClientTailItem, HEARTBEAT_INTERVAL, TailRequest};
 use crate::stream::event_view::EventView;
@@ -17,8 +20,9 @@ use crate::stream::run_encoder::HEARTBEAT_COMMENT;
 
 /// Responds with the stream of the events that `view` includes.
 pub fn respond(parts: &StreamParts, request: TailRequest, view: EventView) -> Response {
+    let owner = request.owner;
     let tail = ClientTail::new(parts, request, HEARTBEAT_INTERVAL);
-    let messages = EventMessages { tail, view, sent_at: Instant::now() };
+    let messages = EventMessages { owner, tail, view, sent_at: Instant::now() };
     let body = stream::unfold(Some(messages), |messages| async move {
         let mut messages = messages?;
         let (message, is_last) = messages.next().await?;
@@ -29,6 +33,7 @@ pub fn respond(parts: &StreamParts, request: TailRequest, view: EventView) -> Re
 
 /// The messages of a stream.
 struct EventMessages {
+    owner: CallerId,
     tail: ClientTail,
     view: EventView,
     /// Time of the last message.
@@ -41,7 +46,9 @@ impl EventMessages {
         let message = loop {
             match self.tail.next().await? {
                 ClientTailItem::Event(event) if self.view.includes(&event.kind) => {
-                    break (event_message(&event, &self.view), false);
+                    let encode = || event_message(&event, &self.view);
+                    let is_long = is_long_event(&event);
+                    break (block_in_place_in_turn(self.owner, is_long, encode).await, false);
                 }
                 // If the view omits many events, the client still gets heartbeats.
                 ClientTailItem::Event(_) if self.sent_at.elapsed() < HEARTBEAT_INTERVAL => {}
