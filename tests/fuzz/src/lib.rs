@@ -35,7 +35,7 @@ impl fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 30] = [
+pub const TARGETS: [Target; 32] = [
     Target { name: "app", run: targets::app::run },
     Target { name: "blob", run: targets::blob::run },
     Target { name: "cel", run: targets::cel::run },
@@ -43,9 +43,11 @@ pub const TARGETS: [Target; 30] = [
     Target { name: "component", run: targets::component::run },
     Target { name: "events", run: targets::events::run },
     Target { name: "export", run: targets::export::run },
+    Target { name: "form", run: targets::form::run },
     Target { name: "frame", run: targets::frame::run },
     Target { name: "graph", run: targets::graph::run },
     Target { name: "guard", run: targets::guard::run },
+    Target { name: "history", run: targets::history::run },
     Target { name: "kept", run: targets::kept::run },
     Target { name: "mcp", run: targets::mcp::run },
     Target { name: "memory", run: targets::memory::run },

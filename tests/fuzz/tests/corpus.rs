@@ -178,6 +178,6 @@ macro_rules! targets {
     };
 }
 
-targets!(app blob cel code component events export frame graph guard kept mcp memory native
-    provider request schema script session session_http sql state store stream structured
+targets!(app blob cel code component events export form frame graph guard history kept mcp memory
+    native provider request schema script session session_http sql state store stream structured
     token typed url wasi_http wit);
