@@ -78,8 +78,9 @@ pub(super) struct BatchRows {
     pub(super) last_position: Option<i64>,
 }
 
-/// Reads a page of batches from a position on. The page is empty if no batch follows.
-pub(super) async fn read_rows(
+/// Reads a page of batches from a position on, without their values. The page is empty if no batch
+/// follows.
+pub(super) async fn read_rows_without_values(
     transaction: &mut PgTransaction,
     number: i64,
     from: i64,
@@ -92,19 +93,27 @@ pub(super) async fn read_rows(
         .fetch_all(&mut **transaction)
         .await
         .map_err(sqlx_error(OPERATION))?;
-    let first_position = batches.first().map(position).transpose()?;
     let last_position = batches.last().map(position).transpose()?;
-    let Some((first, last)) = first_position.zip(last_position) else {
-        return Ok(BatchRows { batches, values: Vec::new(), last_position });
-    };
-    let values = sqlx::query(VALUES)
+    Ok(BatchRows { batches, values: Vec::new(), last_position })
+}
+
+/// Reads a page of batches from a position on. The page is empty if no batch follows.
+pub(super) async fn read_rows(
+    transaction: &mut PgTransaction,
+    number: i64,
+    from: i64,
+) -> Result<BatchRows, StoreError> {
+    let mut rows = read_rows_without_values(transaction, number, from).await?;
+    let first_position = rows.batches.first().map(position).transpose()?;
+    let Some((first, last)) = first_position.zip(rows.last_position) else { return Ok(rows) };
+    rows.values = sqlx::query(VALUES)
         .bind(number)
         .bind(first)
         .bind(last)
         .fetch_all(&mut **transaction)
         .await
         .map_err(sqlx_error(OPERATION))?;
-    Ok(BatchRows { batches, values, last_position })
+    Ok(rows)
 }
 
 /// Returns a page of batches from a position on. The page is empty if no batch follows.

@@ -5,10 +5,17 @@
 //! however large the thread is, readers see either the old or the new thread, and other threads are
 //! not locked. If a kept checkpoint refers to a value whose batch is deleted, the rewrite writes
 //! the full value with the oldest kept checkpoint that refers to the value.
+//!
+//! A rewrite reads the log page by page: first for a plan of what is kept, which has a summary of
+//! each batch, and then to write what is kept. So it has one page in memory, however large the log
+//! is.
 
 mod copy;
+mod log_pages;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use sqlx::Row as _;
 use wattle_graph::checkpoint::CheckpointMeta;
@@ -19,20 +26,20 @@ use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
 use crate::codec::{Packer, unpack};
 use crate::error::{backend, corrupt};
 use crate::json_scan::scan_json;
-use crate::postgres::batch_scan::{self, ScannedBatch};
 use crate::postgres::column::bytes;
 use crate::postgres::database::{Database, PgTransaction, RELAXED_IDLE_TIMEOUT};
 use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::delete;
 use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
+use crate::postgres::rewrite::log_pages::{LogBatch, LogPages};
 use crate::postgres::stage::{
     BatchHeader, Body, BodyValue, RowLease, ThreadRow, push_batch, record_row,
 };
 use crate::postgres::thread_row;
 use crate::postgres::value::{self, Version};
 use crate::postgres::write_set::{ChainStats, ExpectedState, RecordRow, RunRow, WriteSet};
-use crate::retention_plan::{BatchSummary, RetentionPlan, checkpoints_made_by};
+use crate::retention_plan::{BatchSummary, RetentionPlan};
 pub(super) use copy::copy;
 
 const OPERATION: &str = "rewrite a thread";
@@ -61,20 +68,13 @@ const UPDATE_NUMBER: &str = "
 /// and searches of runs.
 const MOVE_RUNS: &str = "UPDATE runs SET thread = $2 WHERE thread = $1 AND id = ANY($3)";
 
-/// A thread with its record, runs and batches.
+/// A thread with its record and runs.
 pub(super) struct ThreadContents {
     pub(super) row: ThreadRow,
     pub(super) record: ThreadRecord,
     pub(super) runs: Vec<RunRecord>,
-    pub(super) log: Vec<LogBatch>,
     /// The thread number under which the rewrite stores the kept frames.
     pub(super) next_number: i64,
-}
-
-/// A batch with the `CheckpointMeta` of its checkpoint.
-pub(super) struct LogBatch {
-    pub(super) scanned: ScannedBatch,
-    pub(super) meta: Option<CheckpointMeta>,
 }
 
 /// Returns the threads to which some runs belong.
@@ -122,12 +122,8 @@ async fn apply_once(
 ) -> Result<bool, TxError> {
     let mut transaction = database.transaction(OPERATION).await?;
     let Some(contents) = read(&mut transaction, thread).await? else { return Ok(false) };
-    let summarize = move || {
-        let summaries =
-            contents.log.iter().map(LogBatch::summary).collect::<Result<Vec<_>, _>>()?;
-        Ok((contents, summaries))
-    };
-    let (contents, summaries) = decode_on_blocking_pool(OPERATION, None, summarize).await?;
+    let number = contents.row.number;
+    let summaries = log_pages::fold(&mut transaction, number, Vec::new(), summarize).await?;
     let current = contents.row.current;
     let plan = match kind {
         RewriteKind::DropRuns(runs) => {
@@ -140,15 +136,22 @@ async fn apply_once(
         return Ok(false);
     }
     if plan.drops_thread() {
-        delete::delete_rows(&mut transaction, contents.row.number, contents.row.last_position)
-            .await?;
+        delete::delete_rows(&mut transaction, number, contents.row.last_position).await?;
         delete::delete_or_reset(&mut transaction, thread).await?;
         commit(database, transaction).await?;
         return Ok(true);
     }
-    rewrite_thread(&mut transaction, thread, contents, &plan).await?;
+    Box::pin(rewrite_thread(&mut transaction, thread, contents, plan)).await?;
     commit(database, transaction).await?;
     Ok(false)
+}
+
+fn summarize(
+    summaries: &mut Vec<BatchSummary>,
+    batch: &LogBatch,
+) -> Result<ControlFlow<()>, StoreError> {
+    summaries.push(batch.summary()?);
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Replaces a thread by its kept part.
@@ -156,7 +159,7 @@ async fn rewrite_thread(
     transaction: &mut PgTransaction,
     thread: &ThreadId,
     contents: ThreadContents,
-    plan: &RetentionPlan,
+    plan: RetentionPlan,
 ) -> Result<(), TxError> {
     let mut rewriter = ThreadRewriter::new(
         thread,
@@ -165,16 +168,29 @@ async fn rewrite_thread(
         contents.row.lease,
         contents.row.ledger,
     );
-    rewriter.load_values(transaction, &contents, plan).await?;
-    rewriter.begin(transaction, first_seq(&contents.log, plan)?).await?;
-    let ThreadContents { row, record, runs, log, .. } = contents;
-    let runs = plan.runs(runs);
-    let record = plan.record(record, &runs);
+    let ThreadContents { row, record, runs, .. } = contents;
+    let plan = Arc::new(plan);
+    let first = FirstKept { plan: plan.clone(), seq: None };
+    let first = log_pages::fold(transaction, row.number, first, FirstKept::find).await?;
+    rewriter.begin(transaction, first.seq).await?;
     rewriter.row.current = plan.current;
-    for batch in log {
-        rewriter.add(batch, plan)?;
+    let mut pages = LogPages::new(row.number);
+    while let Some(rows) = pages.read_next(transaction).await? {
+        let decode = move || LogBatch::decode(&rows);
+        let page = decode_on_blocking_pool(OPERATION, None, decode).await?;
+        rewriter.load_values(transaction, row.number, &page, &plan).await?;
+        let plan = plan.clone();
+        let add = move || {
+            for batch in page {
+                rewriter.add(batch, &plan)?;
+            }
+            Ok(rewriter)
+        };
+        rewriter = decode_on_blocking_pool(OPERATION, None, add).await?;
         rewriter.flush_if_full(transaction).await?;
     }
+    let runs = plan.runs(runs);
+    let record = plan.record(record, &runs);
     let kept: Vec<&[u8]> = runs.iter().map(|run| run.id.as_str().as_bytes()).collect();
     let move_runs = sqlx::query(MOVE_RUNS).bind(row.number).bind(rewriter.row.number).bind(kept);
     move_runs.execute(&mut **transaction).await?;
@@ -183,31 +199,18 @@ async fn rewrite_thread(
     Ok(())
 }
 
-/// Returns the sequence number of the oldest event that is kept.
-fn first_seq(log: &[LogBatch], plan: &RetentionPlan) -> Result<Option<u64>, StoreError> {
-    for batch in log {
-        if let Some(event) = plan.events(batch.scanned.base, batch.events()?).first() {
-            return Ok(Some(event.seq));
-        }
-    }
-    Ok(None)
+/// The search for the oldest event that is kept.
+struct FirstKept {
+    plan: Arc<RetentionPlan>,
+    /// Sequence number of the event; `None` until it is found.
+    seq: Option<u64>,
 }
 
-impl LogBatch {
-    /// Parses the events of the batch.
-    pub(super) fn events(&self) -> Result<Vec<Event>, StoreError> {
-        let events = self.scanned.body.events.as_deref().map(serde_json::from_slice);
-        Ok(events.transpose().map_err(|error| corrupt("events", error))?.unwrap_or_default())
-    }
-
-    fn summary(&self) -> Result<BatchSummary, StoreError> {
-        Ok(BatchSummary {
-            base: self.scanned.base,
-            after_seq: self.scanned.after_seq,
-            last_seq: self.scanned.last_seq,
-            checkpoints_made: checkpoints_made_by(&self.events()?),
-            checkpoint: self.meta.as_ref().map(Into::into),
-        })
+impl FirstKept {
+    fn find(&mut self, batch: &LogBatch) -> Result<ControlFlow<()>, StoreError> {
+        let kept = self.plan.events(batch.scanned.base, batch.events()?);
+        self.seq = kept.first().map(|event| event.seq);
+        Ok(if self.seq.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }
 
@@ -238,25 +241,9 @@ async fn read_all(
     Ok(ThreadContents {
         record: thread_row::record(&selected)?,
         runs: runs.iter().map(run).collect::<Result<_, _>>()?,
-        log: read_log(transaction, row.number).await?,
         next_number: selected.try_get("next")?,
         row,
     })
-}
-
-async fn read_log(transaction: &mut PgTransaction, number: i64) -> Result<Vec<LogBatch>, TxError> {
-    let mut log = Vec::new();
-    let mut next = 0;
-    loop {
-        let page = batch_scan::page(transaction, number, next).await?;
-        let Some(last) = page.last() else { return Ok(log) };
-        next = last.position + 1;
-        for scanned in page {
-            let meta = scanned.body.meta.as_deref().map(serde_json::from_slice).transpose();
-            let meta = meta.map_err(|error| corrupt("checkpoint", error))?;
-            log.push(LogBatch { scanned, meta });
-        }
-    }
 }
 
 /// A thread that is being rewritten.
@@ -273,7 +260,8 @@ pub(super) struct ThreadRewriter {
     pruned_seq: u64,
     /// The newest sequence number of the thread, even if that event is not kept.
     last_seq: u64,
-    /// Values of deleted batches that kept checkpoints use, by channel and version.
+    /// Values of deleted batches that kept checkpoints of the current page use, by channel and
+    /// version.
     carried: value::ValueMap,
     /// Chain sizes of the values that have been written.
     chain_stats: BTreeMap<Version, ChainStats>,
@@ -344,33 +332,39 @@ impl ThreadRewriter {
         BatchHeader { base, after_seq, last_seq, checkpoint }
     }
 
-    /// Reads the values of deleted batches that kept checkpoints use. Also reads, as full values,
-    /// the list deltas whose base version is deleted.
+    /// Reads the values of deleted batches that kept checkpoints of a page use, except those that
+    /// have been written. Also reads, as full values, the list deltas whose base version is deleted.
     async fn load_values(
         &mut self,
         transaction: &mut PgTransaction,
-        contents: &ThreadContents,
+        number: i64,
+        page: &[LogBatch],
         plan: &RetentionPlan,
     ) -> Result<(), StoreError> {
         let is_kept =
             |batch: &&LogBatch| batch.meta.as_ref().is_some_and(|meta| plan.keeps(meta.id));
         let mut to_load = BTreeSet::new();
         let mut kept = BTreeSet::new();
-        for batch in contents.log.iter().filter(is_kept) {
+        for batch in page.iter().filter(is_kept) {
             for value in &batch.scanned.body.values {
                 kept.insert((value.channel.clone(), value.version));
-                if let Some(delta) = value.delta
-                    && !kept.contains(&(value.channel.clone(), delta.base))
-                {
+                let base = value.delta.map(|delta| (value.channel.clone(), delta.base));
+                if base.is_some_and(|base| !self.has_value(&kept, &base)) {
                     to_load.insert((value.channel.clone(), value.version));
                 }
             }
             let versions = batch.meta.iter().flat_map(|meta| &meta.versions);
             let versions = versions.map(|(channel, version)| (channel.clone(), *version));
-            to_load.extend(versions.filter(|version| !kept.contains(version)));
+            to_load.extend(versions.filter(|version| !self.has_value(&kept, version)));
         }
-        self.carried = value::load(transaction, contents.row.number, &to_load).await?;
+        self.carried = value::load(transaction, number, &to_load).await?;
         Ok(())
+    }
+
+    /// Returns true if a value has been written, or is one of the values of the current page that
+    /// are `kept`.
+    fn has_value(&self, kept: &BTreeSet<Version>, version: &Version) -> bool {
+        kept.contains(version) || self.chain_stats.contains_key(version)
     }
 
     /// Adds the kept part of a batch.

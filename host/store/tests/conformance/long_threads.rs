@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tempfile::TempDir;
+use wattle_graph::event::Event;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, CheckpointTuple, PruneStrategy};
 use wattle_store::RedbStore;
 
 use crate::fixtures::{
-    append, checkpoint, create, events, id, incompressible_text, list_delta, read, record, run,
-    run_id, thread_id,
+    all_events, append, checkpoint, create, event, events, id, incompressible_text, list_delta,
+    read, record, run, run_id, seqs, thread_id,
 };
 use crate::retention::all;
 
@@ -104,6 +105,71 @@ pub(crate) async fn long_thread_is_copied_and_pruned(store: &dyn Store) {
     store.delete_thread(&copied).await.unwrap();
     assert_eq!(store.thread(&copied).await.unwrap(), None);
     assert_eq!(sample_checkpoints(store, &thread, LONG).await, before);
+    store.verify(&thread).await.unwrap().unwrap();
+}
+
+/// Number of checkpoints of a thread whose rewrite reads several pages of its log.
+const MIXED: u64 = 270;
+
+/// Number of checkpoints that a run makes before the other run continues.
+const TURN: u64 = 40;
+
+/// Returns true if a checkpoint belongs to the run that is not deleted.
+fn is_left(n: u64) -> bool {
+    (n / TURN).is_multiple_of(2)
+}
+
+/// Creates a thread with two runs, which take turns. Channel `list` grows in each step, `turn`
+/// changes once in each turn, and `first` never changes.
+async fn create_mixed(store: &dyn Store) -> ThreadId {
+    let thread = create(store, "mixed").await;
+    let (mut list, mut tickets, mut turn) = (Vec::new(), Vec::new(), 1);
+    for n in 1..=MIXED {
+        list.push(json!(n));
+        let mut changed = vec![("list", json!(list))];
+        let mut older = vec![("first", 1), ("turn", turn)];
+        if n == 1 {
+            changed.extend([("first", json!("first")), ("turn", json!(n))]);
+            older.clear();
+        } else if n % TURN == TURN / 2 {
+            changed.push(("turn", json!(n)));
+            older.pop();
+            turn = n;
+        }
+        let name = if is_left(n) { "left" } else { "gone" };
+        let parent = (n > 1).then(|| n - 1);
+        let mut next = checkpoint(n, parent, &changed, &older);
+        next.meta.run = run_id(name);
+        if let Some(parent) = parent {
+            next.list_deltas = BTreeMap::from([list_delta("list", parent, list.len() as u32 - 1)]);
+        }
+        let batch = Batch {
+            run: [1, TURN].contains(&n).then(|| run(&thread, name)),
+            base: parent.map(id),
+            events: vec![Event { run: run_id(name), ..event(n, json!(n)) }].into(),
+            checkpoint: Some(next),
+            ..Batch::default()
+        };
+        tickets.push(store.append(&thread, batch).await);
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    thread
+}
+
+pub(crate) async fn run_of_a_long_thread_is_deleted(store: &dyn Store) {
+    let thread = create_mixed(store).await;
+    let before = all(store, &thread).await;
+    store.delete_runs(&[run_id("gone")]).await.unwrap();
+    let after = all(store, &thread).await;
+    let left = before.iter().filter(|tuple| is_left(tuple.checkpoint.meta.id.0));
+    let left: Vec<_> = left.map(|tuple| &tuple.checkpoint).collect();
+    assert_eq!(after.iter().map(|tuple| &tuple.checkpoint).collect::<Vec<_>>(), left);
+    // An event is deleted with the checkpoint that it follows.
+    let has_event = |n: &u64| is_left(*n) && (*n == 1 || is_left(n - 1));
+    let expected: Vec<u64> = (1..=MIXED).filter(has_event).collect();
+    assert_eq!(seqs(&all_events(store, &thread).await), expected);
     store.verify(&thread).await.unwrap().unwrap();
 }
 

@@ -171,7 +171,8 @@ conformance! {
         events_appended_between_two_pages_are_listed
         filters_select_from_the_unfiltered_list;
     long_threads:
-        long_thread_is_copied_and_pruned;
+        long_thread_is_copied_and_pruned
+        run_of_a_long_thread_is_deleted;
     owner:
         size_of_an_owner_is_the_size_of_its_threads
         mentions_of_an_owner_are_paged;

@@ -1,18 +1,21 @@
 //! Copies a thread under another id.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use wattle_graph::event::Event;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, StoreError};
 
 use crate::codec::unpack;
 use crate::postgres::column::bytes;
 use crate::postgres::database::{Database, PgTransaction};
+use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::delete::ensure_unleased;
 use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
-use crate::postgres::rewrite::{LogBatch, OPERATION, ThreadContents, ThreadRewriter, read_all};
+use crate::postgres::rewrite::log_pages::{self, LogBatch, LogPages};
+use crate::postgres::rewrite::{OPERATION, ThreadRewriter, read_all};
 use crate::postgres::stage::{BatchHeader, Body};
 use crate::postgres::thread_row;
 use crate::retention_plan::copied_records;
@@ -59,18 +62,27 @@ async fn copy_once(
     };
     let contents = read_all(&mut transaction, from, source).await?;
     validate::ensure_not_running(&contents.record)?;
-    let log = parse_events(&contents)?;
-    let new_ids: HashMap<RunId, RunId> =
-        runs(&contents, &log).map(|run| (run.clone(), run_id(run))).collect();
+    let number = contents.row.number;
+    let found = log_pages::fold(&mut transaction, number, Found::default(), Found::add).await?;
+    let all_runs = contents.runs.iter().map(|run| &run.id).chain(&found.runs);
+    let new_ids: HashMap<RunId, RunId> = all_runs.map(|run| (run.clone(), run_id(run))).collect();
     let (record, runs) =
         copied_records(&contents.record, contents.runs.clone(), to, incarnation, &new_ids);
     ensure_runs_new(&mut transaction, to, &runs).await?;
     let mut rewriter = ThreadRewriter::new(to, &contents, None, target.lease, target.ledger);
-    let first = log.iter().flatten().next().map(|event| event.seq);
-    rewriter.begin(&mut transaction, first).await?;
-    for (batch, events) in contents.log.into_iter().zip(log) {
-        let (header, body) = rename_runs(&mut rewriter, batch, events, &new_ids)?;
-        rewriter.push_batch(header, body);
+    rewriter.begin(&mut transaction, found.first_seq).await?;
+    let new_ids = Arc::new(new_ids);
+    let mut pages = LogPages::new(number);
+    while let Some(rows) = pages.read_next(&mut transaction).await? {
+        let new_ids = new_ids.clone();
+        let add = move || {
+            for batch in LogBatch::decode(&rows)? {
+                let (header, body) = rename_runs(&mut rewriter, batch, &new_ids)?;
+                rewriter.push_batch(header, body);
+            }
+            Ok(rewriter)
+        };
+        rewriter = decode_on_blocking_pool(OPERATION, None, add).await?;
         rewriter.flush_if_full(&mut transaction).await?;
     }
     let last_seq = rewriter.finish(&mut transaction, &record, &runs).await?;
@@ -78,19 +90,23 @@ async fn copy_once(
     Ok(Some(last_seq))
 }
 
-/// Parses the events of each batch.
-fn parse_events(contents: &ThreadContents) -> Result<Vec<Vec<Event>>, StoreError> {
-    contents.log.iter().map(LogBatch::events).collect()
+/// What a copy reads of the log before it writes.
+#[derive(Default)]
+struct Found {
+    /// All runs that occur in the log.
+    runs: BTreeSet<RunId>,
+    /// Sequence number of the oldest event.
+    first_seq: Option<u64>,
 }
 
-/// Returns all run ids that occur in a thread. An id may be returned more than once.
-fn runs<'a>(
-    contents: &'a ThreadContents,
-    log: &'a [Vec<Event>],
-) -> impl Iterator<Item = &'a RunId> {
-    let records = contents.runs.iter().map(|run| &run.id);
-    let metas = contents.log.iter().filter_map(|batch| batch.meta.as_ref()).map(|meta| &meta.run);
-    records.chain(metas).chain(log.iter().flatten().map(|event| &event.run))
+impl Found {
+    fn add(&mut self, batch: &LogBatch) -> Result<ControlFlow<()>, StoreError> {
+        let events = batch.events()?;
+        self.first_seq = self.first_seq.or(events.first().map(|event| event.seq));
+        self.runs.extend(batch.meta.as_ref().map(|meta| meta.run.clone()));
+        self.runs.extend(events.into_iter().map(|event| event.run));
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// Fails if one of the runs exists already.
@@ -110,9 +126,9 @@ async fn ensure_runs_new(
 fn rename_runs(
     rewriter: &mut ThreadRewriter,
     batch: LogBatch,
-    mut events: Vec<Event>,
     new_ids: &HashMap<RunId, RunId>,
 ) -> Result<(BatchHeader, Body), StoreError> {
+    let mut events = batch.events()?;
     let LogBatch { scanned, meta } = batch;
     let rename = |run: &mut RunId| {
         if let Some(new_id) = new_ids.get(run) {
