@@ -408,7 +408,7 @@ async fn missing_databases_and_servers_are_reported() {
     let databases = Databases::open(configs, folder.path()).await.unwrap();
     let limits = SqlLimits::default();
     let failure = databases
-        .query("far", &SqlAccess::ReadOnly.into(), &limits, "SELECT 1", &[])
+        .query(CallerId::default(), "far", &SqlAccess::ReadOnly.into(), &limits, "SELECT 1", &[])
         .await
         .unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true));
