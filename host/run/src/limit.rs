@@ -1,10 +1,10 @@
 //! The limits of the engine and of guests. Each constant gives its reason.
 
 mod call_limits;
-
-use serde::{Deserialize, Serialize};
+mod guest_limits;
 
 pub use self::call_limits::{NetLimits, SqlLimits};
+pub use self::guest_limits::Limits;
 
 /// Maximum linear memory of a guest. A node that handles JSON needs a few MiB, an image in base64
 /// about 50.
@@ -527,50 +527,6 @@ pub const APP_CACHE_BYTES: u64 = 1 << 30;
 /// Maximum number of supersteps of one edit. All of them are in memory before the first is written.
 pub const EDIT_SUPERSTEPS: usize = 100;
 
-/// Limits of one guest call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// See [`MEMORY_BYTES`].
-    pub memory_bytes: u64,
-    /// See [`CPU_MS`].
-    pub cpu_ms: u64,
-    /// See [`NODE_TIMEOUT_MS`].
-    pub node_timeout_ms: u64,
-    /// See [`HOST_CALLS`].
-    pub host_calls: u32,
-    /// See [`HOST_CALL_BYTES`].
-    pub host_call_bytes: u64,
-    /// See [`TASK_JOURNAL_BYTES`].
-    #[serde(skip)]
-    pub task_journal_bytes: u64,
-    /// See [`OUTPUT_BYTES`].
-    pub output_bytes: u64,
-    /// Maximum bytes that the host copies out of the guest in one call; see [`LIFT_BYTES`].
-    pub lift_bytes: u64,
-    /// Limits of outbound HTTP.
-    pub net: NetLimits,
-    /// Limits of SQL.
-    pub sql: SqlLimits,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory_bytes: MEMORY_BYTES,
-            cpu_ms: CPU_MS,
-            node_timeout_ms: NODE_TIMEOUT_MS,
-            host_calls: HOST_CALLS,
-            host_call_bytes: HOST_CALL_BYTES,
-            task_journal_bytes: TASK_JOURNAL_BYTES,
-            output_bytes: OUTPUT_BYTES,
-            lift_bytes: LIFT_BYTES,
-            net: NetLimits::default(),
-            sql: SqlLimits::default(),
-        }
-    }
-}
-
 /// Upper bounds of the limits that an export gives its own code: many times the defaults, as a generous operator would
 /// configure them. They keep a single call of untrusted code from exhausting the machine.
 pub const MAX_EXPORT_LIMITS: Limits = Limits {
@@ -596,22 +552,3 @@ pub const MAX_EXPORT_LIMITS: Limits = Limits {
         statement_bytes: 1 << 20,
     },
 };
-
-impl Limits {
-    /// Returns the smaller value of each limit.
-    #[must_use]
-    pub fn min(&self, most: &Self) -> Self {
-        Self {
-            memory_bytes: self.memory_bytes.min(most.memory_bytes),
-            cpu_ms: self.cpu_ms.min(most.cpu_ms),
-            node_timeout_ms: self.node_timeout_ms.min(most.node_timeout_ms),
-            host_calls: self.host_calls.min(most.host_calls),
-            host_call_bytes: self.host_call_bytes.min(most.host_call_bytes),
-            task_journal_bytes: self.task_journal_bytes.min(most.task_journal_bytes),
-            output_bytes: self.output_bytes.min(most.output_bytes),
-            lift_bytes: self.lift_bytes.min(most.lift_bytes),
-            net: self.net.min(&most.net),
-            sql: self.sql.min(&most.sql),
-        }
-    }
-}
