@@ -11,8 +11,9 @@ use crate::error::corrupt;
 use crate::postgres::batch_scan::{self, BatchRows, ScannedBatch};
 use crate::postgres::database::PgTransaction;
 use crate::postgres::decode::decode_on_blocking_pool;
-use crate::postgres::rewrite::OPERATION;
 use crate::retention_plan::{BatchSummary, checkpoints_made_by};
+
+const OPERATION: &str = "read the log of a thread";
 
 /// A position in a log.
 pub(super) struct LogPages {
