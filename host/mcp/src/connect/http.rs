@@ -86,8 +86,8 @@ impl HttpTransport {
         Ok(Self { client, url: config.url.clone(), headers, blocked })
     }
 
-    /// Returns the transport of a new session. Responses count as `memory`. Cancelling `abandoned` before the session is open
-    /// ends all requests of the session.
+    /// Returns the transport of a new session. Responses count as `memory`. Cancelling `abandoned`
+    /// before the session is open ends all requests of the session.
     pub(super) fn transport(
         &self,
         server: &str,
