@@ -119,7 +119,8 @@ impl OperationContext<'_> {
             sqlx::Error::PoolTimedOut => self
                 .failure_with(
                     code::UNAVAILABLE,
-                    "no connection became available in time; is the server up?",
+                    "no connection became free in time: the database is down, or statements hold \
+                     the connections that callers share",
                 )
                 .retryable(),
             sqlx::Error::Io(error) => self
