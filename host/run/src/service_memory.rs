@@ -16,6 +16,7 @@ use std::fmt;
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 
+use crate::fair_share::share_of;
 use crate::limit::{SERVICE_CHUNK_BYTES, SERVICES_MEMORY_BYTES, SMALL_RESPONSE_BYTES};
 use crate::meter::WorkOwner;
 use crate::shared_pool::{PoolLease, PoolLimits, Room, SharedPool};
@@ -75,9 +76,16 @@ impl ResponseMemory {
         if self.try_set(whole) {
             return Ok(());
         }
-        let (most, share) = (self.pool.most_of_one(), self.pool.share(&self.owner));
+        let (most, share) = (self.most(), self.pool.share(&self.owner));
         let can_fit = whole <= most;
         Err(ServicesFull { allowed: if can_fit { share } else { most }, can_fit })
+    }
+
+    /// Returns the bytes that one response can hold if no other one arrives. A small one can use the
+    /// whole share.
+    fn most(&self) -> u64 {
+        let small = SMALL_RESPONSE_BYTES.min(share_of(self.pool.total(), 0));
+        self.pool.most_of_one().max(small)
     }
 
     fn try_set(&mut self, bytes: u64) -> bool {
@@ -161,6 +169,19 @@ mod tests {
         assert!(small.set(2 * MIB).is_err());
         large.set(MIB).unwrap();
         small.set(20 * MIB).expect("a response that becomes smaller frees memory");
+    }
+
+    #[test]
+    fn small_response_that_fits_alone_may_fit_later() {
+        // A single owner holds at most 1,152 KiB, of which larger responses cannot use an eighth.
+        let memory = ServiceMemory::new(9 * MIB / 4);
+        let mut held = memory.response(server("a"));
+        held.set(MIB / 2).unwrap();
+        let mut small = memory.response(server("b"));
+        let full = small.set(MIB).unwrap_err();
+        assert!(full.can_fit, "{full:?}");
+        drop(held);
+        small.set(MIB).unwrap();
     }
 
     #[test]
