@@ -52,7 +52,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum concurrent calls of one server. Callers share the places of these calls, and further
 /// calls wait up to their timeout.
-pub(crate) const MAX_CALLS: usize = 32;
+pub(crate) const MAX_CALLS: usize = 64;
 
 /// Maximum concurrent calls of one server that each have a separate session (for a stdio server, a
 /// process). Callers share them like [`MAX_CALLS`].

@@ -63,7 +63,7 @@ use crate::sink::CallSink;
 
 /// Maximum concurrent requests to one provider, which protects the provider and bounds the memory
 /// of the host. Callers share the places of these requests, and further requests wait.
-const MAX_CONCURRENCY: usize = 32;
+const MAX_CONCURRENCY: usize = 64;
 
 /// Timeout of a connection attempt. A provider that needs more time to accept a connection counts
 /// as down.

@@ -46,9 +46,12 @@ enum Flaw {
     Withheld,
     /// The arguments of all tool calls are not valid JSON.
     Unreadable,
-    /// No tool calls, because the provider could not parse the call at the end, or lost it. Text
-    /// before the call only announces the call.
+    /// No tool calls, because the provider could not parse the call at the end. Text before the call
+    /// only announces the call.
     Misread,
+    /// Text and no tool calls, although the finish reason says that a call or more output follows.
+    /// The text may be a complete reply: some services name such a reason behind each completion.
+    Unfinished,
     /// No tool calls, because the provider did not expect the call at the end. Text before the call
     /// may be a complete reply.
     Unexpected,
@@ -62,8 +65,8 @@ enum Flaw {
 ///
 /// The failure of the model call; `no-answer`, `limit` or `withheld` for a completion with neither
 /// text nor tool calls; `no-answer` for a completion whose call the provider could not parse. If
-/// the provider did not expect the call, and the second completion is no better, the text before
-/// the call is the result instead.
+/// the provider did not expect or did not send the call, and the second completion is no better,
+/// the text before the call is the result instead.
 pub(crate) fn ask(
     config: &AgentConfig,
     request: impl Fn(Option<&str>) -> Request,
@@ -79,7 +82,7 @@ pub(crate) fn ask(
             log_filter(&completion, &config.route);
             return Ok(completion);
         };
-        log_unexpected(flaw, &config.route);
+        log_missing_call(flaw, &config.route);
         let failure = flaw.failure(config, &completion);
         note = flaw.note(offers_tools).filter(|_| requests < MAX_REQUESTS);
         if note.is_none() {
@@ -89,7 +92,7 @@ pub(crate) fn ask(
                 (Some(failure), None) => Err(failure),
             };
         }
-        if flaw == Flaw::Unexpected && failure.is_none() {
+        if matches!(flaw, Flaw::Unexpected | Flaw::Unfinished) && failure.is_none() {
             words = Some(completion);
         }
     }
@@ -108,12 +111,15 @@ fn log_filter(completion: &Completion, route: &str) {
 
 /// Logs that the provider dropped a call. Without this message, the dropped call may leave no
 /// trace.
-fn log_unexpected(flaw: Flaw, route: &str) {
-    if flaw == Flaw::Unexpected {
-        log::warn!(
-            "a completion of route `{route}` ended with a call that its provider did not expect"
-        );
-    }
+fn log_missing_call(flaw: Flaw, route: &str) {
+    let ending = match flaw {
+        Flaw::Unexpected => "with a call that its provider did not expect",
+        Flaw::Unfinished => {
+            "with text, although its finish reason says that a call or text follows"
+        }
+        _ => return,
+    };
+    log::warn!("a completion of route `{route}` ended {ending}");
 }
 
 /// Marks a call that the token limit cut off. Some providers return `{}` as its arguments, which a
@@ -168,8 +174,11 @@ impl Flaw {
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
         }
-        if ended_with(&completion.finish_reason, &MISREAD) || only_announces_call(completion) {
+        if ended_with(&completion.finish_reason, &MISREAD) {
             return Some(Self::Misread);
+        }
+        if only_announces_call(completion) {
+            return Some(Self::Unfinished);
         }
         if ended_with(&completion.finish_reason, &UNEXPECTED) {
             return Some(Self::Unexpected);
@@ -197,6 +206,10 @@ impl Flaw {
                 "ended with a tool call that could not be read",
                 "Make the call again, or answer in words.",
             ),
+            Self::Unfinished => (
+                "ended before the tool call or the text that it announced",
+                "Make the call, or answer in words.",
+            ),
             Self::Unexpected => (
                 "ended with a tool call that was not expected",
                 "Call no other tools than those that you have, or answer in words.",
@@ -212,8 +225,8 @@ impl Flaw {
     fn failure(self, config: &AgentConfig, completion: &Completion) -> Option<Failure> {
         let (route, reason) = (&config.route, &completion.finish_reason);
         match self {
-            Self::Unexpected if completion.is_answer() => None,
-            Self::Empty | Self::Unexpected => {
+            Self::Unexpected | Self::Unfinished if completion.is_answer() => None,
+            Self::Empty | Self::Unexpected | Self::Unfinished => {
                 Some(no_answer(route, "neither text nor tool calls", reason))
             }
             Self::Misread => Some(no_answer(route, "a tool call that could not be parsed", reason)),
@@ -349,16 +362,19 @@ mod tests {
     }
 
     #[test]
-    fn text_that_only_announces_a_call_is_requested_again() {
+    fn text_that_only_announces_a_call_is_requested_once_more() {
         let paused = FinishReason::Other("pause_turn".to_owned());
         for finish_reason in [FinishReason::ToolCalls, paused] {
             let announced = Completion { finish_reason, ..Completion::of_text("Let me look.") };
             let (host, ended) = turn(vec![announced.clone(), two_calls()], chat());
             assert_eq!(ended.unwrap().sends.len(), 2);
             let noted = systems(&host.llm_requests()[1].messages);
-            assert!(noted[0].contains("could not be read. Make the call again"), "{noted:?}");
-            let (_, ended) = turn(vec![announced.clone(), announced], chat());
-            assert_eq!(&*ended.unwrap_err().code, "no-answer");
+            assert!(noted[0].contains("ended before the tool call or the text"), "{noted:?}");
+            let (_, ended) = turn(vec![announced.clone(), announced.clone()], chat());
+            assert_eq!(ended.unwrap().update("messages").unwrap()[0]["content"], "Let me look.");
+            assert!(host.logged()[0].message.contains("follows"), "{:?}", host.logged());
+            let (_, ended) = turn(vec![announced, Completion::default()], chat());
+            assert_eq!(ended.unwrap().update("messages").unwrap()[0]["content"], "Let me look.");
         }
     }
 

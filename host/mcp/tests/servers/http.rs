@@ -272,9 +272,9 @@ async fn slow_calls_of_one_caller_leave_places_for_another() {
     let [one, other] = ["one", "other"].map(CallerId::of_key);
     let echo =
         |owner, text: &'static str| call_of(&servers, owner, "echo", json!({ "text": text }));
-    let mut slow = pin!(join_all((0..40).map(|_| echo(one, "slow"))));
+    let mut slow = pin!(join_all((0..72).map(|_| echo(one, "slow"))));
     let quick = async {
-        gate.arrived(16).await.unwrap();
+        gate.arrived(32).await.unwrap();
         echo(other, "quick").await.unwrap();
     };
     tokio::select! {

@@ -24,7 +24,7 @@ use crate::support::{
 };
 
 /// Maximum concurrent calls of one caller, if no other caller has calls.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 
 /// A lease that another host can take.
 #[derive(Default)]

@@ -69,14 +69,14 @@ async fn slow_calls_of_one_caller_leave_requests_for_another() {
         }
     };
     let mut slow = JoinSet::new();
-    for _ in 0..40 {
+    for _ in 0..72 {
         slow.spawn(call("one", "slow"));
     }
     let mut connections = Vec::new();
-    for _ in 0..16 {
+    for _ in 0..32 {
         connections.push(held.recv().await.unwrap());
     }
     timeout(SOON, call("other", "quick")).await.unwrap().unwrap();
-    assert!(held.try_recv().is_err(), "one caller has half of the 32 requests");
+    assert!(held.try_recv().is_err(), "one caller has half of the 64 requests");
     assert!(slow.try_join_next().is_none());
 }
