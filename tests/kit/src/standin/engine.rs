@@ -80,7 +80,7 @@ fn content(
     schema: Option<&Value>,
 ) -> (String, &'static str) {
     let data = data(question, pictures);
-    let today = dates::today_in(&question.all_text());
+    let today = || dates::today_in(&question.all_text());
     let blank = json!({});
     let schema = schema.unwrap_or(&blank);
     if let Some((document, rule)) =
@@ -97,9 +97,11 @@ fn content(
             (Value::Object(verdict), "classify")
         }
         Shape::Operations => {
-            (list("operations", extract::operations(&data, today), schema), "operations")
+            (list("operations", extract::operations(&data, today()), schema), "operations")
         }
-        Shape::Holdings => (list("holdings", extract::holdings(&data, today), schema), "holdings"),
+        Shape::Holdings => {
+            (list("holdings", extract::holdings(&data, today()), schema), "holdings")
+        }
         Shape::Lookup => (securities(&data, schema), "lookup"),
         Shape::Other => (sample::sample(schema, schema), "sample"),
         Shape::Text => return (chat(question, &data), "chat"),
