@@ -69,6 +69,15 @@ pub trait HostCall: Serialize + Send + Sync {
         0
     }
 
+    /// Returns the call with what its request refers to, if the journal stores the request in this
+    /// form. The gate then performs the returned call. The digest covers the original request.
+    fn resolved(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Returns the request as the journal stores it, or `None` if the journal stores the whole
     /// request. The digest covers the whole request in any case.
     fn journaled_request(&self) -> Option<Self>

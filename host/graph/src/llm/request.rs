@@ -127,9 +127,29 @@ impl CompletionRequest {
     pub fn expanded(&self) -> Result<Cow<'_, Self>, Failure> {
         let Some(history) = &self.history else { return Ok(Cow::Borrowed(self)) };
         let shown = history.messages()?;
-        let mut expanded = Self { history: None, ..self.clone() };
-        expanded.messages.splice(history.at..history.at, shown);
-        Ok(Cow::Owned(expanded))
+        let (before, after) = self.messages.split_at(history.at);
+        let mut messages = Vec::with_capacity(self.messages.len() + shown.len());
+        messages.extend_from_slice(before);
+        messages.extend(shown);
+        messages.extend_from_slice(after);
+        Ok(Cow::Owned(self.with_messages(messages)))
+    }
+
+    /// Returns the request with other messages and without a history.
+    fn with_messages(&self, messages: Vec<Message>) -> Self {
+        Self {
+            route: self.route.clone(),
+            history: None,
+            messages,
+            tools: self.tools.clone(),
+            tool_choice: self.tool_choice.clone(),
+            response_schema: self.response_schema.clone(),
+            temperature: self.temperature,
+            max_output_tokens: self.max_output_tokens,
+            seed: self.seed,
+            stop: self.stop.clone(),
+            tries: self.tries,
+        }
     }
 }
 

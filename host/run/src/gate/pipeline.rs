@@ -161,13 +161,15 @@ impl Gate {
         call: &C,
     ) -> Result<CallResult<C::Output>, Unwind> {
         let Some(task) = &self.task else { return self.call_without_journal(call).await };
-        let request = CallRequest::of(call).map_err(Unwind::LogLost)?;
+        let resolved = call.resolved().map(Box::new);
+        let request = CallRequest::of(call, resolved.as_deref()).map_err(Unwind::LogLost)?;
         self.count_bytes(request.bytes)?;
         self.budget.charge_blob(call.blob_bytes())?;
         let entry = match task.look_up(number, batch, request, self.limits())? {
             CallLookup::Recorded(result) => return self.recorded_result::<C>(result),
             CallLookup::Unrecorded(entry) => entry,
         };
+        let call = resolved.as_deref().unwrap_or(call);
         entry.check_rounds_answered()?;
         let mut entry = match self.settle(call, entry).await? {
             PipelineStep::Done(answer) => return Ok(answer),

@@ -69,8 +69,8 @@ impl HostCall for StreamingCall {
         self.request.referenced_bytes()
     }
 
-    fn journaled_request(&self) -> Option<Self> {
-        let request = self.request.journaled_request()?;
+    fn resolved(&self) -> Option<Self> {
+        let request = self.request.resolved()?;
         Some(Self { request, delta_sender: self.delta_sender.clone() })
     }
 

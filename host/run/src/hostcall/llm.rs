@@ -56,7 +56,7 @@ impl HostCall for CompletionRequest {
     /// Includes the messages of a short history, so that the log has the request as the model got
     /// it. A long request is stored with the digest of the history: its first bytes would be the
     /// oldest messages, which the log has already.
-    fn journaled_request(&self) -> Option<Self> {
+    fn resolved(&self) -> Option<Self> {
         let is_short = |request: &Self, bytes: u64| {
             let length = json_text::length(request);
             length.is_ok_and(|length| length + bytes <= JOURNAL_REQUEST_BYTES as u64)
@@ -119,14 +119,14 @@ mod tests {
     fn a_history_counts_as_the_messages_that_it_stands_for() {
         let call = request(list("m", "hi"));
         let (text, bytes) = (serde_json::to_string(&call).unwrap(), list("m", "hi").json_bytes());
-        let request = CallRequest::of(&call).unwrap();
+        let request = CallRequest::of(&call, call.resolved().as_ref()).unwrap();
         assert_eq!(request.bytes, text.len() as u64 + bytes);
         assert_eq!(request.digest, Digest::of(text.as_bytes()));
     }
 
     #[test]
     fn a_request_is_the_same_if_only_ids_of_messages_differ() {
-        let digest = |list| CallRequest::of(&request(list)).unwrap().digest;
+        let digest = |list| CallRequest::of(&request(list), None).unwrap().digest;
         assert_eq!(digest(list("m", "hi")), digest(list("other", "hi")));
         assert_ne!(digest(list("m", "hi")), digest(list("m", "ho")));
     }
@@ -144,8 +144,11 @@ mod tests {
             [(2, true), (longest, true), (longest + 1, false), (10 * longest, false)]
         {
             let call = with_content(bytes);
-            let stored = CallRequest::of(&call).unwrap().journaled();
-            let expected = if is_expanded { json!(call.expanded().unwrap()) } else { json!(call) };
+            let resolved = call.resolved();
+            let stored = CallRequest::of(&call, resolved.as_ref()).unwrap().journaled();
+            let performed = is_expanded.then(|| call.expanded().unwrap().into_owned());
+            assert_eq!(resolved, performed, "{bytes} bytes");
+            let expected = json!(performed.as_ref().unwrap_or(&call));
             assert_eq!(stored, expected, "{bytes} bytes");
             assert_eq!(stored.get("history").is_some(), !is_expanded);
         }

@@ -66,17 +66,21 @@ impl JournalForm {
 type ReadField = fn(&str) -> Option<Value>;
 
 impl CallRequest {
-    /// Creates the request of a host call.
+    /// Creates the request of a host call. `resolved` is the call with what its request refers to;
+    /// see [`HostCall::resolved`].
     ///
     /// # Errors
     ///
     /// `internal` if the request cannot be serialized.
-    pub(crate) fn of<C: HostCall>(call: &C) -> Result<Self, Failure> {
+    pub(crate) fn of<C: HostCall>(call: &C, resolved: Option<&C>) -> Result<Self, Failure> {
         let text = serde_json::to_vec(call).map_err(|error| {
             Failure::internal(format!("cannot journal {}: {error}", C::FUNCTION))
         })?;
         let (digest, bytes) = (Digest::of(&text), text.len() as u64 + call.referenced_bytes());
-        let part = call.journaled_request().and_then(|part| serde_json::to_vec(&part).ok());
+        let part = match resolved {
+            Some(resolved) => serde_json::to_vec(resolved).ok(),
+            None => call.journaled_request().and_then(|part| serde_json::to_vec(&part).ok()),
+        };
         let journal_form = JournalForm::Text(part.unwrap_or(text), short_text);
         let summary = shortened(&call.summary());
         Ok(Self { function: C::FUNCTION, digest, summary, bytes, journal_form })
@@ -251,7 +255,7 @@ mod tests {
 
     #[test]
     fn short_request_is_journaled_whole() {
-        let request = CallRequest::of(&call("x", None)).unwrap();
+        let request = CallRequest::of(&call("x", None), None).unwrap();
         assert_eq!(request.journaled(), json!(call("x", None)));
         assert_eq!((request.function, request.summary.as_str()), ("tools.call", "find"));
     }
@@ -259,7 +263,7 @@ mod tests {
     #[test]
     fn long_request_is_journaled_with_its_head_and_short_fields() {
         let long = call(&"x".repeat(limit::JOURNAL_REQUEST_BYTES), None);
-        let request = CallRequest::of(&long).unwrap();
+        let request = CallRequest::of(&long, None).unwrap();
         let shown = request.journaled();
         assert_eq!((&shown["tool"], &shown["call_id"]), (&json!("find"), &json!("c1")));
         assert_eq!(shown["bytes"], json!(request.bytes));
@@ -271,7 +275,7 @@ mod tests {
         let numbers = vec!["7"; limit::JOURNAL_REQUEST_BYTES].join(",");
         let text = format!("SELECT name FROM cities WHERE id IN ({numbers})");
         let statement = Statement { database: "geo".to_owned(), text, parameters: Vec::new() };
-        let summary = CallRequest::of(&Query(statement)).unwrap().summary;
+        let summary = CallRequest::of(&Query(statement), None).unwrap().summary;
         assert!(summary.starts_with("geo: SELECT name FROM cities WHERE id IN (7,7"), "{summary}");
         assert_eq!(summary.chars().count(), SUMMARY_CHARS);
         let small = CallRequest::small("sql.transaction", Value::Null);
@@ -325,7 +329,7 @@ mod tests {
     #[test]
     fn truncated_request_is_what_the_journal_stores() {
         for argument in ["x".to_owned(), "x".repeat(10 * limit::JOURNAL_REQUEST_BYTES)] {
-            let mut request = CallRequest::of(&call(&argument, None)).unwrap();
+            let mut request = CallRequest::of(&call(&argument, None), None).unwrap();
             let (stored, digest) = (request.journaled(), request.digest);
             assert_eq!(request.truncate(), weight(&stored) + "find".len() as u64);
             assert_eq!((request.journaled(), request.digest), (stored.clone(), digest));
@@ -347,8 +351,8 @@ mod tests {
 
     #[test]
     fn digest_covers_omitted_parts_of_a_request() {
-        let one = CallRequest::of(&call("x", Some(json!({ "count": 1 })))).unwrap();
-        let two = CallRequest::of(&call("x", Some(json!({ "count": 2 })))).unwrap();
+        let one = CallRequest::of(&call("x", Some(json!({ "count": 1 }))), None).unwrap();
+        let two = CallRequest::of(&call("x", Some(json!({ "count": 2 }))), None).unwrap();
         assert_eq!(one.journaled(), two.journaled());
         assert_ne!(one.digest, two.digest);
     }
