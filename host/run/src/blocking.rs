@@ -12,7 +12,7 @@ use std::thread::available_parallelism;
 use futures::future::{BoxFuture, Either, Ready, ready};
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use wattle_graph::checkpoint::{ChannelValue, Checkpoint, SharedList, Values};
+use wattle_graph::checkpoint::{ChannelValue, Checkpoint, Values};
 use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
 use wattle_graph::limit::SHORT_JSON_BYTES;
@@ -84,13 +84,6 @@ fn exhausts(value: &Value, left: &mut usize) -> bool {
         Value::Object(fields) => fields.values().any(|field| exhausts(field, left)),
         _ => false,
     }
-}
-
-/// Returns true if indexing a list is long work. Versions of a list share the index of their common
-/// parts, so this is mostly the case for the first version of a long list, and for the input of a
-/// send.
-pub(crate) fn is_long_index(list: &SharedList) -> bool {
-    are_large_values(list.unindexed())
 }
 
 /// Returns true if converting the messages of a history for a model is long work.
@@ -280,18 +273,6 @@ mod tests {
         assert!(are_large_values([&numbers(1_000)]));
         assert!(are_large_values([&numbers(600), &numbers(600)]));
         assert!(are_large_values([&json!("x".repeat(200_000))]));
-    }
-
-    #[test]
-    fn only_the_parts_of_a_list_without_an_index_take_long() {
-        let mut list: SharedList = (0..2_000).map(|n| json!(n)).collect();
-        assert!(is_long_index(&list));
-        list.digest();
-        assert!(!is_long_index(&list));
-        list.extend([json!("new")]);
-        assert!(!is_long_index(&list));
-        list.extend([json!("x".repeat(200_000))]);
-        assert!(is_long_index(&list));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use wattle_graph::id::ChannelName;
 use wattle_graph::llm::{CompletionRequest, HistoryReference};
 
 use crate::gate::stream::{self, CompletionStream};
+use crate::gate::task_input::ListRead;
 use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::grant::Grants;
@@ -84,7 +85,7 @@ impl Gate {
     /// copied, and for a list of which much has no index.
     pub fn is_long_conversation(&self, channel: &ChannelName) -> bool {
         let input = self.task.as_ref().and_then(|task| task.input.as_ref());
-        input.is_some_and(|input| input.is_long_conversation(channel))
+        input.is_some_and(|input| input.is_long_read(channel, ListRead::Index))
     }
 
     /// Returns the model behind a route for the caller's tenant.

@@ -3,11 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wattle_graph::checkpoint::ChannelValue;
+use wattle_graph::checkpoint::{ChannelValue, SharedList};
 use wattle_graph::id::ChannelName;
 use wattle_graph::plan::TaskInput;
 
-use crate::blocking::{are_large_values, is_long_index};
+use crate::blocking::are_large_values;
+
+/// What is read of the list of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListRead {
+    /// The items.
+    Items,
+    /// The index, which is computed for the parts of the list without one.
+    Index,
+}
 
 /// The input of a task. A value of a send is copied when it is first read as a conversation. The
 /// search for the current turn and all histories share the copy and its index: a batch of calls can
@@ -27,23 +36,20 @@ impl HistoryInput {
         &self.input
     }
 
-    /// Returns true if [`Self::channel`] must first copy a large value of a send.
-    pub(crate) fn is_long_copy(&self, name: &ChannelName) -> bool {
-        let TaskInput::Sent(sent) = &self.input else { return false };
-        let is_copied = self.copies().contains_key(name);
-        !is_copied && are_large_values(sent.get(name.as_str()))
-    }
-
-    /// Returns true if copying and indexing the list of a channel is long work.
-    pub(crate) fn is_long_conversation(&self, name: &ChannelName) -> bool {
+    /// Returns true if reading the list of a channel is long work: [`Self::channel`] must first
+    /// copy a large value of a send, or much of the list has no index.
+    pub(crate) fn is_long_read(&self, name: &ChannelName, read: ListRead) -> bool {
         let value = match &self.input {
             TaskInput::State { .. } => self.input.channel(name),
-            TaskInput::Sent(_) => self.copies().get(name).cloned(),
+            TaskInput::Sent(sent) => {
+                let Some(copy) = self.copies().get(name).cloned() else {
+                    return are_large_values(sent.get(name.as_str()));
+                };
+                Some(copy)
+            }
         };
-        match value {
-            Some(value) => value.list().is_some_and(is_long_index),
-            None => self.is_long_copy(name),
-        }
+        read == ListRead::Index
+            && value.as_ref().and_then(ChannelValue::list).is_some_and(is_long_index)
     }
 
     /// Returns the value of a channel in the input; `None` if the input has none.
@@ -61,6 +67,13 @@ impl HistoryInput {
     fn copies(&self) -> MutexGuard<'_, BTreeMap<ChannelName, ChannelValue>> {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns true if indexing a list is long work. Versions of a list share the index of their common
+/// parts, so this is mostly the case for the first version of a long list, and for the input of a
+/// send.
+fn is_long_index(list: &SharedList) -> bool {
+    are_large_values(list.unindexed())
 }
 
 #[cfg(test)]
@@ -102,16 +115,28 @@ mod tests {
         let input = |count| HistoryInput::new(TaskInput::Sent(Arc::new(sent(count))));
         let messages = name("messages");
         let work = |input: &HistoryInput| {
-            (input.is_long_copy(&messages), input.is_long_conversation(&messages))
+            [ListRead::Items, ListRead::Index].map(|read| input.is_long_read(&messages, read))
         };
-        assert_eq!(work(&input(100)), (false, false));
+        assert_eq!(work(&input(100)), [false, false]);
         let large = input(2_000);
-        assert_eq!(work(&large), (true, true));
+        assert_eq!(work(&large), [true, true]);
         let copy = large.channel(&messages).unwrap();
-        assert_eq!(work(&large), (false, true), "the copy has no index");
+        assert_eq!(work(&large), [false, true], "the copy has no index");
         copy.list().unwrap().digest();
-        assert_eq!(work(&large), (false, false));
-        assert!(!large.is_long_conversation(&name("missing")));
+        assert_eq!(work(&large), [false, false]);
+        assert!(!large.is_long_read(&name("missing"), ListRead::Index));
+    }
+
+    #[test]
+    fn only_the_parts_of_a_list_without_an_index_take_long() {
+        let mut list: SharedList = (0..2_000).map(|n| json!(n)).collect();
+        assert!(is_long_index(&list));
+        list.digest();
+        assert!(!is_long_index(&list));
+        list.extend([json!("new")]);
+        assert!(!is_long_index(&list));
+        list.extend([json!("x".repeat(200_000))]);
+        assert!(is_long_index(&list));
     }
 
     #[test]
@@ -120,8 +145,9 @@ mod tests {
         let (messages, list) = (name("messages"), ChannelValue::from(json!(list)));
         let values = Arc::new([(messages.clone(), list.clone())].into());
         let input = HistoryInput::new(TaskInput::State { values, reads: None });
-        assert!(!input.is_long_copy(&messages) && input.is_long_conversation(&messages));
+        assert!(!input.is_long_read(&messages, ListRead::Items));
+        assert!(input.is_long_read(&messages, ListRead::Index));
         list.list().unwrap().digest();
-        assert!(!input.is_long_conversation(&messages));
+        assert!(!input.is_long_read(&messages, ListRead::Index));
     }
 }

@@ -6,7 +6,7 @@ use wattle_graph::graph::NodeConversation;
 
 use crate::blocking::block_in_place_in_turn;
 use crate::caller_id::CallerId;
-use crate::gate::task_input::HistoryInput;
+use crate::gate::task_input::{HistoryInput, ListRead};
 use crate::ports::sandbox::InputConversation;
 
 /// Returns which part of the conversation of a node is in its input. A conversation has no messages
@@ -18,8 +18,8 @@ pub(super) async fn input_conversation(
     input: &HistoryInput,
 ) -> InputConversation {
     let NodeConversation { channel, is_whole } = conversation;
-    let is_long =
-        if *is_whole { input.is_long_copy(channel) } else { input.is_long_conversation(channel) };
+    let read = if *is_whole { ListRead::Items } else { ListRead::Index };
+    let is_long = input.is_long_read(channel, read);
     let work = || {
         let value = input.channel(channel);
         let list = value.as_ref().and_then(ChannelValue::list)?;
@@ -115,7 +115,8 @@ mod tests {
         for input in inputs(&talk(&roles)) {
             assert_eq!(part("messages", true, &input).await, (0, 2_000));
             assert_eq!(part("messages", false, &input).await, (1_998, 2_000));
-            assert!(!input.is_long_conversation(&name("messages")), "histories share the index");
+            let is_long = input.is_long_read(&name("messages"), ListRead::Index);
+            assert!(!is_long, "histories share the index");
         }
     }
 
