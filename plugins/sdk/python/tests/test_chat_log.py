@@ -189,6 +189,13 @@ class Steps(unittest.TestCase):
         events = [requested(0, ("c", "search", {})), call, recovery(), call, end]
         self.check(events, ["t0:0", "c", "SUCCESS", {}, 1, 1500])
 
+    def test_a_call_that_succeeds_after_a_failed_attempt_has_no_error(self) -> None:
+        call, down = called(0, "search", 0), {"Err": {"code": "timeout", "message": "too slow"}}
+        first, second = (returned(0, "search", 0, result) for result in (down, good(1)))
+        events = [requested(0, ("c", "search", {})), call, first, call, second]
+        (step,) = self.check(events, ["t0:0", "c", "SUCCESS", {}, 1, 1500])
+        self.assertIsNone(step.error)
+
     def test_calls_of_tools_are_no_steps(self) -> None:
         inner = [called(0, "load", 0, [0]), returned(0, "load", 0, good(1), [0])]
         self.check(inner)

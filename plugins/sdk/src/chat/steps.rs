@@ -106,14 +106,15 @@ impl Step {
         self.ended_seq.unwrap_or(self.seq)
     }
 
-    fn end(&mut self, event: &Event, status: StepStatus) {
-        self.status = status;
+    /// Ends the step. Its call may have ended before with the failure of an earlier attempt, which
+    /// `error` replaces.
+    fn end(&mut self, event: &Event, status: StepStatus, error: Option<String>) {
+        (self.status, self.error) = (status, error);
         (self.ended_seq, self.ended_ms) = (Some(event.seq), Some(event.at_ms));
     }
 
     fn fail(&mut self, event: &Event, error: impl Into<String>) {
-        self.end(event, StepStatus::Error);
-        self.error = Some(error.into());
+        self.end(event, StepStatus::Error, Some(error.into()));
     }
 }
 
@@ -200,7 +201,7 @@ impl Folding {
                 step.writes = writes(&result["updates"]);
             }
             Ok(result) => {
-                step.end(event, StepStatus::Success);
+                step.end(event, StepStatus::Success, None);
                 step.output = Some(output(result));
                 step.writes = writes(&result["updates"]);
             }
@@ -212,8 +213,7 @@ impl Folding {
     fn end_unfinished(&mut self, event: &Event, ended: &RunEnded) {
         for step in self.steps.iter_mut().filter(|step| step.status == StepStatus::Running) {
             if ended.status == "cancelled" {
-                step.end(event, StepStatus::Cancelled);
-                step.error = Some(CANCELLED.to_owned());
+                step.end(event, StepStatus::Cancelled, Some(CANCELLED.to_owned()));
             } else {
                 step.fail(event, LOST);
             }

@@ -196,6 +196,13 @@ describe("steps", () => {
     expect(steps).toEqual([["t0:0", "c", "SUCCESS", { n: 2 }, 1, 1500]]);
   });
 
+  test("a call that succeeds after a failed attempt has no error", () => {
+    const events = [ASKED, called(0), returned(0, down), called(0), returned(0, good(1))];
+    const [step] = AGENT.steps(run(events));
+    expect(step).toMatchObject({ status: "SUCCESS", output: 1 });
+    expect(step?.error).toBeUndefined();
+  });
+
   test("calls of tools are no steps", () => {
     const inner = [called(0, "load", 0, [0]), returned(0, good(1), "load", [0])];
     expect(found(...inner)).toEqual([]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Step;
+use super::{Step, StepStatus};
 use crate::chat::testing::{
     AGENT, bad, called, ended, good, recovery, requested, results, returned, run,
 };
@@ -149,6 +149,17 @@ fn call_that_starts_again_after_a_restart_is_one_step() {
     let end = returned(0, &[], "search", 0, good(&json!(1)));
     let events = [asked(), call.clone(), recovery(), call, end];
     check(&events, json!([["t0:0", "c", "SUCCESS", {"n": 2}, 1, 1500]]));
+}
+
+#[test]
+fn call_that_succeeds_after_a_failed_attempt_has_no_error() {
+    let call = called(0, &[], "search", 0);
+    let end = |result| returned(0, &[], "search", 0, result);
+    let down = json!({"Err": {"code": "timeout", "message": "too slow"}});
+    let events = [asked(), call.clone(), end(down), call, end(good(&json!(1)))];
+    let step = steps(&events).remove(0);
+    let found = (step.status, step.output, step.error);
+    assert_eq!(found, (StepStatus::Success, Some(json!(1)), None));
 }
 
 #[test]
