@@ -26,15 +26,6 @@ const WITHHELD: &str = "withheld";
 /// Instruction for a model without tools.
 const WORDS: &str = "Answer in words.";
 
-/// Finish reasons with which providers report that they could not parse a tool call.
-const MISREAD: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"];
-
-/// Finish reason with which Anthropic reports that the model would go on in a further request.
-const PAUSED: [&str; 1] = ["PAUSE_TURN"];
-
-/// Finish reasons with which providers report that they did not expect a tool call.
-const UNEXPECTED: [&str; 2] = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"];
-
 /// The defect of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
@@ -149,19 +140,11 @@ fn is_unreadable(call: &ToolCall) -> bool {
     call.arguments.is_string()
 }
 
-/// Returns true if a finish reason contains one of the names. Gateways write the names in lower
-/// case or with a prefix.
-fn ended_with(reason: &FinishReason, names: &[&str]) -> bool {
-    let FinishReason::Other(reason) = reason else { return false };
-    let reason = reason.to_ascii_uppercase();
-    names.iter().any(|name| reason.contains(*name))
-}
-
 /// Returns true if a completion without tool calls has text, and its finish reason says that a call
 /// or more output follows the text.
 fn only_announces_call(completion: &Completion) -> bool {
     let reason = &completion.finish_reason;
-    let goes_on = *reason == FinishReason::ToolCalls || ended_with(reason, &PAUSED);
+    let goes_on = *reason == FinishReason::ToolCalls || reason.is_paused();
     goes_on && completion.is_answer()
 }
 
@@ -174,13 +157,13 @@ impl Flaw {
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
         }
-        if ended_with(&completion.finish_reason, &MISREAD) {
+        if completion.finish_reason.is_misread_call() {
             return Some(Self::Misread);
         }
         if only_announces_call(completion) {
             return Some(Self::Unfinished);
         }
-        if ended_with(&completion.finish_reason, &UNEXPECTED) {
+        if completion.finish_reason.is_unexpected_call() {
             return Some(Self::Unexpected);
         }
         if completion.is_answer() {
@@ -358,6 +341,20 @@ mod tests {
             let failure = ended.unwrap_err();
             assert_eq!(&*failure.code, "no-answer");
             assert!(failure.message.contains(&format!("`{reason}`")), "{failure}");
+        }
+    }
+
+    /// The check of a model route decides these cases in the same way.
+    #[test]
+    fn text_is_the_answer_as_for_the_check_of_a_route() {
+        let cases: Vec<(String, FinishReason, bool)> =
+            serde_json::from_str(include_str!("../answers.json")).unwrap();
+        for (text, finish_reason, is_answer) in cases {
+            let completion = Completion { finish_reason, ..Completion::of_text(text.as_str()) };
+            let (_, ended) = turn(vec![completion.clone(), completion.clone()], chat());
+            let answer = ended.ok().map(|it| it.update("messages").unwrap()[0]["content"].clone());
+            let expected = is_answer.then(|| json!(text));
+            assert_eq!(answer, expected, "{:?}", completion.finish_reason);
         }
     }
 

@@ -177,7 +177,7 @@ impl RouteCaller<'_> {
     /// Requests a text completion.
     async fn check_text(&self) -> Result<CompletionSummary, Failure> {
         let (answer, pieces) = self.call(&self.request("Answer with the one word: ready")).await?;
-        summarize(&answer, pieces, answer.text())
+        summarize(&answer, pieces, answer.answer_text())
     }
 
     /// Requests a tool call, and then a completion that uses the tool's result.
@@ -210,7 +210,7 @@ impl RouteCaller<'_> {
         request.messages.push(Message { role: Role::Assistant, parts: first.parts });
         request.messages.push(Message { role: Role::Tool, parts: results });
         let (second, more) = self.call(&request).await?;
-        summarize(&second, pieces + more, second.text())
+        summarize(&second, pieces + more, second.answer_text())
     }
 
     /// Requests a structured completion with a schema.
@@ -225,22 +225,27 @@ impl RouteCaller<'_> {
             }),
         });
         let (answer, pieces) = self.call(&request).await?;
-        let document = answer.structured.as_ref().map(ToString::to_string).unwrap_or_default();
+        let document = answer.structured.as_ref().map(ToString::to_string);
         summarize(&answer, pieces, document)
     }
 }
 
-/// Converts a completion. Fails if its text is empty.
+/// Converts a completion with its text or document. Fails without either.
 fn summarize(
     answer: &Completion,
     pieces: usize,
-    text: String,
+    text: Option<String>,
 ) -> Result<CompletionSummary, Failure> {
     let finish_reason = answer.finish_reason.name().to_owned();
-    if text.trim().is_empty() {
-        let text = format!("the completion has no text; its finish reason is `{finish_reason}`");
+    let Some(text) = text else {
+        let what = if answer.finish_reason.is_misread_call() {
+            "ends with a tool call that its provider could not parse"
+        } else {
+            "has no text"
+        };
+        let text = format!("the completion {what}; its finish reason is `{finish_reason}`");
         return Err(Failure::new("no-answer", text));
-    }
+    };
     let usage = &answer.usage;
     Ok(CompletionSummary {
         model: answer.model.clone(),

@@ -7,6 +7,9 @@ use crate::failure::Failure;
 use crate::llm::delta::Delta;
 use crate::llm::message::{Part, ToolCall};
 
+/// Finish reasons with which providers report that they could not parse a tool call.
+const MISREAD_CALL: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"];
+
 /// Why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +36,15 @@ impl FinishReason {
             Self::ContentFilter => "content_filter",
             Self::Other(word) => word,
         }
+    }
+
+    /// Returns true if the provider could not parse the tool call at the end of the output. Text
+    /// before the call only announces it. Gateways write the name of such a reason in lower case or
+    /// with a prefix.
+    pub fn is_misread_call(&self) -> bool {
+        let Self::Other(reason) = self else { return false };
+        let reason = reason.to_ascii_uppercase();
+        MISREAD_CALL.iter().any(|name| reason.contains(*name))
     }
 }
 
@@ -108,6 +120,14 @@ impl Completion {
             _ => None,
         };
         self.parts.iter().filter_map(text).collect()
+    }
+
+    /// Returns the text if it can be the answer of the model, as agents decide. Returns `None` for
+    /// text of white space, and for text before a tool call that the provider could not parse.
+    pub fn answer_text(&self) -> Option<String> {
+        let text = self.text();
+        let is_answer = !text.trim().is_empty() && !self.finish_reason.is_misread_call();
+        is_answer.then_some(text)
     }
 
     /// Returns the completion as the deltas that a streaming model sends.

@@ -231,3 +231,23 @@ fn completions_of_older_hosts_are_readable() {
     let unknown: Result<Part, _> = serde_json::from_value(json!({ "sound": Value::Null }));
     assert!(unknown.is_err());
 }
+
+/// Agents of the standard plugin decide these cases in the same way.
+#[test]
+fn text_is_an_answer_as_for_agents() {
+    let cases = include_str!("../../../../plugins/std/answers.json");
+    let cases: Vec<(String, FinishReason, bool)> = serde_json::from_str(cases).unwrap();
+    for (text, finish_reason, is_answer) in cases {
+        let completion = Completion {
+            id: None,
+            parts: vec![Part::Reasoning("hm".to_owned()), Part::Text(text.clone())],
+            structured: None,
+            finish_reason,
+            usage: Usage::default(),
+            model: "m".to_owned(),
+            attempts: Vec::new(),
+        };
+        let answer = is_answer.then_some(text);
+        assert_eq!(completion.answer_text(), answer, "{:?}", completion.finish_reason);
+    }
+}

@@ -14,6 +14,15 @@ const ID: &str = "id";
 /// Extension field of a completion that contains unique ids of its tool calls.
 pub(crate) const CALL_IDS: &str = "call_ids";
 
+/// Finish reasons with which providers report that they could not parse a tool call.
+const MISREAD_CALL: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"];
+
+/// Finish reasons with which providers report that they did not expect a tool call.
+const UNEXPECTED_CALL: [&str; 2] = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"];
+
+/// Finish reason with which Anthropic reports that the model would go on in a further request.
+const PAUSED: [&str; 1] = ["PAUSE_TURN"];
+
 /// The reason why a completion ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,6 +38,40 @@ pub enum FinishReason {
     ContentFilter,
     /// A reason unknown to this SDK version.
     Other(String),
+}
+
+impl FinishReason {
+    /// Returns true if the provider could not parse the tool call at the end of the completion,
+    /// which is then missing. Text before the call only announces it.
+    ///
+    /// ```
+    /// use wattle_plugin::llm::FinishReason;
+    ///
+    /// assert!(FinishReason::Other("MALFORMED_FUNCTION_CALL".to_owned()).is_misread_call());
+    /// assert!(!FinishReason::ToolCalls.is_misread_call());
+    /// ```
+    pub fn is_misread_call(&self) -> bool {
+        self.contains_one_of(&MISREAD_CALL)
+    }
+
+    /// Returns true if the provider did not expect the tool call at the end of the completion,
+    /// which is then missing. Text before the call may be a complete reply.
+    pub fn is_unexpected_call(&self) -> bool {
+        self.contains_one_of(&UNEXPECTED_CALL)
+    }
+
+    /// Returns true if the model would go on in a further request.
+    pub fn is_paused(&self) -> bool {
+        self.contains_one_of(&PAUSED)
+    }
+
+    /// Returns true if the provider's reason contains one of the names. Gateways write the names in
+    /// lower case or with a prefix.
+    fn contains_one_of(&self, names: &[&str]) -> bool {
+        let Self::Other(reason) = self else { return false };
+        let reason = reason.to_ascii_uppercase();
+        names.iter().any(|name| reason.contains(*name))
+    }
 }
 
 /// Token counts of a call. A count is `None` if the provider does not report it.
