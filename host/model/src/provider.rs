@@ -3,6 +3,7 @@
 mod anthropic;
 mod arguments;
 mod attempt;
+mod compression;
 mod error;
 mod event_data;
 mod exchange;

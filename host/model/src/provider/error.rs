@@ -15,6 +15,7 @@ use wattle_run::json::lenient;
 use wattle_run::service_memory::ServicesFull;
 
 use crate::provider::attempt::AttemptSpec;
+use crate::provider::compression;
 pub(super) use crate::provider::error::message::error_message;
 use crate::provider::error::message::{first_error, full_message};
 pub(super) use crate::provider::error::status::status_of;
@@ -53,6 +54,21 @@ pub(super) fn malformed_response(
     reason: &str,
 ) -> ProviderError {
     unavailable(service, spec, &format!("sent an unusable response: {reason}"))
+}
+
+/// Builds the error for a compressed response. The error is permanent, because a service that
+/// compresses one response unasked compresses them all.
+pub(super) fn compressed_response(
+    service: &Service,
+    spec: AttemptSpec<'_>,
+    coding: &str,
+) -> ProviderError {
+    let text = format!(
+        "{} sent a response with `content-encoding: {coding}`, which the host neither accepts nor \
+         decompresses; turn off compression at the service, or at the gateway in front of it",
+        subject(service, spec)
+    );
+    ProviderError { failure: Failure::new(code::UNAVAILABLE, text), retry: Retry::Never }
 }
 
 /// Builds the error for a response that does not get memory. The response may fit after the
@@ -194,6 +210,11 @@ pub(super) fn from_status(
 ) -> ProviderError {
     let place = format!("status {}", status.as_u16());
     let body = lenient::parse(text).map(lenient::join_surrogates_in).unwrap_or_default();
+    let coding = compression::coding(headers).filter(|_| compression::is_binary(text.as_bytes()));
+    let unread = coding.map(|coding| {
+        format!("its message has `content-encoding: {coding}`, which the host does not decompress")
+    });
+    let text = unread.as_deref().unwrap_or(text);
     from_error_body(service, spec, status, &place, headers, body, text)
 }
 

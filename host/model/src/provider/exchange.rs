@@ -16,6 +16,7 @@ use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
 use wattle_run::service_memory::ResponseMemory;
 
+use crate::provider::compression;
 use crate::provider::error::{self, ProviderError};
 use crate::provider::event_data::{self, DONE_MARKER};
 use crate::provider::idle::IdleCounter;
@@ -182,6 +183,7 @@ pub(super) async fn read<A: ResponseBuilder>(
         spec,
         sink,
         builder,
+        coding: compression::coding(response.headers()),
         format,
         memory: spec.response_memory(),
         idle,
@@ -222,6 +224,8 @@ struct ResponseReader<'a, A> {
     spec: AttemptSpec<'a>,
     sink: &'a CallSink<'a>,
     builder: A,
+    /// The content coding of the response, if it compresses.
+    coding: Option<String>,
     format: BodyFormat,
     memory: ResponseMemory,
     idle: IdleCounter,
@@ -481,9 +485,10 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         match format {
             BodyFormat::Unknown => return Err(self.malformed("it is empty")),
             BodyFormat::Document(document) => {
-                let parsed = lenient::parse_bytes(&document);
+                let parsed = lenient::parse_bytes(&document)
+                    .map_err(|error| self.unreadable(&document, &error.to_string()));
                 drop(document);
-                let document = parsed.map_err(|error| self.malformed(&error.to_string()))?;
+                let document = parsed?;
                 self.push_document(&document)?;
                 if self.builder.progress() == Progress::Nothing {
                     return Err(self.no_completion(NO_COMPLETION));
@@ -518,7 +523,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     fn unknown_format(&self, line: &str) -> ProviderError {
         if !line.starts_with('<') {
             let reason = format!("it is neither JSON nor a stream of events, but says `{line}`");
-            return self.malformed(&reason);
+            return self.unreadable(line.as_bytes(), &reason);
         }
         let address = &self.service.base_url;
         self.malformed(&format!(
@@ -560,6 +565,17 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         let words = self.error_document.as_ref().and_then(error::error_message);
         let words = words.or(self.skipped_text.as_deref());
         words.map(|words| format!("; it says `{words}`")).unwrap_or_default()
+    }
+
+    /// Returns the error for a response that cannot be read, because it is compressed or else for
+    /// `reason`. `start` is the start of the response.
+    fn unreadable(&self, start: &[u8], reason: &str) -> ProviderError {
+        match &self.coding {
+            Some(coding) if compression::is_binary(start) => {
+                error::compressed_response(self.service, self.spec, coding)
+            }
+            _ => self.malformed(reason),
+        }
     }
 
     fn malformed(&self, reason: &str) -> ProviderError {

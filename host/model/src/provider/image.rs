@@ -22,6 +22,7 @@ use wattle_run::service_memory::ResponseMemory;
 
 use crate::chat::MAX_IMAGES_BYTES;
 use crate::config::ProviderKind;
+use crate::provider::compression;
 use crate::provider::error::{self, ProviderError};
 pub(crate) use crate::provider::image::image_bytes::ImageBytes;
 use crate::provider::service::Service;
@@ -165,6 +166,9 @@ async fn send(
         });
     }
     let body = body?;
+    if let Some(coding) = compression::coding(&headers).filter(|_| compression::is_binary(&body)) {
+        return Err(error::compressed_response(service, spec, &coding));
+    }
     // Decoding megabytes of base64 takes milliseconds, which is too long for an async worker.
     let read = tokio::task::spawn_blocking(move || wire.read(&body)).await;
     let unfit = match read {

@@ -32,6 +32,26 @@ async fn malformed_responses_make_calls_fail_as_unavailable() {
 }
 
 #[tokio::test]
+async fn failure_for_a_compressed_response_names_its_coding() {
+    let gzip =
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\xae\x05\x00\x43\xbf\xa6\xa3\x02\x00\x00\x00";
+    for (status, retryable) in [(200, false), (503, true)] {
+        let answer = ResponseTemplate::new(status)
+            .insert_header("content-encoding", "gzip")
+            .set_body_raw(gzip.to_vec(), "application/json");
+        let server = server(vec![answer]).await;
+        let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", retryable));
+        assert!(failure.message.contains("`content-encoding: gzip`"), "{failure}");
+    }
+    // A gateway that decompresses a response may keep the header.
+    let kept = json_response(&chat("hi")).insert_header("content-encoding", "gzip");
+    let server = server(vec![kept]).await;
+    let answer = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap();
+    assert_eq!(answer.text(), "hi");
+}
+
+#[tokio::test]
 async fn lost_connection_makes_a_call_fail_as_unavailable() {
     let base = raw_server(|mut stream| async move {
         let part =

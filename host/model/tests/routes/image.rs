@@ -260,6 +260,17 @@ async fn malformed_responses_make_calls_fail_as_unavailable() {
 }
 
 #[tokio::test]
+async fn failure_for_a_compressed_response_names_its_coding() {
+    let answer = ResponseTemplate::new(200)
+        .insert_header("content-encoding", "zstd")
+        .set_body_raw(b"\x28\xb5\x2f\xfd".to_vec(), "application/json");
+    let server = server(vec![answer]).await;
+    let failure = make(&google(&server, 0), &only(0, 1)).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
+    assert!(failure.message.contains("`content-encoding: zstd`"), "{failure}");
+}
+
+#[tokio::test]
 async fn call_with_a_slow_or_truncated_response_fails_at_the_timeout() {
     let late = predictions(&[PNG]).set_delay(Duration::from_secs(30));
     let server = server(vec![late]).await;
