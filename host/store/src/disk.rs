@@ -55,7 +55,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use wattle_graph::event::Event;
-use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
@@ -350,8 +350,12 @@ impl Store for RedbStore {
         self.0.read_inline(move |snapshot| snapshot.run(&run)).await
     }
 
-    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        in_turn(self.0.writer()?.enqueue(run).await.await)
+    async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
+        in_turn(self.0.writer()?.enqueue(run, requested).await.await)
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::{broadcast, watch};
 use wattle_graph::event::Event;
-use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunId, ThreadId};
 use wattle_run::limit::{LIST_BYTES, ORPHANED_PAGE};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
@@ -210,8 +210,12 @@ impl Store for InMemoryStore {
         Ok(lock(&self.state).runs.get(run).cloned())
     }
 
-    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        lock(&self.state).enqueue(run)
+    async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
+        lock(&self.state).enqueue(run, requested)
     }
 
     async fn send_notification(&self, notification: &Notification) -> Result<(), StoreError> {

@@ -42,7 +42,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, broadcast, oneshot, watch};
 use wattle_graph::event::Event;
-use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointOutline, CheckpointQuery, CheckpointTuple, CompactionReport,
@@ -281,8 +281,12 @@ impl Store for PostgresStore {
         history::run(&self.0.database, run).await
     }
 
-    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        pending::enqueue(&self.0.database, run).await
+    async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
+        pending::enqueue(&self.0.database, run, requested).await
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::{broadcast, watch};
 use wattle_graph::event::Event;
-use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
@@ -48,8 +48,12 @@ pub trait Layer: Send + Sync {
     }
 
     /// See [`Store::enqueue`].
-    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        self.below().enqueue(run).await
+    async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
+        self.below().enqueue(run, requested).await
     }
 
     /// See [`Store::is_shared`].
@@ -255,8 +259,12 @@ impl<L: Layer> Store for Layered<L> {
         Ok(found)
     }
 
-    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        self.0.enqueue(run).await
+    async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
+        self.0.enqueue(run, requested).await
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {

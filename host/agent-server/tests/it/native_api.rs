@@ -6,7 +6,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId};
 use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, StartRun};
-use wattle_run::ports::store::RunOptions;
+use wattle_run::ports::store::{LeaseHolder, RunOptions};
 
 use crate::host::{Host, request};
 
@@ -111,6 +111,19 @@ async fn lists_have_the_graph_that_a_pending_run_requests() {
     assert_eq!(host.post(&format!("{runs}/{run}/cancel"), json!({})).await.status, 202);
     host.post(&runs, json!({ "assistant_id": "broken", "input": {} })).await.ok();
     assert_eq!(host.get(&format!("/api/v1/threads/{id}")).await.ok()["graph"], "broken");
+}
+
+#[tokio::test]
+async fn lists_have_the_graph_of_a_pending_run_although_another_host_uses_the_thread() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let (store, other) = (&host.engine.ports().store, LeaseHolder("other".to_owned()));
+    store.heartbeat(&other).await.unwrap();
+    store.acquire_lease(&id.parse().unwrap(), &other).await.unwrap();
+    let later = json!({ "assistant_id": "slow", "input": { "word": "a" }, "after_seconds": 3_600 });
+    host.post(&format!("/threads/{id}/runs"), later).await.ok();
+    let found = host.get("/api/v1/threads?app=test&graph=slow").await.ok();
+    assert_eq!(found["items"].as_array().unwrap().len(), 1, "{found}");
 }
 
 #[tokio::test]

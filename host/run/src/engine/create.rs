@@ -123,15 +123,20 @@ impl Engine {
         let is_left = is_due && ahead.allows_start() && place.is_none();
         drop(place);
         let host = if is_left { self.assign_run(head.as_ref(), &record).await? } else { None };
-        match (&head, record.spec.as_deref()) {
-            (None, _) => self.create_thread_for(&record, tenant, new_thread).await?,
-            // The first pending run binds the thread, so a later one does not replace its graph.
-            (Some(head), Some(spec)) if goes_before || !ahead.is_pending => {
-                self.store_requested_graph(head, spec).await;
+        let requested = match (&head, record.spec.as_deref()) {
+            (None, _) => {
+                self.create_thread_for(&record, tenant, new_thread).await?;
+                None
             }
-            (Some(_), _) => {}
-        }
-        self.enqueue(&record, host).await?;
+            // The first pending run binds the thread, so a later one does not replace its graph.
+            (Some(head), Some(spec))
+                if head.record.is_unbound() && (goes_before || !ahead.is_pending) =>
+            {
+                self.requested_graph(spec)
+            }
+            (Some(_), _) => None,
+        };
+        self.enqueue(&record, host, requested).await?;
         Ok(record)
     }
 

@@ -6,7 +6,7 @@
 
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
 use super::balance::ASSIGNMENT_DELAY;
@@ -26,14 +26,17 @@ use crate::run_walk::RunWalk;
 impl Engine {
     /// Adds a pending run to the queue of its thread, and notifies the hosts that share the store.
     /// `host` is the host that is to start the run. If the notification is lost, hosts find the run
-    /// when they next list the pending runs.
+    /// when they next list the pending runs. The record of an unbound thread gets the app and the
+    /// graph `requested`, so that lists have them while the run is pending.
     pub(super) async fn enqueue(
         &self,
         record: &RunRecord,
         host: Option<LeaseHolder>,
+        requested: Option<(AppName, GraphName)>,
     ) -> Result<(), Failure> {
         let store = &self.0.ports.store;
-        if !store.enqueue(record).await.map_err(|error| self.write_failure(error))? {
+        let added = store.enqueue(record, requested.as_ref()).await;
+        if !added.map_err(|error| self.write_failure(error))? {
             return Err(run_id_taken(&record.id));
         }
         let (thread, due_ms, caller) = (record.thread.clone(), record.due_ms(), record.caller());
@@ -356,7 +359,7 @@ impl Engine {
     /// Stores the record of a run that never started on the recreated thread of the run.
     async fn restore_never_started(&self, record: RunRecord) -> Result<(), Failure> {
         if record.status == RunStatus::Pending {
-            return self.enqueue(&record, None).await;
+            return self.enqueue(&record, None, None).await;
         }
         // The due time keeps other hosts from starting the run before it is removed from the queue.
         let later = |spec: RunSpec| Box::new(RunSpec { due_ms: i64::MAX, ..spec });
@@ -369,7 +372,7 @@ impl Engine {
             ..record.clone()
         };
         let store = &self.0.ports.store;
-        store.enqueue(&pending).await?;
+        store.enqueue(&pending, None).await?;
         store.dequeue(&record.id, Some(&record)).await?;
         Ok(())
     }

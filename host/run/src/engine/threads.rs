@@ -119,37 +119,6 @@ impl Engine {
         Some((spec.app.clone(), graph))
     }
 
-    /// Stores the app and the graph that the first run of an unbound thread requests, so that lists
-    /// have them while the run is pending. Stores nothing if another operation uses the thread.
-    pub(super) async fn store_requested_graph(&self, head: &ThreadHead, spec: &RunSpec) {
-        let Some(requested) = self.requested_graph(spec) else { return };
-        let ThreadRecord { id, app, graph, .. } = &head.record;
-        if !head.record.is_unbound() || (app, graph) == (&requested.0, &requested.1) {
-            return;
-        }
-        // The run does not depend on what lists have, so a failure does not reject the run.
-        if let Err(failure) = self.write_requested_graph(id, requested).await {
-            tracing::debug!(thread = %id, %failure, "the graph of a pending run was not stored");
-        }
-    }
-
-    async fn write_requested_graph(
-        &self,
-        thread: &ThreadId,
-        (app, graph): (AppName, GraphName),
-    ) -> Result<(), Failure> {
-        let mut slot = self.claim(thread, new_run_id()).await?;
-        let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        // Another host may have bound the thread since the first check.
-        if head.record.is_unbound() {
-            let record = Some(ThreadRecord { app, graph, ..head.record });
-            let batch = Batch { epoch: Some(slot.epoch), record, ..Batch::default() };
-            self.0.ports.store.append(thread, batch).await.await?;
-        }
-        slot.release().await;
-        Ok(())
-    }
-
     /// See [`RunService::update_thread`](crate::hostcall::runs::RunService::update_thread).
     pub(super) async fn apply_update(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
         update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::Event;
-use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunId, ThreadId};
 
 use crate::limit::WALK_THREADS;
 use crate::ports::blob::BlobRef;
@@ -289,10 +289,15 @@ pub trait Store: Send + Sync {
     /// Returns the record of a run; `None` if the run does not exist.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Adds a pending run to the end of the queue of its thread, which must exist. The caller needs
-    /// no lease. The run is durable when this method returns. Returns false if a run with this id
-    /// exists.
-    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError>;
+    /// Adds a pending run to the end of the queue of its thread, which must exist. If the thread is
+    /// [unbound](ThreadRecord::is_unbound), its record gets the app and the graph `requested` in
+    /// the same commit. The caller needs no lease. The run is durable when this method returns.
+    /// Returns false if a run with this id exists; nothing is changed then.
+    async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError>;
 
     /// Replaces the record of a pending run by `ended`, which shows how the run ended, or deletes
     /// the record. The caller needs no lease. The change is durable when this method returns.

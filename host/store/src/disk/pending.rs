@@ -1,13 +1,13 @@
 //! Staging of pending runs by the writer. The order of the pending runs is kept in memory. It is
 //! read from the file when the file is opened.
 
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, QueueCondition, RunRecord, StoreError};
 
 use crate::codec::Packer;
 use crate::disk::commit_group::{CachedThread, CommitGroup};
 use crate::disk::seal::is_new_run;
-use crate::disk::write_set::StagedRun;
+use crate::disk::write_set::{StagedRun, stored_record};
 use crate::disk::writer::Writer;
 use crate::error::invalid;
 use crate::lock::lock;
@@ -15,11 +15,13 @@ use crate::pending::check_pending;
 use crate::validate;
 
 impl Writer {
-    /// Stages a pending run. Returns the newest sequence number of its thread.
+    /// Stages a pending run, and the app and the graph that it requests. Returns the newest
+    /// sequence number of its thread.
     pub(super) fn enqueue(
         &mut self,
         group: &mut CommitGroup,
         run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
     ) -> Result<u64, StoreError> {
         check_pending(run)?;
         let thread = &run.thread;
@@ -28,7 +30,14 @@ impl Writer {
         if !is_new_run(group, thread, run)? {
             return Err(validate::out_of_turn_error(thread, &run.id));
         }
+        let record = match requested {
+            Some(requested) => requested_record(group, thread, requested)?,
+            None => None,
+        };
         let packed = pack(group, &cached, run)?;
+        if let Some(record) = record {
+            group.write_set.records.insert(thread.clone(), record);
+        }
         let mut head = cached.head.clone();
         group.write_set.thread_runs.insert((head.number, head.runs), run.id.clone());
         head.runs += 1;
@@ -93,6 +102,19 @@ impl Writer {
             group.write_set.pending.insert(run.id.clone(), None);
         }
     }
+}
+
+/// Returns the stored record of a thread with the app and the graph that a run requests; `None` if
+/// the record does not change.
+fn requested_record(
+    group: &mut CommitGroup,
+    thread: &ThreadId,
+    requested: &(AppName, GraphName),
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let record = group.overlay()?.record(thread)?;
+    let Some(record) = record.with_requested_graph(requested) else { return Ok(None) };
+    let packed = Packer::default().pack(&record).map_err(|message| invalid(thread, message))?;
+    Ok(Some(stored_record(thread, &packed)))
 }
 
 fn pack(

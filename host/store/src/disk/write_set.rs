@@ -8,13 +8,13 @@ use std::ops::Bound;
 
 use redb::{Error, WriteTransaction};
 use wattle_graph::id::{Digest, RunId, ThreadId};
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{StoreError, ThreadRecord};
 
-use crate::codec::{Packer, with_checksum};
+use crate::codec::{Packer, read, with_checksum};
 use crate::disk::chain::LogReader;
 use crate::disk::frame::{self, Body, Header};
 use crate::disk::head::Head;
-use crate::disk::snapshot::Snapshot;
+use crate::disk::snapshot::{RECORD, Snapshot};
 use crate::disk::table::{
     ASIDE, FRAMES_PER_MARK, HEADS, HEADS_NAME, LOG, MARKS, MENTIONS, META, META_THREADS, ORPHANS,
     PENDING, RECORDS, RECORDS_NAME, RUNS, RUNS_NAME, THREAD_RUNS,
@@ -248,6 +248,16 @@ impl WriteSet {
 pub(crate) struct Overlay<'a> {
     pub(crate) write_set: &'a WriteSet,
     pub(crate) snapshot: &'a Snapshot,
+}
+
+impl Overlay<'_> {
+    /// Returns the record of a thread.
+    pub(crate) fn record(&self, thread: &ThreadId) -> Result<ThreadRecord, StoreError> {
+        match self.write_set.records.get(thread) {
+            Some(stored) => read(RECORD, (RECORDS_NAME, thread.as_str().as_bytes()), stored),
+            None => self.snapshot.record(thread).map(|(record, _)| record),
+        }
+    }
 }
 
 impl LogReader for Overlay<'_> {

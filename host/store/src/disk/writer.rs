@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use redb::{Durability, WriteTransaction};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, LeaseEpoch, RunRecord, StoreError};
 
 use crate::commit_delay::FlushRequests;
@@ -80,7 +80,7 @@ pub(crate) enum WriteOp {
     /// See [`Store::append`](wattle_run::ports::Store::append).
     Batch(Box<QueuedBatch>),
     /// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
-    Enqueue(Box<RunRecord>),
+    Enqueue(Box<RunRecord>, Option<(AppName, GraphName)>),
     /// See [`Store::dequeue`](wattle_run::ports::Store::dequeue).
     Dequeue(RunId, Option<Box<RunRecord>>),
 }
@@ -90,7 +90,7 @@ impl WriteOp {
     fn released_lease(&self) -> Option<LeaseEpoch> {
         match self {
             Self::Batch(queued) => queued.batch.epoch.filter(|_| queued.batch.releases_lease),
-            Self::Enqueue(_) | Self::Dequeue(..) => None,
+            Self::Enqueue(..) | Self::Dequeue(..) => None,
         }
     }
 }
@@ -251,7 +251,7 @@ impl Writer {
         let thread = queued_write.thread.thread();
         let result = guarded(OP_COMMIT, || match &mut queued_write.op {
             WriteOp::Batch(queued) => self.stage_batch(group, thread, queued),
-            WriteOp::Enqueue(run) => self.enqueue(group, run),
+            WriteOp::Enqueue(run, requested) => self.enqueue(group, run, requested.as_ref()),
             WriteOp::Dequeue(run, ended) => self.dequeue(group, thread, run, ended.as_deref()),
         });
         if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &result {

@@ -5,7 +5,7 @@ use std::thread::Thread;
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, Ticket};
 
 use crate::commit_delay::FlushRequests;
@@ -33,9 +33,14 @@ impl WriterHandle {
         self.queue(thread, WriteOp::Batch(queued)).await
     }
 
-    /// Queues the addition of a pending run.
-    pub(crate) async fn enqueue(&self, run: &RunRecord) -> Ticket {
-        self.queue(run.thread.clone(), WriteOp::Enqueue(Box::new(run.clone()))).await
+    /// Queues the addition of a pending run, which requests an app and a graph.
+    pub(crate) async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Ticket {
+        let op = WriteOp::Enqueue(Box::new(run.clone()), requested.cloned());
+        self.queue(run.thread.clone(), op).await
     }
 
     /// Queues the removal of a pending run.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, PruneStrategy, RunRecord, StoreError};
 
 use crate::codec::Packer;
@@ -110,7 +110,11 @@ impl State {
         self.runs.remove(run);
     }
 
-    pub(super) fn enqueue(&mut self, run: &RunRecord) -> Result<bool, StoreError> {
+    pub(super) fn enqueue(
+        &mut self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
         check_pending(run)?;
         let thread =
             self.threads.get_mut(&run.thread).ok_or_else(|| validate::no_thread_error(run))?;
@@ -119,6 +123,11 @@ impl State {
         }
         let mut packer = Packer::default();
         packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
+        let record = &mut thread.head.record;
+        if let Some(named) = requested.and_then(|requested| record.with_requested_graph(requested))
+        {
+            *record = named;
+        }
         thread.mentions.extend(packer.mentions);
         thread.runs.push(run.id.clone());
         self.pending.push(run);

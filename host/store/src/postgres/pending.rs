@@ -4,9 +4,9 @@
 
 use sqlx::Row as _;
 use wattle_graph::event::RunStatus;
-use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_graph::id::{AppName, Digest, GraphName, RunId, ThreadId};
 use wattle_run::caller_id::CallerId;
-use wattle_run::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError};
+use wattle_run::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError, ThreadRecord};
 
 use crate::codec::Packer;
 use crate::error::{backend, corrupt, invalid};
@@ -14,6 +14,7 @@ use crate::pending::check_pending;
 use crate::postgres::database::{Database, PgTransaction};
 use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
+use crate::postgres::thread_row;
 use crate::validate;
 
 const ENQUEUE: &str = "add a pending run";
@@ -30,6 +31,10 @@ const THREAD_OF: &str = "
 const ADD: &str = "
     INSERT INTO runs (id, thread, record, due_ms, caller) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT DO NOTHING";
+
+const RECORD: &str = "SELECT record FROM threads WHERE number = $1";
+
+const SET_RECORD: &str = "UPDATE threads SET record = $2, app = $3 WHERE number = $1";
 
 const MENTION: &str = "
     INSERT INTO mentions (thread, blob) SELECT $1, blob FROM unnest($2::bytea[]) AS blob
@@ -56,14 +61,18 @@ const LIST_OF: &str = "
     ORDER BY runs.place LIMIT $3";
 
 /// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
-pub(super) async fn enqueue(database: &Database, run: &RunRecord) -> Result<bool, StoreError> {
+pub(super) async fn enqueue(
+    database: &Database,
+    run: &RunRecord,
+    requested: Option<&(AppName, GraphName)>,
+) -> Result<bool, StoreError> {
     check_pending(run)?;
     let mut packer = Packer::default();
     let packed = packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
     let mentions: Vec<Digest> = packer.mentions.into_iter().collect();
     let mut retry = RetryState::default();
     loop {
-        match enqueue_once(database, run, &packed, &mentions).await {
+        match enqueue_once(database, run, requested, &packed, &mentions).await {
             Ok(is_new) => return Ok(is_new),
             Err(TxError::Database(error)) => retry.wait_or_fail(ENQUEUE, error).await?,
             Err(TxError::Store(error)) => return Err(error),
@@ -74,6 +83,7 @@ pub(super) async fn enqueue(database: &Database, run: &RunRecord) -> Result<bool
 async fn enqueue_once(
     database: &Database,
     run: &RunRecord,
+    requested: Option<&(AppName, GraphName)>,
     packed: &[u8],
     mentions: &[Digest],
 ) -> Result<bool, TxError> {
@@ -86,6 +96,9 @@ async fn enqueue_once(
     let added = add.execute(&mut *transaction).await?;
     if added.rows_affected() == 0 {
         return Ok(false);
+    }
+    if let Some(requested) = requested {
+        set_requested_graph(&mut transaction, number, &run.thread, requested).await?;
     }
     add_mentions(&mut transaction, number, mentions).await?;
     count(&mut transaction, number, 1).await?;
@@ -149,6 +162,23 @@ async fn lock(
     let lock = sqlx::query(LOCK).bind(thread.as_str().as_bytes());
     let row = lock.fetch_optional(&mut **transaction).await?;
     row.map(|row| row.try_get("number")).transpose()
+}
+
+/// Writes the app and the graph that a run requests into the record of its thread, whose row is
+/// locked, if the thread is unbound.
+async fn set_requested_graph(
+    transaction: &mut PgTransaction,
+    number: i64,
+    thread: &ThreadId,
+    requested: &(AppName, GraphName),
+) -> Result<(), TxError> {
+    let row = sqlx::query(RECORD).bind(number).fetch_one(&mut **transaction).await?;
+    let record: ThreadRecord = thread_row::record(&row)?;
+    let Some(record) = record.with_requested_graph(requested) else { return Ok(()) };
+    let packed = Packer::default().pack(&record).map_err(|message| invalid(thread, message))?;
+    let set = sqlx::query(SET_RECORD).bind(number).bind(packed).bind(record.app.as_str());
+    set.execute(&mut **transaction).await?;
+    Ok(())
 }
 
 async fn add_mentions(

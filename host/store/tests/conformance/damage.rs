@@ -99,7 +99,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
     for (number, at_ms) in (0..threads).rev().step_by(3).zip(1..) {
         let mut pending_run = pending_run(&name(number), &pending(number), 0);
         pending_run.created_ms = Some(at_ms);
-        assert!(store.enqueue(&pending_run).await.unwrap());
+        assert!(store.enqueue(&pending_run, None).await.unwrap());
     }
     put
 }
@@ -435,7 +435,7 @@ async fn lost_pending_runs_are_found_and_repaired() {
         let thread = create(&store, &format!("thread-{number}")).await;
         let mut pending_run = pending_run(&thread, &format!("pending-{number}"), 0);
         pending_run.created_ms = Some(at_ms);
-        assert!(store.enqueue(&pending_run).await.unwrap());
+        assert!(store.enqueue(&pending_run, None).await.unwrap());
     }
     drop(store);
     let database = redb::Database::open(&path).unwrap();

@@ -143,10 +143,10 @@ async fn on_a_full_disk() {
 async fn pending_runs_match_the_file(store: &RedbStore, thread: &ThreadId) {
     let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
     let (waits, ghost) = (pending_run(thread, "waits", 0), pending_run(thread, "ghost", 0));
-    assert!(store.enqueue(&waits).await.unwrap());
+    assert!(store.enqueue(&waits, None).await.unwrap());
     let begin = || append(store, thread, begins(&begun(&waits, 1), QueueCondition::Pending));
     limit(Some(0));
-    let (began, added) = tokio::join!(begin(), store.enqueue(&ghost));
+    let (began, added) = tokio::join!(begin(), store.enqueue(&ghost, None));
     assert_backend_error(&began.unwrap_err());
     assert_backend_error(&added.unwrap_err());
     assert_eq!(names(store, all()).await, ["waits"]);

@@ -77,14 +77,14 @@ async fn pending_runs_survive_a_reopen() {
     let store = RedbStore::open(&path).unwrap();
     let thread = create(&store, "t").await;
     for name in ["r2", "r1", "r3"] {
-        assert!(store.enqueue(&pending_run(&thread, name, 1)).await.unwrap());
+        assert!(store.enqueue(&pending_run(&thread, name, 1), None).await.unwrap());
     }
     assert!(store.dequeue(&run_id("r1"), None).await.unwrap());
     drop(store);
     let store = RedbStore::open(&path).unwrap();
     let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
     assert_eq!(names(&store, all()).await, ["r2", "r3"]);
-    assert!(store.enqueue(&pending_run(&thread, "r1", 1)).await.unwrap());
+    assert!(store.enqueue(&pending_run(&thread, "r1", 1), None).await.unwrap());
     assert_eq!(names(&store, all()).await, ["r2", "r3", "r1"]);
     drop(store);
     assert!(RedbStore::survey_file(&path).unwrap().damaged.is_empty());

@@ -181,6 +181,7 @@ conformance! {
         pending_runs_are_listed_with_their_callers
         run_is_enqueued_only_once_and_only_for_an_existing_thread
         run_is_enqueued_without_a_lease
+        pending_run_names_the_graph_of_an_unbound_thread
         pending_run_begins_once
         dequeued_run_never_begins
         due_run_begins_before_new_runs

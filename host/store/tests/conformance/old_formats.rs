@@ -108,7 +108,7 @@ async fn format_3_file_is_read_and_written() {
     let head = store.thread(&thread).await.unwrap().unwrap();
     assert_eq!(store.verify(&thread).await.unwrap().unwrap().last_seq, head.last_seq);
     for (thread, name) in [(&thread, "r1"), (&blank, "r2"), (&thread, "r3")] {
-        assert!(store.enqueue(&pending_run(thread, name, 1)).await.unwrap());
+        assert!(store.enqueue(&pending_run(thread, name, 1), None).await.unwrap());
     }
     drop(store);
     assert!(RedbStore::survey_file(&path).unwrap().damaged.is_empty());

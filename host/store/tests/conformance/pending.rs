@@ -3,17 +3,18 @@
 use serde_json::json;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_graph::id::{AppName, Digest, GraphName, RunId, ThreadId};
 use wattle_graph::principal::Principal;
 use wattle_run::caller_id::CallerId;
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, LeaseHolder, PendingQuery, PruneStrategy, QueueCondition, RunRecord, StoreError,
+    ThreadQuery, ThreadRecord,
 };
 
 use crate::fixtures::{
-    all_runs, append, batch, checkpoint, create, events, from_json, run, run_id, thread_id,
+    all_runs, append, batch, checkpoint, create, events, from_json, record, run, run_id, thread_id,
 };
 
 /// Returns the record of a pending run with a due time.
@@ -59,7 +60,7 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     for (thread, name, due_ms) in
         [(&one, "r3", 5), (&other, "r1", 1), (&one, "r2", 9), (&one, "r4", 0)]
     {
-        assert!(store.enqueue(&pending_run(thread, name, due_ms)).await.unwrap());
+        assert!(store.enqueue(&pending_run(thread, name, due_ms), None).await.unwrap());
     }
     assert_eq!(names(store, all()).await, ["r3", "r1", "r2", "r4"]);
     assert_eq!(names(store, of(&one)).await, ["r3", "r2", "r4"]);
@@ -86,7 +87,7 @@ pub(crate) async fn pending_runs_are_listed_with_their_callers(store: &dyn Store
     of_jane.spec.as_mut().unwrap().principal = Some(jane);
     let of_nobody = pending_run(&other, "r2", 1);
     for run in [&of_jane, &of_nobody] {
-        store.enqueue(run).await.unwrap();
+        store.enqueue(run, None).await.unwrap();
     }
     let callers: Vec<CallerId> =
         store.pending(&all()).await.unwrap().into_iter().map(|pending| pending.caller).collect();
@@ -98,15 +99,15 @@ pub(crate) async fn pending_runs_are_listed_with_their_callers(store: &dyn Store
 
 pub(crate) async fn run_is_enqueued_only_once_and_only_for_an_existing_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
-    assert!(store.enqueue(&pending_run(&thread, "r", 1)).await.unwrap());
-    assert!(!store.enqueue(&pending_run(&thread, "r", 2)).await.unwrap());
+    assert!(store.enqueue(&pending_run(&thread, "r", 1), None).await.unwrap());
+    assert!(!store.enqueue(&pending_run(&thread, "r", 2), None).await.unwrap());
     append(store, &thread, begins(&run(&thread, "known"), QueueCondition::Unchecked))
         .await
         .unwrap();
-    assert!(!store.enqueue(&pending_run(&thread, "known", 1)).await.unwrap());
-    let missing = store.enqueue(&pending_run(&thread_id("missing"), "m", 1)).await;
+    assert!(!store.enqueue(&pending_run(&thread, "known", 1), None).await.unwrap());
+    let missing = store.enqueue(&pending_run(&thread_id("missing"), "m", 1), None).await;
     assert!(matches!(missing, Err(StoreError::InvalidBatch { .. })), "{missing:?}");
-    let running = store.enqueue(&run(&thread, "running")).await;
+    let running = store.enqueue(&run(&thread, "running"), None).await;
     assert!(matches!(running, Err(StoreError::InvalidBatch { .. })), "{running:?}");
     assert_eq!(names(store, all()).await, ["r"]);
     assert_eq!(store.run(&run_id("m")).await.unwrap(), None);
@@ -119,8 +120,8 @@ pub(crate) async fn run_is_enqueued_without_a_lease(store: &dyn Store) {
     let epoch = store.acquire_lease(&thread, &holder).await.unwrap();
     append(store, &thread, Batch { epoch: Some(epoch), ..events(1, 1) }).await.unwrap();
     let first = pending_run(&thread, "r1", 1);
-    assert!(store.enqueue(&first).await.unwrap());
-    assert!(store.enqueue(&pending_run(&thread, "r2", 1)).await.unwrap());
+    assert!(store.enqueue(&first, None).await.unwrap());
+    assert!(store.enqueue(&pending_run(&thread, "r2", 1), None).await.unwrap());
     assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
     // The lease is still valid, and appends continue.
     append(store, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await.unwrap();
@@ -129,11 +130,35 @@ pub(crate) async fn run_is_enqueued_without_a_lease(store: &dyn Store) {
     assert_eq!(store.run(&first.id).await.unwrap(), Some(ended(&first)));
 }
 
+pub(crate) async fn pending_run_names_the_graph_of_an_unbound_thread(store: &dyn Store) {
+    let requested = |graph: &str| (AppName::new("demo").unwrap(), GraphName::new(graph).unwrap());
+    let unbound = ThreadRecord::unbound(thread_id("t"), 1);
+    let thread = unbound.id.clone();
+    let batch = Batch { record: Some(unbound.clone()), ..Batch::default() };
+    append(store, &thread, batch).await.unwrap();
+    // Another host uses the thread.
+    let holder = LeaseHolder("a".into());
+    store.heartbeat(&holder).await.unwrap();
+    let epoch = store.acquire_lease(&thread, &holder).await.unwrap();
+    let first = pending_run(&thread, "r1", 1);
+    assert!(store.enqueue(&first, Some(&requested("main"))).await.unwrap());
+    let (app, graph) = requested("main");
+    let named = ThreadRecord { app, graph, ..unbound };
+    assert!(!store.enqueue(&first, Some(&requested("other"))).await.unwrap());
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().record, named);
+    assert!(store.is_lease_held(&thread, epoch).await.unwrap());
+    let of_app = ThreadQuery { app: Some(named.app), ..ThreadQuery::default() };
+    assert_eq!(store.threads(&of_app).await.unwrap().items.len(), 1);
+    let bound = create(store, "bound").await;
+    assert!(store.enqueue(&pending_run(&bound, "r2", 1), Some(&requested("other"))).await.unwrap());
+    assert_eq!(store.thread(&bound).await.unwrap().unwrap().record, record(&bound));
+}
+
 pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
     let thread = create(store, "t").await;
     let (first, second) = (pending_run(&thread, "r1", 5), pending_run(&thread, "r2", 1));
-    store.enqueue(&first).await.unwrap();
-    store.enqueue(&second).await.unwrap();
+    store.enqueue(&first, None).await.unwrap();
+    store.enqueue(&second, None).await.unwrap();
     append(store, &thread, begins(&begun(&second, 7), QueueCondition::Pending)).await.unwrap();
     assert_eq!(names(store, all()).await, ["r1"]);
     assert_eq!(store.run(&second.id).await.unwrap(), Some(begun(&second, 7)));
@@ -151,8 +176,8 @@ pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
 pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
     let thread = create(store, "t").await;
     let (first, second) = (pending_run(&thread, "r1", 1), pending_run(&thread, "r2", 1));
-    store.enqueue(&first).await.unwrap();
-    store.enqueue(&second).await.unwrap();
+    store.enqueue(&first, None).await.unwrap();
+    store.enqueue(&second, None).await.unwrap();
     assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
     assert!(store.dequeue(&second.id, None).await.unwrap());
     assert!(!store.dequeue(&first.id, None).await.unwrap());
@@ -165,7 +190,7 @@ pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
     assert_eq!(store.run(&second.id).await.unwrap(), None);
     assert_eq!(names(store, all()).await, [""; 0]);
     // The id of the run can be used again.
-    assert!(store.enqueue(&second).await.unwrap());
+    assert!(store.enqueue(&second, None).await.unwrap());
     let begins_now = || append(store, &thread, begins(&begun(&second, 7), QueueCondition::Free));
     let known = begins_now().await;
     assert!(matches!(known, Err(StoreError::OutOfTurn { .. })), "{known:?}");
@@ -182,7 +207,7 @@ pub(crate) async fn due_run_begins_before_new_runs(store: &dyn Store) {
     let known = append(store, &thread, direct("first", 5)).await;
     assert!(matches!(known, Err(StoreError::OutOfTurn { .. })), "{known:?}");
     let later = pending_run(&thread, "later", 10);
-    store.enqueue(&later).await.unwrap();
+    store.enqueue(&later, None).await.unwrap();
     append(store, &thread, direct("before", 9)).await.unwrap();
     let after = append(store, &thread, direct("after", 10)).await;
     assert!(matches!(&after, Err(StoreError::OutOfTurn { run, .. }) if *run == run_id("after")));
@@ -207,7 +232,7 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
             checkpoint.meta.run = run_id(name);
         }
         append(store, &thread, made).await.unwrap();
-        store.enqueue(&pending_run(&thread, &format!("{name}-next"), 1)).await.unwrap();
+        store.enqueue(&pending_run(&thread, &format!("{name}-next"), 1), None).await.unwrap();
     }
     store.delete_runs(&[run_id("a")]).await.unwrap();
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
@@ -223,7 +248,7 @@ pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn 
     )
     .await
     .unwrap();
-    store.enqueue(&pending_run(&thread, "last", 1)).await.unwrap();
+    store.enqueue(&pending_run(&thread, "last", 1), None).await.unwrap();
     let (copy, incarnation) = (thread_id("copy"), run_id("incarnation"));
     let rename = |run: &RunId| run_id(&format!("{run}-copy"));
     store.copy_thread(&thread, &copy, &incarnation, &rename).await.unwrap();
@@ -244,7 +269,7 @@ pub(crate) async fn pending_runs_keep_their_order_when_a_thread_is_rewritten(sto
         append(store, &one, made).await.unwrap();
     }
     for (thread, name) in [(&one, "r1"), (&other, "r2"), (&one, "r3")] {
-        assert!(store.enqueue(&pending_run(thread, name, 1)).await.unwrap());
+        assert!(store.enqueue(&pending_run(thread, name, 1), None).await.unwrap());
     }
     let before = store.pending(&all()).await.unwrap();
     store.prune(&one, PruneStrategy::KeepLatest).await.unwrap();
@@ -262,7 +287,7 @@ pub(crate) async fn blobs_of_pending_runs_are_mentioned(store: &dyn Store) {
     let mut run = pending_run(&thread, "r", 1);
     run.spec.as_mut().unwrap().client = json!({ "picture": picture.to_string() });
     assert!(!store.mentions(&thread, picture).await.unwrap());
-    store.enqueue(&run).await.unwrap();
+    store.enqueue(&run, None).await.unwrap();
     assert!(store.mentions(&thread, picture).await.unwrap());
     // The record that replaces a pending run can mention further blobs.
     let report = BlobRef(Digest::of(b"report"));

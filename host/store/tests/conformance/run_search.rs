@@ -58,7 +58,7 @@ async fn six_runs(store: &dyn Store) {
     write(store, RunRecord { failure: failed("rude"), ..c }).await;
     write(store, requested(&one, "d", 30, RunStatus::Running)).await;
     let e = RunRecord { created_ms: Some(50), ..pending_run(&two, "e", 55) };
-    assert!(store.enqueue(&e).await.unwrap());
+    assert!(store.enqueue(&e, None).await.unwrap());
     write(store, requested(&three, "f", 60, RunStatus::Cancelled)).await;
 }
 

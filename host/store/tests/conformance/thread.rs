@@ -260,7 +260,7 @@ pub(crate) async fn run_pages_are_bounded_in_bytes(store: &dyn Store) {
         let mut run = run(&thread, name);
         (run.status, run.spec) = (RunStatus::Pending, Some(from_json(spec)));
         run.failure = (name == "c").then(|| Failure::internal("x".repeat(LIST_BYTES as usize)));
-        assert!(store.enqueue(&run).await.unwrap());
+        assert!(store.enqueue(&run, None).await.unwrap());
     }
     let mut pages: Vec<String> = Vec::new();
     loop {

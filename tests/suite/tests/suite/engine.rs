@@ -68,6 +68,6 @@ async fn enqueue_undue(store: &dyn Store, thread: &ThreadId, run: &str) -> RunRe
         },
     });
     let pending: RunRecord = serde_json::from_value(record).unwrap();
-    assert!(store.enqueue(&pending).await.unwrap());
+    assert!(store.enqueue(&pending, None).await.unwrap());
     pending
 }

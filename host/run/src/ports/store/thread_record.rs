@@ -165,6 +165,13 @@ impl ThreadRecord {
         self.version == Digest::from_bytes([0; 32])
     }
 
+    /// Returns the record with the app and the graph that a pending first run requests. Returns
+    /// `None` if the thread is bound, or if the record has them.
+    pub fn with_requested_graph(&self, (app, graph): &(AppName, GraphName)) -> Option<Self> {
+        let is_new = self.is_unbound() && (&self.app, &self.graph) != (app, graph);
+        is_new.then(|| Self { app: app.clone(), graph: graph.clone(), ..self.clone() })
+    }
+
     /// Returns the thread that ids of tasks derive from.
     pub fn origin(&self) -> &ThreadId {
         self.origin.as_ref().unwrap_or(&self.id)

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tokio::sync::watch;
 use wattle_graph::event::Event;
-use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
@@ -67,7 +67,11 @@ impl Store for StubPorts {
         Ok(None)
     }
 
-    async fn enqueue(&self, _run: &RunRecord) -> Result<bool, StoreError> {
+    async fn enqueue(
+        &self,
+        _run: &RunRecord,
+        _requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
         Ok(false)
     }
 

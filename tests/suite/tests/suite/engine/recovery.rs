@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, Namespace, RunId, ThreadId};
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::catalog::{Catalog, LoadingItem, is_still_loading};
@@ -478,8 +478,12 @@ impl Layer for Refusing {
     }
 
     /// Adds the run even if the store refuses, like a commit whose response is lost.
-    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        let is_added = self.below.enqueue(run).await?;
+    async fn enqueue(
+        &self,
+        run: &RunRecord,
+        requested: Option<&(AppName, GraphName)>,
+    ) -> Result<bool, StoreError> {
+        let is_added = self.below.enqueue(run, requested).await?;
         self.admit().map(|()| is_added)
     }
 
