@@ -1,15 +1,13 @@
 // An event in full, which is read when it is shown, and the documents in it.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { LARGE_AND_FIXED } from "../api/large.ts";
 import { type LogEvent, type RunPlace, readEvent } from "../api/log.ts";
 import { bytesText } from "../part/amount.ts";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Reading } from "../shell/failure.tsx";
 import { PANEL } from "./texts.ts";
-
-/** Time for which an event that is not shown any more is kept, in milliseconds. It may be large. */
-const KEPT_MS = 60_000;
 
 interface ReadEventProps {
   place: RunPlace;
@@ -24,8 +22,7 @@ export function ReadEvent({ place, seq, children }: ReadEventProps) {
     queryKey: ["event", thread, tenant, seq],
     queryFn: ({ signal }) => readEvent(place, seq, signal),
     // An event does not change.
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: KEPT_MS,
+    ...LARGE_AND_FIXED,
   });
   const { data } = read;
   if (data === null) return <p>{PANEL.gone}</p>;

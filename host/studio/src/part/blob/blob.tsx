@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Button, saveFile } from "@wattle/page";
 import { useEffect, useState } from "react";
+import { LARGE_AND_FIXED } from "../../api/large.ts";
 import { Reading } from "../../shell/failure.tsx";
 import { Refusal, useAttempt } from "../attempt.tsx";
 import { digestText } from "../digest.ts";
@@ -10,9 +11,6 @@ import styles from "./blob.module.css";
 import { type BlobContent, type BlobPlace, readContent, readFile } from "./content.ts";
 import { blobsIn, LISTED_BLOBS } from "./references.ts";
 import { TEXTS } from "./texts.ts";
-
-/** Time for which content that is not shown any more is kept, in milliseconds. It may be large. */
-const KEPT_MS = 60_000;
 
 /** Characters of a text that are shown at first, and that each further step shows. */
 const FIRST_CHARS = 4_000;
@@ -69,8 +67,7 @@ function Content({ place }: { place: BlobPlace }) {
     queryKey: ["blob", thread, tenant, digest],
     queryFn: ({ signal }) => readContent(place, signal),
     // The content of a digest does not change.
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: KEPT_MS,
+    ...LARGE_AND_FIXED,
     // Bytes are compared by nobody.
     structuralSharing: false,
   });
