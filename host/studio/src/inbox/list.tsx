@@ -2,6 +2,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useEffectEvent, useLayoutEffect, useRef } from "react";
 import { useKeptPlace } from "../part/kept-place.ts";
+import { useRenderedRows } from "../part/rendered-rows.ts";
 import { Text } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
 import { inboxRoute, RouteLink } from "../router/links.tsx";
@@ -17,9 +18,6 @@ const ROW_PX = 60;
 
 /** Rows that are rendered outside of the visible part. */
 const OVERSCAN = 10;
-
-/** Number of rows before the last one at which more are asked for. */
-const AHEAD = 20;
 
 interface InboxListProps {
   rows: readonly InboxItem[];
@@ -45,15 +43,7 @@ export function InboxList(props: InboxListProps) {
     overscan: OVERSCAN,
   });
   const items = virtual.getVirtualItems();
-  const first = items[0]?.index ?? 0;
-  const last = items.at(-1)?.index ?? -1;
-  const end = !isComplete && last >= rows.length - 1 - AHEAD ? rows.length : undefined;
-  const reachEnd = useEffectEvent(onEnd);
-  useEffect(() => {
-    if (end !== undefined) reachEnd();
-  }, [end]);
-  const view = useEffectEvent(onView);
-  useEffect(() => view([first, last]), [first, last]);
+  useRenderedRows({ items, count: rows.length, isComplete, onEnd, onView });
   const offset = virtual.scrollOffset ?? 0;
   const kept = useKeptPlace({ box, rows, rowKey: keyOf, rowPx: ROW_PX, offset, link: linkOf });
   const at = rows.findIndex((row) => keyOf(row) === selected);

@@ -6,6 +6,7 @@ import { type ReactNode, useEffect, useEffectEvent, useRef } from "react";
 import { useShortcut } from "../shell/keys.tsx";
 import { useKeptPlace } from "./kept-place.ts";
 import styles from "./part.module.css";
+import { useRenderedRows } from "./rendered-rows.ts";
 
 export interface Column<R> {
   key: string;
@@ -41,9 +42,6 @@ const ROW_PX = 36;
 /** Rows that are rendered outside of the visible part. */
 const OVERSCAN = 12;
 
-/** Number of rows before the last one at which more are asked for. */
-const AHEAD = 20;
-
 /** Keys that move between rows, with what they do. */
 const KEYS = { next: "Next row", previous: "Previous row" };
 
@@ -61,17 +59,7 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
     scrollPaddingEnd: ROW_PX,
   });
   const items = virtual.getVirtualItems();
-  const first = items[0]?.index ?? 0;
-  const last = items.at(-1)?.index ?? -1;
-  const isNearEnd = !isComplete && last >= rows.length - 1 - AHEAD;
-  // The count changes with each page, so that the next one is asked for.
-  const end = isNearEnd ? rows.length : undefined;
-  const reachEnd = useEffectEvent(() => onEnd?.());
-  useEffect(() => {
-    if (end !== undefined) reachEnd();
-  }, [end]);
-  const view = useEffectEvent((from: number, to: number) => onView?.([from, to]));
-  useEffect(() => view(first, last), [first, last]);
+  useRenderedRows({ items, count: rows.length, isComplete, onEnd, onView });
   const show = useEffectEvent((index: number) => virtual.scrollToIndex(index));
   useEffect(() => {
     if (shown !== undefined) show(shown);
