@@ -32,7 +32,10 @@ interface VirtualListProps<R> {
   onView?: (view: readonly [first: number, last: number]) => void;
   /** Key of the selected row. */
   current?: string | undefined;
-  /** Index of a row that is scrolled into view when the index changes. */
+  /**
+   * Index of a row that is scrolled into view: of the selected row, when it is selected or the rows
+   * get it; without a selected row, whenever the index changes.
+   */
   shown?: number | undefined;
 }
 
@@ -60,10 +63,13 @@ export function VirtualList<R>(props: VirtualListProps<R>) {
   });
   const items = virtual.getVirtualItems();
   useRenderedRows({ items, count: rows.length, isComplete, onEnd, onView });
-  const show = useEffectEvent((index: number) => virtual.scrollToIndex(index));
+  const show = useEffectEvent(() => shown !== undefined && virtual.scrollToIndex(shown));
+  // The index of the selected row changes with the rows above it, and the list stays in place.
+  const target = current ?? shown;
+  const isThere = shown !== undefined;
   useEffect(() => {
-    if (shown !== undefined) show(shown);
-  }, [shown]);
+    if (target !== undefined && isThere) show();
+  }, [target, isThere]);
   const offset = virtual.scrollOffset ?? 0;
   const focus = useKeptPlace({ box, rows, rowKey, rowPx: ROW_PX, offset, link: linkOf });
   useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));

@@ -16,7 +16,7 @@ interface TimelineViewProps {
   rows: readonly Row[];
   /** Id of the selected row. */
   current: string | undefined;
-  /** Index of the row that is kept in view. */
+  /** Index of the row that is scrolled into view, as in `VirtualList`. */
   shown: number | undefined;
   onToggle: (row: Row) => void;
 }

@@ -30,7 +30,7 @@ interface PairTableProps {
   pairs: readonly Pair[];
   /** Id of the selected pair. */
   current: string | undefined;
-  /** Index of the pair that is kept in view. */
+  /** Index of the pair that is scrolled into view, as in `VirtualList`. */
   shown: number | undefined;
 }
 
