@@ -96,31 +96,45 @@ function bodyOf(start: Start): Pick<Schemas["StartDocument"], "input" | "goto" |
 /** Sequence number of the first event of a thread. */
 export const FIRST_SEQ = 1;
 
+/** The checkpoints of a run, by their numbers. */
+interface RunCheckpoints {
+  /** The one that was made of the input. */
+  input: number;
+  /** The one with the end state; `undefined` if this state is not needed. */
+  end: number | undefined;
+}
+
 /** The first run of a thread, after its end. */
 interface PastRun {
   given: Pick<CaseRun, "input" | "context">;
-  /** The thread as the run left it; `undefined` if the thread has gone on. */
-  left: Thread | undefined;
+  /** The end state; empty if it is not needed. */
+  state: unknown;
+  /** The interrupts that the run left; none if the thread has gone on. */
+  interrupts: Thread["interrupts"];
 }
 
 /**
- * Reads the first run of a thread, after its end: its input from the checkpoint that was made of it,
- * and its context from the first event.
+ * Reads the first run of a thread, after its end: its input and its end state from checkpoints,
+ * since the state of the thread may have been edited, and its context from the first event.
  */
 export async function readPast(
   place: RunPlace,
-  input: number,
+  { input, end }: RunCheckpoints,
   signal: AbortSignal,
 ): Promise<PastRun> {
-  const [event, { changed, state }, thread] = await Promise.all([
+  const root = { ...place, namespace: "" };
+  const [event, first, last, thread] = await Promise.all([
     readEvent(place, FIRST_SEQ, signal),
-    readCheckpoint({ ...place, namespace: "" }, String(input), signal),
+    readCheckpoint(root, String(input), signal),
+    end === undefined ? undefined : readCheckpoint(root, String(end), signal),
     readThread(place),
   ]);
-  const values = Object.entries(Object(state)).filter(([channel]) => changed.includes(channel));
+  const channels = Object.entries(Object(first.state));
+  const values = channels.filter(([channel]) => first.changed.includes(channel));
   return {
     given: { input: Object.fromEntries(values), context: event?.context },
-    left: thread.run === place.run ? thread : undefined,
+    state: last?.state ?? {},
+    interrupts: thread.run === place.run ? thread.interrupts : [],
   };
 }
 

@@ -17,37 +17,46 @@ interface SaveRunProps {
 /** A form for the case of a run that has ended. A case makes no runs before its own. */
 export function SaveRun({ place, facts }: SaveRunProps) {
   const [isOpen, setOpen] = useState(false);
-  const { firstSeq, graph, input, status } = facts;
+  const { firstSeq, graph, input, status, checkpoint, failure } = facts;
   const isFirst = firstSeq === FIRST_SEQ;
   if (!isFirst || graph === undefined || input === undefined || status === undefined) return null;
   return (
     <Disclosure name={CASE.open} isOpen={isOpen} onToggle={setOpen}>
-      <PastCase place={place} ended={{ graph, input, status, failure: facts.failure }} />
+      <PastCase place={place} ended={{ graph, input, status, checkpoint, failure }} />
     </Disclosure>
   );
 }
 
+/** The facts of a run that has ended. */
+interface Ended extends Pick<RunFacts, "checkpoint" | "failure"> {
+  graph: string;
+  input: number;
+  status: string;
+}
+
 interface PastCaseProps {
   place: RunPlace;
-  ended: { graph: string; input: number; status: string; failure: RunFacts["failure"] };
+  ended: Ended;
 }
 
 function PastCase({ place, ended }: PastCaseProps) {
-  const { graph, input, status, failure } = ended;
+  const { graph, input, status, checkpoint, failure } = ended;
+  // A case expects the state of a completed run only.
+  const end = status === "completed" ? checkpoint : undefined;
   const { thread, tenant, run } = place;
   const read = useQuery({
     queryKey: ["past-case", thread, tenant, run],
-    queryFn: ({ signal }) => readPast(place, input, signal),
-    // The run has ended. The thread is used as the run left it, or not at all.
+    queryFn: ({ signal }) => readPast(place, { input, end }, signal),
+    // The run has ended. The interrupts of the thread are those of the run, or are not used.
     staleTime: Number.POSITIVE_INFINITY,
   });
   const { data } = read;
   if (data === undefined) return <Reading of={read} notFound={CASE.gone} text={CASE.reading} />;
-  const { given, left = { state: {}, interrupts: [], failure } } = data;
+  const { given, state, interrupts } = data;
   return (
     <>
       <p className="w-note">{CASE.givenNote}</p>
-      <CaseForm run={{ graph, ...given, status, thread: left }} />
+      <CaseForm run={{ graph, ...given, status, thread: { state, interrupts, failure } }} />
     </>
   );
 }

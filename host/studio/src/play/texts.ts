@@ -95,7 +95,7 @@ export const CASE = {
     "A case is a line of a file such as eval/cases.jsonl, for wattle eval, or tests/cases.jsonl, " +
     "for wattle test. Both are in the folder of the app.",
   reading: "Reading what the run was given…",
-  gone: "The host does not have the checkpoint with the input any more.",
+  gone: "The host does not have a checkpoint of the run any more.",
   givenNote:
     "The input is read from the first checkpoint, so it has the values that the reducers made of " +
     "what was sent.",

@@ -271,6 +271,22 @@ test("a case is made of the thread as the run left it, not as it was read before
   });
 });
 
+test("a case of a past run has its end state, not that of a later edit", async () => {
+  const input = checkpointed(0, { source: "input" });
+  events = log(runStarted(), input, checkpointed(6), runEnded("completed"));
+  checkpoint = { changed: [], state: {} };
+  state = { reply: "of the run" };
+  thread = { run: RUN, state: { reply: "edited" } };
+  show(ROUTE);
+  fireEvent.click(await screen.findByRole("button", { name: "Save as a case…" }));
+  const form = await screen.findByRole("form", { name: "Save as a case" });
+  const expected = within(form).getByLabelText<HTMLTextAreaElement>("What is expected where");
+  expect(JSON.parse(expected.value)).toEqual({
+    "/status": "completed",
+    "/state/reply": "of the run",
+  });
+});
+
 test("an address leads to the closed rows and to the selected one", async () => {
   events = log(
     runStarted(),
