@@ -15,7 +15,7 @@ export type Mark = "added" | "removed" | "changed";
 export interface NestedVersions {
   readonly before: ReadonlyMap<string, GraphDocument>;
   readonly after: ReadonlyMap<string, GraphDocument>;
-  /** Names of the graphs that differ themselves, or run one that differs. */
+  /** Names of the graphs that differ themselves, or run one that differs, as far as is known. */
   readonly changed: ReadonlySet<string>;
 }
 
@@ -69,9 +69,10 @@ export function compare(
 }
 
 /** Returns two versions of nested graphs. */
-export function nestedVersions({ graphs: before }: Graphs, { graphs: after }: Graphs) {
+export function nestedVersions({ graphs: before, missing }: Graphs, { graphs: after }: Graphs) {
   const changed = new Set<string>();
   for (const [name, graph] of after) {
+    if (missing.has(name)) continue;
     const other = before.get(name);
     if (other === undefined || compare(other, graph).marks.size > 0) changed.add(name);
   }

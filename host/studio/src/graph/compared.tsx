@@ -4,6 +4,7 @@ import { Text } from "../part/text.tsx";
 import { type Mark, nestedVersions } from "./compare.ts";
 import type { Graphs, Item, Line } from "./definition.ts";
 import styles from "./graph.module.css";
+import { MissingGraphs } from "./missing.tsx";
 import { comparedScene, type Scene } from "./scene.ts";
 import { NO_STATES } from "./states.ts";
 import { LINES, labelOf, TEXTS } from "./texts.ts";
@@ -23,15 +24,22 @@ export function Compared({ before, after, ...shared }: ComparedProps) {
   );
   return (
     <>
-      <Differences scene={scene} />
+      <MissingGraphs of={[before, after]} />
+      <Differences scene={scene} isWhole={before.missing.size + after.missing.size === 0} />
       <GraphView scene={scene} states={NO_STATES} {...shared} />
     </>
   );
 }
 
+interface DifferencesProps {
+  scene: Scene;
+  /** True if no nested graph is missing. */
+  isWhole: boolean;
+}
+
 /** The differences of a graph, and of the nested ones that are open. */
-function Differences({ scene }: { scene: Scene }) {
-  if (scene.comparison?.marks.size === 0) return <p>{TEXTS.same}</p>;
+function Differences({ scene, isWhole }: DifferencesProps) {
+  if (scene.comparison?.marks.size === 0) return isWhole ? <p>{TEXTS.same}</p> : null;
   return (
     <details className={styles.differences} open>
       <summary>{TEXTS.differences}</summary>

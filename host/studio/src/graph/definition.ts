@@ -8,7 +8,12 @@ export type GraphDocument = Schemas["GraphDocument"];
 export interface Graphs {
   readonly root: GraphDocument;
   readonly graphs: ReadonlyMap<string, GraphDocument>;
+  /** Those that the host does not have. */
+  readonly missing: GraphVersions;
 }
+
+/** The versions of graphs by name; `undefined` for that of new runs. */
+export type GraphVersions = ReadonlyMap<string, string | undefined>;
 
 /** `start` and `end` stand for the beginning and the end of every path. */
 export type ItemKind = "start" | "end" | "node" | "subgraph" | "branch";

@@ -18,6 +18,7 @@ import { Reading, together } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
 import { Compared } from "./compared.tsx";
 import styles from "./graph.module.css";
+import { MissingGraphs } from "./missing.tsx";
 import { useGraphs, useVersions } from "./read.ts";
 import { pathsAround, sceneOf } from "./scene.ts";
 import { NO_STATES } from "./states.ts";
@@ -126,7 +127,14 @@ function Body({ app, graph }: Names) {
       {isCompared && other.data !== undefined ? (
         <Compared before={other.data} after={data} {...shared} />
       ) : (
-        <GraphView scene={sceneOf(data.root, undefined, sources)} states={NO_STATES} {...shared} />
+        <>
+          <MissingGraphs of={[data]} />
+          <GraphView
+            scene={sceneOf(data.root, undefined, sources)}
+            states={NO_STATES}
+            {...shared}
+          />
+        </>
       )}
     </>
   );

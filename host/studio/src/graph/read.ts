@@ -8,6 +8,7 @@ import {
 } from "@tanstack/react-query";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
+import { orMissing } from "../api/missing.ts";
 import type { GraphDocument, Graphs } from "./definition.ts";
 import { nestedGraphs, openedGraphs } from "./scene.ts";
 import { NO_STATES } from "./states.ts";
@@ -29,7 +30,7 @@ const FRESH_MS = 5_000;
 /** The nested graphs that are read: those in opened nodes, or `all`. */
 type Nested = ReadonlySet<string> | "all";
 
-/** Reads a graph and nested ones, in the versions that belong to its own. */
+/** Reads a graph and nested ones, as far as the host has them, in the versions of its own one. */
 export function useGraphs(place: GraphPlace | undefined, nested: Nested): UseQueryResult<Graphs> {
   const client = useQueryClient();
   return useQuery({
@@ -48,18 +49,20 @@ function keyOf(nested: Nested): unknown {
 async function readGraphs(client: QueryClient, place: GraphPlace, nested: Nested): Promise<Graphs> {
   const root = await readGraph(client, place);
   const graphs = new Map<string, GraphDocument>();
+  const missing = new Map<string, string | undefined>();
   for (;;) {
     const wanted =
       nested === "all"
         ? nestedGraphs({ root, graphs })
         : openedGraphs(root, { graphs, open: nested, states: NO_STATES });
-    const missing = [...wanted].filter(([graph]) => !graphs.has(graph));
-    if (missing.length === 0) return { root, graphs };
-    const places = missing.map(([graph, version]) => ({ app: place.app, graph, version }));
-    const read = await Promise.all(places.map((missed) => readGraph(client, missed)));
-    for (const [index, [graph]] of missing.entries()) {
+    const unread = [...wanted].filter(([graph]) => !graphs.has(graph) && !missing.has(graph));
+    if (unread.length === 0) return { root, graphs, missing };
+    const places = unread.map(([graph, version]) => ({ app: place.app, graph, version }));
+    const read = await Promise.all(places.map((next) => orMissing(readGraph(client, next))));
+    for (const [index, [graph, version]] of unread.entries()) {
       const found = read[index];
-      if (found !== undefined) graphs.set(graph, found);
+      if (found === undefined) missing.set(graph, version);
+      else graphs.set(graph, found);
     }
   }
 }

@@ -5,6 +5,7 @@ import { useAppOf } from "../api/run.ts";
 import { runRoute, runViewRoute, useGo, useSearchOf } from "../router/links.tsx";
 import type { RunViewProps } from "../run/store.ts";
 import { Reading, together } from "../shell/failure.tsx";
+import { MissingGraphs } from "./missing.tsx";
 import { openedIn, openedText, openNodes } from "./opened.ts";
 import { itemPath } from "./page.tsx";
 import { useGraphs, useVersions } from "./read.ts";
@@ -49,6 +50,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
     <>
       <Reading of={{ ...of, data }} />
       {known === undefined && <p>{TEXTS.gone}</p>}
+      <MissingGraphs of={[data]} />
       <GraphView
         scene={scene}
         states={states}

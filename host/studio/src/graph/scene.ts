@@ -1,6 +1,13 @@
 // What a picture shows: a graph, and in its opened nodes the graphs that run as them.
 import { type Comparison, compare, type NestedVersions } from "./compare.ts";
-import { type GraphDocument, type Graphs, type Item, type Shape, shapeOf } from "./definition.ts";
+import {
+  type GraphDocument,
+  type Graphs,
+  type GraphVersions,
+  type Item,
+  type Shape,
+  shapeOf,
+} from "./definition.ts";
 import {
   type Copy,
   copiesOf,
@@ -142,9 +149,6 @@ export function structureOf({ key, graph, comparison, inside }: Scene): string {
   return JSON.stringify([key, graph.name, graph.version, comparison?.before.version, parts]);
 }
 
-/** The versions of graphs by name; `undefined` for that of new runs. */
-export type GraphVersions = ReadonlyMap<string, string | undefined>;
-
 /** Returns the graphs that run as opened nodes, as far as the graphs around are known. */
 export function openedGraphs(root: GraphDocument, sources: Sources): GraphVersions {
   const opened = new Map<string, string | undefined>();
@@ -162,7 +166,7 @@ export function openedGraphs(root: GraphDocument, sources: Sources): GraphVersio
 }
 
 /** Returns the graphs that run as nodes at any depth, as far as the graphs around are known. */
-export function nestedGraphs({ root, graphs }: Graphs): GraphVersions {
+export function nestedGraphs({ root, graphs }: Omit<Graphs, "missing">): GraphVersions {
   const nested = new Map<string, string | undefined>();
   // The loop also visits what it adds.
   const around = new Set([root]);

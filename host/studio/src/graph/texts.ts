@@ -20,6 +20,10 @@ export const TEXTS = {
   nothing: "Nothing",
   tooLarge: (most: number) => `The graph has more than ${countText(most)} items to draw.`,
   gone: "The host does not have the version of this run any more. This is the current one.",
+  missing: (graph: string, version: string | undefined) => {
+    const of = version === undefined ? "" : ` (version ${version})`;
+    return `The host does not have the nested graph ${graph}${of}, so it is not shown.`;
+  },
   noGraph: "The run has no graph yet.",
   zoomIn: "Larger",
   zoomOut: "Smaller",

@@ -2,7 +2,7 @@
 // The difference between two versions of a graph.
 import { expect, test } from "vitest";
 import { compare, nestedVersions } from "../../src/graph/compare.ts";
-import type { GraphDocument } from "../../src/graph/definition.ts";
+import type { GraphDocument, GraphVersions } from "../../src/graph/definition.ts";
 import { comparedScene, type Scene } from "../../src/graph/scene.ts";
 import { graphOf } from "./apps.ts";
 
@@ -79,13 +79,16 @@ const around = (name: string, inner: string, more: object = {}) => {
 
 const STILL = graphOf({ nodes: { a: {} } }, { name: "still" });
 
+/** No missing graphs. */
+const NONE: GraphVersions = new Map();
+
 /** Returns the marks in a graph with a graph that has a third one, `[before, after]`, open. */
 function marksOf(leaves: readonly [GraphDocument, GraphDocument]): Record<string, string> {
   const read = leaves.map((leaf, index) => {
     const all = [around("main", "middle"), around("middle", "leaf"), STILL, leaf];
     const named = all.map((it) => [it.name, version(it, `v${index}`)] as const);
     const graphs = new Map(named);
-    return { root: graphs.get("main") as GraphDocument, graphs };
+    return { root: graphs.get("main") as GraphDocument, graphs, missing: NONE };
   });
   const [before, after] = read as [(typeof read)[0], (typeof read)[0]];
   const nested = nestedVersions(before, after);
@@ -108,6 +111,16 @@ test("a subgraph is changed if its own graph is, at any depth", () => {
     "run/run": "changed",
     "run/run/a": "changed",
   });
+});
+
+test("a subgraph of which the host lacks a version is not known to be changed", () => {
+  const [root, graphs] = [around("main", "still"), new Map([["still", STILL]])];
+  const missing = new Map([["still", "v0"]]);
+  const lacking = { root, graphs: new Map<string, GraphDocument>(), missing };
+  const whole = { root, graphs, missing: NONE };
+  expect([...nestedVersions(lacking, whole).changed]).toEqual([]);
+  expect([...nestedVersions(whole, lacking).changed]).toEqual([]);
+  expect([...nestedVersions({ ...lacking, missing: NONE }, whole).changed]).toEqual(["still"]);
 });
 
 test("the graph of a node of one version is that of this version, and has no marks", () => {

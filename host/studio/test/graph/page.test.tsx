@@ -238,6 +238,23 @@ test("a nested graph is compared in its node", async () => {
   expect(list.textContent).toContain("Removed: edge review/former → end");
 });
 
+test("a comparison names the nested graphs that the host lacks, and shows the rest", async () => {
+  answers = { main: [MAIN, OLD] };
+  show(`/apps/notes/graphs/main?against=${PINNED}`);
+  expect((await box("work")).dataset.mark).toBe("added");
+  const list = screen.getByRole("list", { name: "Differences" });
+  expect(list.textContent).toContain("Removed: subgraph review");
+  screen.getByText("The host does not have the nested graph inner, so it is not shown.");
+  screen.getByText(/^The host does not have the nested graph inner \(version ef/);
+});
+
+test("a picture names an opened graph that the host lacks", async () => {
+  answers = { main: [MAIN, OLD] };
+  show("/apps/notes/graphs/main?node=work/step");
+  await box("work");
+  screen.getByText("The host does not have the nested graph inner, so it is not shown.");
+});
+
 test.each([
   "/apps/notes/graphs/main",
   `/apps/notes/graphs/main?against=${PINNED}`,
