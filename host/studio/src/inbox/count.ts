@@ -1,7 +1,7 @@
 // How many questions are pending, also those on pages that were not read.
 import { type QueryClient, useQuery } from "@tanstack/react-query";
 import type { List } from "../api/pages.ts";
-import type { Conditions } from "./filter.ts";
+import { type Conditions, selects } from "./filter.ts";
 import type { InboxItem } from "./item.ts";
 import { type Count, type ListAccess, readCount } from "./read.ts";
 import { TEXTS } from "./texts.ts";
@@ -22,7 +22,7 @@ export function useCount(
   access: ListAccess,
 ): Count | undefined {
   const { data } = useQuery({
-    queryKey: [NAME, conditions, access.tenant_header],
+    queryKey: countKey(conditions, access),
     queryFn: () => readCount(conditions, access),
     enabled: list.rows !== undefined && !list.isComplete,
     refetchInterval: INTERVAL_MS,
@@ -30,13 +30,29 @@ export function useCount(
   return list.isComplete ? undefined : data;
 }
 
-/** Takes an interrupt off the numbers that were read; the host is not asked for each answer. */
-export function takeOff(client: QueryClient): void {
-  client.setQueriesData<Count>({ queryKey: [NAME] }, (count) => count && oneLess(count));
+/** Returns the key of the query of the number. */
+export function countKey(conditions: Conditions, access: Pick<ListAccess, "tenant_header">) {
+  return [NAME, conditions, access.tenant_header] as const;
+}
+
+/** Takes an item off the numbers that include it; the host is not asked for each answer. */
+export function takeOff(client: QueryClient, item: InboxItem): void {
+  client.setQueriesData<Count>(
+    {
+      queryKey: [NAME],
+      predicate: ({ queryKey }) => selects(queryKey[1] as Conditions, item),
+    },
+    (count) => count && oneLess(count),
+  );
+}
+
+/** Returns a number without an item, if the conditions of the number select it. */
+export function withoutItem(count: Count, conditions: Conditions, item: InboxItem): Count {
+  return selects(conditions, item) ? oneLess(count) : count;
 }
 
 /** Returns a number without one interrupt. The host may have counted before it was asked. */
-export function oneLess(count: Count): Count {
+function oneLess(count: Count): Count {
   return { ...count, total: Math.max(count.total - 1, 0) };
 }
 

@@ -23,6 +23,16 @@ export function conditionsOf({ app, graph, tenant }: InboxFilter): Conditions {
   return given({ app, graph, tenant });
 }
 
+/** Returns true if conditions select an item. */
+export function selects({ app, graph, tenant }: Conditions, item: InboxItem): boolean {
+  const pairs = [
+    [app, item.app],
+    [graph, item.graph],
+    [tenant, item.tenant],
+  ] as const;
+  return pairs.every(([wanted, value]) => wanted === undefined || wanted === value);
+}
+
 /** Returns the filter with another condition, or without it, and without the selected interrupt. */
 export function withCondition(
   filter: InboxFilter,

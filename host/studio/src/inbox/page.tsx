@@ -10,7 +10,7 @@ import { inboxRoute, RouteLink, useGo, useGoLater, useSearchOf } from "../router
 import { Reading } from "../shell/failure.tsx";
 import { useShortcut } from "../shell/keys.tsx";
 import { useTitle } from "../shell/title.ts";
-import { numberText, oneLess, takeOff, useCount } from "./count.ts";
+import { numberText, takeOff, useCount, withoutItem } from "./count.ts";
 import { conditionsOf, FILTER, type InboxFilter, keyIn, keyOf, withItem } from "./filter.ts";
 import { InboxFilters } from "./filters.tsx";
 import styles from "./inbox.module.css";
@@ -128,7 +128,7 @@ function useInbox(list: List<InboxItem>, count: Count | undefined, filter: Inbox
   const remove = (item: InboxItem) => {
     kept.delete(keyOf(item));
     setGone((before) => new Map(before).set(keyOf(item), item.updated_ms));
-    takeOff(client);
+    takeOff(client, item);
     void client.invalidateQueries({ queryKey: ["inbox"] });
   };
   const send = (item: InboxItem) => {
@@ -136,7 +136,8 @@ function useInbox(list: List<InboxItem>, count: Count | undefined, filter: Inbox
     return () => {
       remove(item);
       const left = rows?.filter((row) => keyOf(row) !== keyOf(item)) ?? [];
-      setSaid(TEXTS.sent(numberText(left.length, list.isComplete, count && oneLess(count))));
+      const rest = count && withoutItem(count, conditionsOf(filter), item);
+      setSaid(TEXTS.sent(numberText(left.length, list.isComplete, rest)));
       const next = left[Math.min(Math.max(at, 0), left.length - 1)];
       const isNext = goOn(inboxRoute(withItem(filter, next)), { replace: true });
       if (isNext) setFocus((before) => before + 1);
