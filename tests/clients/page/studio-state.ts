@@ -76,7 +76,7 @@ async function compare(visit: Visit, other: string): Promise<void> {
   await tab.close();
 }
 
-/** An image, a page and a drawing: only the first one is more than text. */
+/** An image, a sound, a page, a document and a drawing: only the first two are more than text. */
 async function readBlobs(visit: Visit): Promise<void> {
   const { page } = visit;
   const nameOf = (file: string) => parameter(visit.url, file).slice(0, NAME_DIGITS);
@@ -86,6 +86,10 @@ async function readBlobs(visit: Visit): Promise<void> {
   const image = page.getByRole("img", { name: `Blob ${nameOf("image")}` });
   await image.waitFor();
   assert.equal(await image.evaluate((it: HTMLImageElement) => it.naturalWidth), 1);
+  await open("sound");
+  const sound = page.getByLabel(`Blob ${nameOf("sound")}`, { exact: true });
+  const duration = () => sound.evaluate((it: HTMLAudioElement) => it.duration);
+  await eventually(async () => assert.ok((await duration()) > 0));
   await open("page");
   const text = page.getByRole("group", { name: `Blob ${nameOf("page")}` });
   assert.match(await textOf(text), /<script>alert\(3\)<\/script>/);
@@ -94,6 +98,10 @@ async function readBlobs(visit: Visit): Promise<void> {
   assert.equal(await page.locator("#root img").count(), 1);
   assert.equal(await page.locator("#root script, #root svg [onload]").count(), 0);
   await visit.look("studio-blobs");
+  await open("paper");
+  await page.getByText("A PDF document. Download it to open it.").waitFor();
+  const [paper] = await downloaded(page, `Download blob ${nameOf("paper")}`);
+  assert.equal(paper, `blob-${nameOf("paper")}.pdf`);
   const [name, content] = await downloaded(page, `Download blob ${nameOf("drawing")}`);
   assert.equal(name, `blob-${nameOf("drawing")}`);
   assert.match(content, /^<svg /);

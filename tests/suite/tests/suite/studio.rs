@@ -269,14 +269,23 @@ from = "counter"
 to = "touch"
 "#;
 
-/// Files by the names of the fields that refer to them: an image of one pixel, a page and a drawing.
-const FILES: [(&str, &[u8], &str); 3] = [
+/// Files by the names of the fields that refer to them: an image of one pixel, a sound of 4 ms, a
+/// document, a page and a drawing.
+const FILES: [(&str, &[u8], &str); 5] = [
     (
         "image",
         b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\
           \x02\x02D\x01\0;",
         "image/gif",
     ),
+    (
+        "sound",
+        b"RIFF\x44\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0\
+          data\x20\0\0\0\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\
+          \x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
+        "audio/wav",
+    ),
+    ("paper", b"%PDF-1.7 <script>alert(5)</script>", "application/pdf"),
     ("page", b"<script>alert(3)</script>", "text/html"),
     ("drawing", b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(4)'/>", "image/svg+xml"),
 ];

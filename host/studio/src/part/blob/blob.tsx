@@ -8,16 +8,22 @@ import { Refusal, useAttempt } from "../attempt.tsx";
 import { digestText } from "../digest.ts";
 import { visible } from "../text.tsx";
 import styles from "./blob.module.css";
-import { type BlobContent, type BlobPlace, readContent, readFile } from "./content.ts";
+import {
+  type BlobContent,
+  type BlobPlace,
+  type ImageContent,
+  mediaTypeOf,
+  type PlayedContent,
+  readContent,
+  readFile,
+  savedAs,
+} from "./content.ts";
 import { blobsIn, LISTED_BLOBS } from "./references.ts";
 import { TEXTS } from "./texts.ts";
 
 /** Characters of a text that are shown at first, and that each further step shows. */
 const FIRST_CHARS = 4_000;
 const CHARS_STEP = 200_000;
-
-/** The type of a downloaded file, so that no browser opens it as a page. */
-const FILE_TYPE = "application/octet-stream";
 
 interface BlobsProps extends Pick<BlobPlace, "thread" | "tenant"> {
   /** The document, in which the references are looked for. */
@@ -43,7 +49,9 @@ function BlobItem({ place }: { place: BlobPlace }) {
   const [isOpen, setOpen] = useState(false);
   const name = digestText(place.digest);
   const saving = useAttempt(async () => {
-    saveFile(`blob-${name}`, await readFile(place), FILE_TYPE);
+    const file = await readFile(place);
+    const { ending, fileType } = savedAs(mediaTypeOf(file.type));
+    saveFile(`blob-${name}${ending}`, file, fileType);
   });
   return (
     <div className={styles.blob}>
@@ -77,14 +85,22 @@ function Content({ place }: { place: BlobPlace }) {
 }
 
 function Shown({ content, name }: { content: BlobContent; name: string }) {
-  if (content.kind === "image") return <Picture {...content} name={name} />;
-  if (content.kind === "text") return <TextContent text={content.text} name={name} />;
-  return <p>{TEXTS.file(visible(content.mediaType))}</p>;
+  switch (content.kind) {
+    case "image":
+      return <Picture {...content} name={name} />;
+    case "audio":
+    case "video":
+      return <Player {...content} name={name} />;
+    case "text":
+      return <TextContent text={content.text} name={name} />;
+    case "pdf":
+      return <p>{TEXTS.pdf}</p>;
+    default:
+      return <p>{TEXTS.file(visible(content.mediaType))}</p>;
+  }
 }
 
-interface PictureProps {
-  bytes: Uint8Array<ArrayBuffer>;
-  mediaType: string;
+interface PictureProps extends ImageContent {
   name: string;
 }
 
@@ -109,6 +125,32 @@ function Picture({ bytes, mediaType, name }: PictureProps) {
   if (isBroken) return <p>{TEXTS.broken}</p>;
   if (url === undefined) return <p role="status">{TEXTS.reading}</p>;
   return <img className={styles.image} src={url} alt={TEXTS.blob(name)} />;
+}
+
+interface PlayerProps extends PlayedContent {
+  name: string;
+}
+
+/** A sound or a video, which a user starts. The browser plays it as what its media type says. */
+function Player({ kind: Tag, bytes, mediaType, name }: PlayerProps) {
+  const [url, setUrl] = useState<string>();
+  const [isBroken, setBroken] = useState(false);
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([bytes], { type: mediaType }));
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [bytes, mediaType]);
+  if (isBroken) return <p>{TEXTS.unplayable}</p>;
+  if (url === undefined) return <p role="status">{TEXTS.reading}</p>;
+  return (
+    <Tag
+      className={styles.player}
+      src={url}
+      controls
+      aria-label={TEXTS.blob(name)}
+      onError={() => setBroken(true)}
+    />
+  );
 }
 
 function TextContent({ text, name }: { text: string; name: string }) {

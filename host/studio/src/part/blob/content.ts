@@ -6,8 +6,21 @@ import { api, ok } from "../../api/client.ts";
 /** Images that are shown. Others, such as SVG, can contain more than an image. */
 const IMAGES = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
 
+/** Sound and video that are played. Others, such as playlists, can refer to other addresses. */
+const AUDIO = new Set(["audio/mpeg", "audio/mp4", "audio/ogg", "audio/wav", "audio/webm"]);
+const VIDEO = new Set(["video/mp4", "video/ogg", "video/webm"]);
+
+/** A document that is not shown in the page, but has its own type as a file. */
+const PDF = "application/pdf";
+
+/** The type of any other file, so that no browser opens it as a page. */
+const FILE_TYPE = "application/octet-stream";
+
 /** Bytes of the largest image that is shown. Its pixels take many times as much memory. */
 const IMAGE_BYTES = 16 << 20;
+
+/** Bytes of the longest sound or video that is played. All of it is in memory. */
+const MEDIA_BYTES = 64 << 20;
 
 /** Bytes of the longest text that is shown. A longer one would stop the browser. */
 const TEXT_BYTES = 1 << 20;
@@ -19,11 +32,26 @@ export interface BlobPlace {
   readonly digest: string;
 }
 
-/** What is shown of a blob. `file`: nothing, it can be downloaded. */
+/** Content that the browser decodes. */
+interface Encoded {
+  readonly mediaType: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+export interface ImageContent extends Encoded {
+  readonly kind: "image";
+}
+
+export interface PlayedContent extends Encoded {
+  readonly kind: "audio" | "video";
+}
+
+/** What is shown of a blob. `pdf` and `file`: nothing, it can be downloaded. */
 export type BlobContent =
-  | { readonly kind: "image"; readonly mediaType: string; readonly bytes: Uint8Array<ArrayBuffer> }
+  | ImageContent
+  | PlayedContent
   | { readonly kind: "text"; readonly mediaType: string; readonly text: string }
-  | { readonly kind: "file"; readonly mediaType: string };
+  | { readonly kind: "pdf" | "file"; readonly mediaType: string };
 
 /** Returns the media type without its parameters. */
 export function mediaTypeOf(header: string | null): string {
@@ -33,8 +61,18 @@ export function mediaTypeOf(header: string | null): string {
 /** Returns how content of a media type is shown, and up to which size. */
 export function shownAs(mediaType: string): { kind: BlobContent["kind"]; mostBytes: number } {
   if (IMAGES.has(mediaType)) return { kind: "image", mostBytes: IMAGE_BYTES };
+  if (AUDIO.has(mediaType)) return { kind: "audio", mostBytes: MEDIA_BYTES };
+  if (VIDEO.has(mediaType)) return { kind: "video", mostBytes: MEDIA_BYTES };
+  if (mediaType === PDF) return { kind: "pdf", mostBytes: 0 };
   const isText = mediaType.startsWith("text/") || /^application\/(.+\+)?json$/.test(mediaType);
   return isText ? { kind: "text", mostBytes: TEXT_BYTES } : { kind: "file", mostBytes: 0 };
+}
+
+/** Returns the ending of the name of a downloaded file, and the type of the file. */
+export function savedAs(mediaType: string): { ending: string; fileType: string } {
+  return mediaType === PDF
+    ? { ending: ".pdf", fileType: PDF }
+    : { ending: "", fileType: FILE_TYPE };
 }
 
 /** Reads what is shown of a blob. */
@@ -49,9 +87,10 @@ export async function readContent(place: BlobPlace, signal: AbortSignal): Promis
   const mediaType = mediaTypeOf((await answer).response.headers.get("content-type"));
   const { kind, mostBytes } = shownAs(mediaType);
   const bytes = await readUpTo(body ?? null, mostBytes);
+  if (kind === "pdf") return { kind, mediaType };
   if (bytes === undefined || kind === "file") return { kind: "file", mediaType };
-  if (kind === "image") return { kind, mediaType, bytes };
-  return { kind, mediaType, text: new TextDecoder().decode(bytes) };
+  if (kind === "text") return { kind, mediaType, text: new TextDecoder().decode(bytes) };
+  return { kind, mediaType, bytes };
 }
 
 /** Reads a body; `undefined` if it has more bytes. */

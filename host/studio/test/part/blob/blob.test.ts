@@ -36,14 +36,26 @@ test("references are found in all texts, each once, in order", () => {
   expect(blobsIn(many)).toEqual(many.slice(0, LISTED_BLOBS).map((text) => text.slice(5)));
 });
 
-test("only images of four types are shown as images, and pages as text", () => {
+test("only images, sound and video of some types are shown as such, and pages as text", () => {
   for (const type of ["png", "jpeg", "webp", "gif"]) {
     expect(shownAs(`image/${type}`).kind).toBe("image");
   }
   for (const type of ["text/plain", "text/html", "application/json", "application/ld+json"]) {
     expect(shownAs(type).kind).toBe("text");
   }
-  for (const type of ["image/svg+xml", "application/pdf", "application/xhtml+xml", ""]) {
+  for (const type of ["mpeg", "mp4", "ogg", "wav", "webm"]) {
+    expect(shownAs(`audio/${type}`).kind).toBe("audio");
+  }
+  for (const type of ["mp4", "ogg", "webm"]) expect(shownAs(`video/${type}`).kind).toBe("video");
+  expect(shownAs("application/pdf").kind).toBe("pdf");
+  for (const type of [
+    "image/svg+xml",
+    "audio/mpegurl",
+    "video/x-other",
+    "application/xhtml+xml",
+    "application/vnd.apple.mpegurl",
+    "",
+  ]) {
     expect(shownAs(type).kind).toBe("file");
   }
   expect(mediaTypeOf("Text/HTML; charset=utf-8")).toBe("text/html");
@@ -58,6 +70,12 @@ test("content is read as far as it is shown", async () => {
   });
   const image = await contentOf(new Uint8Array([1, 2]), "image/png");
   expect(image).toEqual({ kind: "image", mediaType: "image/png", bytes: new Uint8Array([1, 2]) });
+  const sound = await contentOf(new Uint8Array([3]), "audio/mpeg");
+  expect(sound).toEqual({ kind: "audio", mediaType: "audio/mpeg", bytes: new Uint8Array([3]) });
+  expect(await contentOf("%PDF-1.7", "application/pdf")).toEqual({
+    kind: "pdf",
+    mediaType: "application/pdf",
+  });
   expect(await contentOf("<svg/>", "image/svg+xml")).toEqual({
     kind: "file",
     mediaType: "image/svg+xml",
