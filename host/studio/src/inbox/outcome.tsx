@@ -1,15 +1,15 @@
 // What has become of an interrupt that is not pending any more: who answered it, and how.
 import { useQuery } from "@tanstack/react-query";
 import { Alert, Button } from "@wattle/page";
-import type { Schemas } from "../api/client.ts";
+import type { GivenAnswer } from "../api/answer.ts";
 import { countText } from "../part/amount.ts";
 import { Facts } from "../part/facts.tsx";
-import { visible } from "../part/text.tsx";
 import { Time } from "../part/time.tsx";
+import { whoOf } from "../part/who.ts";
 import { Reading } from "../shell/failure.tsx";
 import styles from "./inbox.module.css";
 import { Document } from "./payload.tsx";
-import { type Given, type Outcome, type Place, readOutcome } from "./read.ts";
+import { type Outcome, type Place, readOutcome } from "./read.ts";
 import { TEXTS } from "./texts.ts";
 
 interface OutcomeProps {
@@ -49,12 +49,12 @@ function Told({ outcome }: { outcome: Outcome }) {
     <>
       <Alert kind="warning">{TEXTS.answeredBy(whoOf(given.principal))}</Alert>
       <Facts facts={[[TEXTS.answeredAt, <Time key="at" ms={given.at_ms} />]]} />
-      <GivenAnswer given={given} />
+      <AnswerDocument given={given} />
     </>
   );
 }
 
-function GivenAnswer({ given: { answer } }: { given: Given }) {
+function AnswerDocument({ given: { answer } }: { given: GivenAnswer }) {
   if (answer.value === undefined) {
     return <p>{TEXTS.tooLarge(countText(answer.bytes))}</p>;
   }
@@ -64,13 +64,4 @@ function GivenAnswer({ given: { answer } }: { given: Given }) {
       <Document label={TEXTS.given} value={answer.value} />
     </>
   );
-}
-
-/** Returns the name of who sent a request, as far as it is known. */
-export function whoOf(principal: Schemas["Principal"] | undefined): string {
-  const { user, key, app, local } = principal ?? {};
-  if (local === true) return TEXTS.command;
-  if (user != null) return TEXTS.user(visible(user));
-  if (key != null) return TEXTS.key(visible(key));
-  return app == null ? TEXTS.somebody : TEXTS.appItself(visible(app));
 }

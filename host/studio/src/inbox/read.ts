@@ -2,8 +2,10 @@
 import { tenantHeaders } from "../access/key.ts";
 import type { Access } from "../access/scope.ts";
 import { tenantOfList } from "../access/tenant.ts";
+import { answerAmong, type GivenAnswer } from "../api/answer.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
+import type { EventOutline } from "../api/log.ts";
 import { orMissing } from "../api/missing.ts";
 import type { Order, Page } from "../api/pages.ts";
 import { readThread } from "../api/thread.ts";
@@ -83,15 +85,11 @@ export function sendAnswer(item: InboxItem, answer: unknown): Promise<unknown> {
   );
 }
 
-/** An answer that somebody gave. */
-export interface Given {
-  at_ms: number;
-  principal: Schemas["Principal"] | undefined;
-  answer: Schemas["Excerpt"];
-}
-
 /** Who answered an interrupt, as far as it can be found. */
-export type Outcome = { kind: "answered"; given: Given } | { kind: "gone" } | { kind: "unknown" };
+export type Outcome =
+  | { kind: "answered"; given: GivenAnswer }
+  | { kind: "gone" }
+  | { kind: "unknown" };
 
 /** Finds the answer to an interrupt in the newest runs of its thread. */
 export async function readOutcome({ thread, interrupt, tenant }: Place): Promise<Outcome> {
@@ -107,16 +105,11 @@ export async function readOutcome({ thread, interrupt, tenant }: Place): Promise
   return { kind: "unknown" };
 }
 
-async function answerIn(place: Place, run: string): Promise<Given | undefined> {
+async function answerIn(place: Place, run: string): Promise<GivenAnswer | undefined> {
   const query = { run, types: "answered", outline: true, limit: SEARCHED_EVENTS };
   const params = { path: { thread: place.thread }, query };
   const headers = tenantHeaders(place.tenant);
   const page = await orMissing(ok(api.GET("/api/v1/threads/{thread}/log", { params, headers })));
-  for (const item of page?.items ?? []) {
-    const event = item as Schemas["EventOutline"];
-    if (event.type !== "answered" || event.interrupt !== place.interrupt) continue;
-    const { at_ms, principal, answer } = event;
-    return { at_ms, principal: principal ?? undefined, answer };
-  }
-  return undefined;
+  // The request asked for outlines.
+  return answerAmong((page?.items ?? []) as EventOutline[], place.interrupt);
 }

@@ -52,9 +52,4 @@ export const TEXTS = {
   gone: "The thread does not exist any more: it has expired, or somebody has deleted it.",
   unknown: "The question is not pending any more. Nobody has answered it: its run was changed.",
   onward: "Go to the next question",
-  user: (name: string) => `User ${name}`,
-  key: (id: string) => `The key ${id}`,
-  appItself: (name: string) => `The app ${name}`,
-  command: "A command on the machine of the host",
-  somebody: "Somebody without a key",
 };

@@ -1,5 +1,6 @@
 // What is known of a row: its facts, what a model streams, and the values of its event.
 import type { ReactNode } from "react";
+import type { Schemas } from "../api/client.ts";
 import { callResult, type LogEvent, type RunPlace } from "../api/log.ts";
 import { costText, durationText } from "../part/amount.ts";
 import { Blobs } from "../part/blob/blob.tsx";
@@ -7,13 +8,17 @@ import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Section } from "../part/section.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
+import { whoOf } from "../part/who.ts";
 import { Fork } from "../travel/fork-form.tsx";
+import { AnswerPart } from "./answer-part.tsx";
 import { Document, ReadEvent, Request } from "./event.tsx";
 import { HistoryPart } from "./history-part.tsx";
 import { LiveText } from "./live-text.tsx";
 import type { CallFacts, Row } from "./row.ts";
 import type { Sums } from "./sums.ts";
-import { PANEL, TEXTS } from "./texts.ts";
+import { ANSWER, PANEL, TEXTS } from "./texts.ts";
+
+type Principal = Schemas["Principal"];
 
 interface RowPanelProps {
   place: RunPlace;
@@ -29,6 +34,7 @@ export function RowPanel({ place, row, sums }: RowPanelProps) {
     <>
       <Facts facts={factsOf(row, sums)} />
       <Note row={row} />
+      {row.kind === "interrupt" && <AnswerPart place={place} row={row} />}
       {code !== undefined && (
         <StatedFailure title={PANEL.failure} failure={{ code, message: detail }} />
       )}
@@ -138,7 +144,14 @@ function Values({ place, event, call }: ValuesProps) {
 }
 
 function Documents({ place, event, call }: ValuesProps) {
-  if (call === undefined) return <Document title={PANEL.event} value={event} bytes={undefined} />;
+  if (call === undefined) {
+    return (
+      <>
+        {event.type === "answered" && <Answerer event={event} />}
+        <Document title={PANEL.event} value={event} bytes={undefined} />
+      </>
+    );
+  }
   const { namespace = "", request, result } = event;
   const { isFailed, value } = callResult(result);
   const title = isFailed ? PANEL.failure : PANEL.result;
@@ -149,4 +162,9 @@ function Documents({ place, event, call }: ValuesProps) {
       {result !== undefined && <Document title={title} value={value} bytes={call.resultBytes} />}
     </>
   );
+}
+
+/** Who gave the answer of an event. */
+function Answerer({ event: { principal } }: { event: LogEvent }) {
+  return <Facts facts={[[ANSWER.by, whoOf((principal ?? undefined) as Principal | undefined)]]} />;
 }

@@ -109,6 +109,17 @@ export const PANEL = {
   } as Readonly<Record<string, string>>,
 };
 
+/** The texts of the answer to a question. */
+export const ANSWER = {
+  title: "Answer",
+  by: "Answered by",
+  at: "Answered",
+  reading: "Looking for the answer…",
+  none: (events: number) =>
+    `No answer is among the next ${countText(events)} events of the thread.`,
+  tooLarge: (bytes: string) => `The answer has ${bytes}. The run that it started has all of it.`,
+};
+
 /** The texts of the history of a model request. */
 export const HISTORY = {
   title: "History",

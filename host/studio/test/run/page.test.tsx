@@ -159,6 +159,37 @@ test("messages that were sent to a task are not looked for in the state", async 
   expect(screen.queryByText(/of the state/)).toBeNull();
 });
 
+const ASKED = {
+  type: "asked",
+  interrupt: "q1",
+  task: "t1",
+  node: "node-t1",
+  call: 0,
+  payload: { bytes: 7, value: "Sure?" },
+} as const;
+
+test("a question shows who answered it in a later run", async () => {
+  const answered = { type: "answered", interrupt: "q1", task: "t1", run: "r2" } as const;
+  const principal = { key: "k1", user: "jane\u202e" };
+  const asking = [runStarted(), taskStarted("t1"), ASKED, runEnded("interrupted")];
+  events = log(...asking, { ...answered, principal, answer: { bytes: 5, value: "Yes" } });
+  show(`${ROUTE}?at=3`);
+  const panel = await screen.findByRole("complementary", { name: "Interrupt" });
+  await within(panel).findByText("User jane[U+202E]");
+  const answer = within(panel).getByRole("region", { name: "Answer" });
+  expect(answer.textContent).toContain("Yes");
+});
+
+test("a question without an answer says so, and an answer says who gave it", async () => {
+  const answered = { type: "answered", interrupt: "q0", task: "t0", answer: { bytes: 4 } } as const;
+  events = log(runStarted("resume"), { ...answered, principal: { key: "k1" } }, ASKED);
+  show(`${ROUTE}?at=3`);
+  await screen.findByText("No answer is among the next 2,000 events of the thread.");
+  fireEvent.click(await link("Answer"));
+  const panel = await screen.findByRole("complementary", { name: "Answer" });
+  await within(panel).findByText("The key k1");
+});
+
 test("a run and its call show what they cost", async () => {
   const tokens = { input: 12, output: 3 };
   const completion = { function: "llm.complete", tokens, cost: 0.000_36 };
