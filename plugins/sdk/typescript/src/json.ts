@@ -21,6 +21,9 @@ export type Type<Output = unknown, Input = unknown> = $ZodType<Output, Input>;
 /** The beginning of a plural that messages are about. */
 const PLURAL = /^the (?:arguments|settings|updates)\b/;
 
+/** Messages of the engines, and of Node.js, for a recursion that exceeds the stack. */
+const STACK_EXCEEDED = /call stack size exceeded|stack overflow|too much recursion/;
+
 /** Parses JSON text. A failure contains `what` and the path of the invalid value. */
 export function read<T extends Type>(what: string, text: string, type: T): output<T> {
   return fromValue(what, parse(what, text), type);
@@ -66,7 +69,7 @@ export function write(what: string, value: unknown): string {
     return Failure.internal(`write ${what} as JSON: the value${where} is ${why}`);
   };
   // `JSON.stringify` would write these values as `null`, as `{}`, or not at all.
-  const text = JSON.stringify(value, function (this: unknown, key, part: unknown) {
+  const check = function (this: unknown, key: string, part: unknown): unknown {
     if (part === undefined && Array.isArray(this)) throw unfit(key, "undefined");
     if (typeof part === "number" && !Number.isFinite(part)) throw unfit(key, String(part));
     if (typeof part === "bigint") throw unfit(key, "a BigInt; convert it to a number or a string");
@@ -76,7 +79,13 @@ export function write(what: string, value: unknown): string {
       throw unfit(key, `of the class ${part.constructor.name}`);
     }
     return part;
-  });
+  };
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value, check);
+  } catch (error) {
+    throw isStackExceeded(error) ? tooDeep(what) : error;
+  }
   if (text === undefined) throw unfit("", "undefined");
   return text;
 }
@@ -101,6 +110,17 @@ export function pathOf(issue: $ZodIssue): string {
   const key = issue.code === "unrecognized_keys" ? issue.keys[0] : undefined;
   if (key !== undefined) path += `${path === "" ? "" : "."}${key}`;
   return path === "" ? "." : path;
+}
+
+function isStackExceeded(error: unknown): boolean {
+  return error instanceof Error && STACK_EXCEEDED.test(error.message);
+}
+
+/** The code is that of the host, which refuses such a value if the engine does not. */
+function tooDeep(what: string): Failure {
+  const [verb, object] = PLURAL.test(what) ? ["are", "them"] : ["is", "it"];
+  const remedy = `flatten ${object}, or store ${object} as a blob`;
+  return Failure.invalid(`${what} ${verb} nested too deep for the engine; ${remedy}`);
 }
 
 function mistake(what: string, path: string, why: string): Failure {

@@ -41,6 +41,14 @@ describe("JSON", () => {
     expect(failure.message).toContain(message);
   });
 
+  test("a value that exceeds the stack of the engine is too deep", () => {
+    let value: unknown = null;
+    for (let level = 0; level < 100_000; level += 1) value = [value];
+    const failure = thrown(() => write("the updates", value));
+    expect(failure.code).toBe("invalid");
+    expect(failure.message).toMatch(/^the updates are nested too deep for the engine; /);
+  });
+
   test("undefined fields are left out, and dates are written as text", () => {
     const value = { a: undefined, at: new Date(0) };
     expect(toValue("it", value)).toEqual({ at: "1970-01-01T00:00:00.000Z" });

@@ -3,8 +3,8 @@
 //!
 //! No twin runs on StarlingMonkey, whose build takes about 20 seconds. Limits and refusals are
 //! those of the host for every engine, and `conformance.rs` runs the SDK on this one. Two misdeeds
-//! would end otherwise: a text of 2 MiB exceeds the memory of the engine, and nested arrays exceed
-//! its stack, before the host gets them.
+//! would end before the host gets their updates: the engine needs more memory for a text of 2 MiB
+//! than the host permits, and 500 nested arrays exceed its stack, which the SDK reports as `invalid`.
 
 use std::sync::Arc;
 
