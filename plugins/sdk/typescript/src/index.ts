@@ -4,6 +4,7 @@ export type { BlobRef } from "./blob.ts";
 export * as blob from "./blob.ts";
 export * as chat from "./chat/index.ts";
 export * as clock from "./clock.ts";
+export { Context, type ContextFields, type NodeError } from "./context.ts";
 export type { Conversation } from "./conversation.ts";
 export * as emit from "./emit.ts";
 export { code, Failure, type FailureOptions, type Result } from "./failure.ts";
@@ -24,21 +25,14 @@ export {
   type ToolResult,
 } from "./message.ts";
 export {
-  Context,
-  type ContextFields,
-  Decision,
   type Empty,
-  END,
   Node,
   type NodeDescription,
   type NodeEntry,
-  type NodeError,
   type NodeFunction,
   node,
-  Outcome,
-  type Send,
-  type Update,
 } from "./node.ts";
+export { Decision, END, Outcome, type Send, type Update } from "./outcome.ts";
 export { type Entry, type Manifest, manifest, Plugin, plugin } from "./plugin.ts";
 export * as projection from "./projection/index.ts";
 export * as prompt from "./prompt.ts";

@@ -14,7 +14,8 @@ import {
 } from "./json.ts";
 import { type Part, textsOf, toPart } from "./message.ts";
 import { checkName, checkSynchronous } from "./name.ts";
-import type { Empty, Update } from "./node.ts";
+import type { Empty } from "./node.ts";
+import type { Update } from "./outcome.ts";
 import { emptyObjectSchema, inputSchema } from "./schema.ts";
 
 /** Key of {@link ToolContext.extra} that contains the state of the caller. */

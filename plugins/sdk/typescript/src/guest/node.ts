@@ -1,9 +1,10 @@
 // The export `node`. The build makes the component import it.
 
 import type * as raw from "wattle:plugin/node@0.1.0";
+import { Context } from "../context.ts";
 import { Failure } from "../failure.ts";
 import { toExtra } from "../json.ts";
-import { Context, type NodeEntry } from "../node.ts";
+import type { NodeEntry } from "../node.ts";
 import type { Plugin } from "../plugin.ts";
 import { extra, option, rawExtra, same, text, value } from "../wire/convert.ts";
 import { guarded } from "./guarded.ts";

@@ -1,8 +1,10 @@
 // Tests without a host: a fake host implements every import with a script, and records the calls.
 
+import { CONFIG, Context } from "../context.ts";
 import { CONVERSATION } from "../conversation.ts";
 import { parse, write } from "../json.ts";
-import { CONFIG, Context, type Decision, type NodeEntry } from "../node.ts";
+import type { NodeEntry } from "../node.ts";
+import type { Decision } from "../outcome.ts";
 import { ToolContext, type ToolEntry, type ToolOutput } from "../tool.ts";
 import { wholeConversation } from "./conversation.ts";
 
