@@ -1,6 +1,6 @@
 //! Ports with scripted results, which count calls.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,8 @@ use wattle_run::ports::sql::{CommitMarker, SqlTransaction};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 
 /// A model whose N-th completion is `answer N`, with the document `{"number": N}` if a request asks
-/// for one, and which generates images.
+/// for one, and which generates images. A tenant can have routes of its own, which lead to the same
+/// model.
 #[derive(Default)]
 pub struct ScriptedModel {
     calls: AtomicUsize,
@@ -34,6 +35,8 @@ pub struct ScriptedModel {
     /// Deltas of the next call; empty for those of its text.
     deltas: Mutex<Vec<Delta>>,
     pictures: AtomicUsize,
+    /// Routes of tenants without their keys, by tenant and name.
+    own_routes: Mutex<BTreeMap<(Option<String>, String), Value>>,
     hanging: AtomicUsize,
     began: Notify,
     dropped: Arc<Notify>,
@@ -235,6 +238,31 @@ impl Model for ScriptedModel {
             model: "scripted".into(),
             link: String::new(),
         }])
+    }
+
+    async fn set_route(
+        &self,
+        caller: &Caller,
+        route: &str,
+        mut config: Value,
+    ) -> Result<(), Failure> {
+        if let Value::Object(fields) = &mut config {
+            fields.remove("key");
+        }
+        let key = (caller.tenant.clone(), route.to_owned());
+        self.own_routes.lock().expect("no panic under the lock").insert(key, config);
+        Ok(())
+    }
+
+    async fn get_route(&self, caller: &Caller, route: &str) -> Result<Option<Value>, Failure> {
+        let key = (caller.tenant.clone(), route.to_owned());
+        Ok(self.own_routes.lock().expect("no panic under the lock").get(&key).cloned())
+    }
+
+    async fn remove_route(&self, caller: &Caller, route: &str) -> Result<(), Failure> {
+        let key = (caller.tenant.clone(), route.to_owned());
+        self.own_routes.lock().expect("no panic under the lock").remove(&key);
+        Ok(())
     }
 }
 
