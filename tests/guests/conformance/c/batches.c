@@ -153,19 +153,18 @@ const char *batch(const wattle_context *context, const char *input) {
     );
 }
 
-/* Returns an extension field of a tool as JSON; NULL if it has none of the name. */
-static const char *extension(const wattle_plugin_tools_tool_info_t *info, const char *name) {
-    for (size_t index = 0; index < info->extra.len; index += 1) {
-        if (strcmp(text_of(info->extra.ptr[index].f0), name) == 0) {
-            return text_of(info->extra.ptr[index].f1);
+const char *extension(wattle_plugin_types_extra_t extra, const char *name) {
+    for (size_t index = 0; index < extra.len; index += 1) {
+        if (strcmp(text_of(extra.ptr[index].f0), name) == 0) {
+            return text_of(extra.ptr[index].f1);
         }
     }
     return NULL;
 }
 
 static const char *description(const wattle_plugin_tools_tool_info_t *info) {
-    const char *reference = extension(info, "reference");
-    bool is_read_only = wattle_is_true(wattle_field(extension(info, "hints"), "read_only"));
+    const char *reference = extension(info->extra, "reference");
+    bool is_read_only = wattle_is_true(wattle_field(extension(info->extra, "hints"), "read_only"));
     return wattle_format(
         "{\"name\":%s,\"description\":%s,\"arguments_schema\":%s,\"accepts_invalid\":%s,"
         "\"read_only\":%s,\"reference\":%s}",

@@ -146,6 +146,51 @@ static wattle_output pay(const wattle_tool_context *context, const char *argumen
 
 static const wattle_node nodes[] = {
     {
+        .name = "read_settings",
+        .doc = "Reads the settings of the app.",
+        .output_schema = OBJECT(
+            FIELD("color", "string", "A setting.") ","
+            FIELD("language", "string", "A setting with a default.") ","
+            FIELD("missing", "string", "Code of the failure for a setting that is not set.") ","
+            ANY("all", "All settings."),
+            "\"color\",\"language\",\"missing\",\"all\""
+        ),
+        .run = read_settings,
+    },
+    {
+        .name = "draw",
+        .doc = "Generates a picture and reads it.",
+        .input_schema = OBJECT(FIELD("prompt", "string", "The prompt."), "\"prompt\""),
+        .output_schema = OBJECT(
+            ANY("picture", "Type, size and bytes of the picture.") ","
+            FIELD("is_linked", "boolean", "Whether the picture comes with the link of its blob.") ","
+            FIELD("refused", "string", "Code of the failure for a reference to no blob."),
+            "\"picture\",\"is_linked\",\"refused\""
+        ),
+        .run = draw,
+    },
+    {
+        .name = "delegate",
+        .doc = "Runs three graphs: one that completes, one that fails, and one that asks.",
+        .input_schema = TEXT,
+        .output_schema = OBJECT(
+            FIELD("outcomes", "array", "States of graphs, and codes of failures.") ","
+            FIELD("refused", "string", "Code of the failure for the list of threads."),
+            "\"outcomes\",\"refused\""
+        ),
+        .run = delegate,
+    },
+    {
+        .name = "whose",
+        .doc = "Names the tenant of the run.",
+        .output_schema = OBJECT(
+            FIELD("tenant", "string", "The tenant.") ","
+            FIELD("refused", "string", "Code of the failure for a route of the tenant."),
+            "\"tenant\",\"refused\""
+        ),
+        .run = whose,
+    },
+    {
         .name = "words",
         .doc = "Counts the words of a text.",
         .input_schema = TEXT,

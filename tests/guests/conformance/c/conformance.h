@@ -30,7 +30,14 @@ const char *fail_like(const failure_t *failure);
 /* Returns what a failure of a call says, as JSON. */
 const char *code_and_message(const failure_t *failure);
 
+/* Returns an extension field as JSON; NULL if there is none of the name. */
+const char *extension(wattle_plugin_types_extra_t extra, const char *name);
+
 /* The nodes that call the host. */
+const char *read_settings(const wattle_context *context, const char *input);
+const char *draw(const wattle_context *context, const char *input);
+const char *delegate(const wattle_context *context, const char *input);
+const char *whose(const wattle_context *context, const char *input);
 const char *words(const wattle_context *context, const char *input);
 const char *ask(const wattle_context *context, const char *input);
 const char *stream(const wattle_context *context, const char *input);

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import services  # noqa: F401 - declares the first nodes.
 from mashumaro.jsonschema.annotations import Minimum
 from wattle import (
     Context,

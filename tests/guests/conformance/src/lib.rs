@@ -4,6 +4,10 @@
 //!
 //! | node | calls |
 //! |---|---|
+//! | `read_settings` | settings |
+//! | `draw` | a model, for a picture, and blobs |
+//! | `delegate` | graphs of the app, of which one fails and one asks |
+//! | `whose` | routes of the tenant, which a node does not get |
 //! | `words` | log, events, progress |
 //! | `echo` | none: any JSON value comes back |
 //! | `keep` | none: it has a configuration |
@@ -26,12 +30,14 @@
 mod basic;
 mod calls;
 mod flow;
+mod services;
 mod tool;
 mod web;
 
 use basic::{approve, echo, fail, keep, words};
 use calls::{ask, batch, book, both, buy, fetch, list_tools, measure, remember, stream};
 use flow::{max, spread, square, total};
+use services::{delegate, draw, own_model, read_settings, whose};
 use tool::{count_words, pay};
 use web::{follow, order, urgency};
 
@@ -39,6 +45,10 @@ wattle_plugin::manifest!("llm = [\"chat\"]\n");
 
 wattle_plugin::export! {
     nodes: [
+        read_settings,
+        draw,
+        delegate,
+        whose,
         words,
         echo,
         keep,
@@ -60,5 +70,5 @@ wattle_plugin::export! {
     ],
     tools: [count_words, pay],
     reducers: [max],
-    handlers: [order, urgency, follow],
+    handlers: [order, urgency, follow, own_model],
 }

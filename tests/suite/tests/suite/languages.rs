@@ -14,6 +14,7 @@ mod conformance;
 mod defaults;
 mod hostile;
 mod new;
+mod services;
 
 /// Loads a guest that `cargo xtask clients` built, as a plugin with a name. The compiled code is
 /// cached.

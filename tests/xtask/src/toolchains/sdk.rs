@@ -122,7 +122,7 @@ fn c(paths: &Paths) -> Vec<Command> {
     let sdk = root().join(C);
     let own = root().join("tests/guests/conformance/c");
     let mut compile = paths.zig();
-    let files = ["conformance.c", "calls.c", "batches.c"];
+    let files = ["conformance.c", "calls.c", "batches.c", "services.c"];
     compile.arg("-I").arg(&sdk).args(files.map(|file| own.join(file)));
     let bindings = ["bindings/plugin.c", "bindings/plugin_component_type.o"];
     compile.args(["wattle.c", "json.c"].into_iter().chain(bindings).map(|file| sdk.join(file)));

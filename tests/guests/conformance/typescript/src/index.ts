@@ -27,6 +27,7 @@ import {
 } from "wattle-plugin";
 import * as z from "zod";
 import { batch, listTools, resultOf, stream } from "./batches.ts";
+import { delegate, draw, ownModel, readSettings, whose } from "./services.ts";
 
 const Text = z.object({ text: z.string().describe("The text.") });
 
@@ -360,6 +361,10 @@ const follow = handler(
 );
 
 export default plugin(
+  readSettings,
+  draw,
+  delegate,
+  whose,
   words,
   echo,
   keep,
@@ -384,5 +389,6 @@ export default plugin(
   order,
   urgency,
   follow,
+  ownModel,
   manifest('llm = ["chat"]\n'),
 );

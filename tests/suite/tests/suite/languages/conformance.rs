@@ -27,10 +27,10 @@ use wattle_suite::{guests, server};
 
 use super::load;
 
-const GRAPHS: &str = include_str!("../../../../guests/conformance/graph.toml");
+pub(super) const GRAPHS: &str = include_str!("../../../../guests/conformance/graph.toml");
 
 /// The name of the plugin in the graphs.
-const PLUGIN: &str = "conformance";
+pub(super) const PLUGIN: &str = "conformance";
 
 /// What the SDK for C has no place for.
 const LEFT_OUT_IN_C: &[&str] = &["reducers", "routes", "reduce", "handle"];
@@ -112,7 +112,7 @@ fn cleaned(value: Value, ids: &[String]) -> Value {
 }
 
 /// Returns the events of a thread as lines. `random` is hidden like an id.
-async fn events(world: &World, ended: &EndedRun, random: Option<&str>) -> Vec<Value> {
+pub(super) async fn events(world: &World, ended: &EndedRun, random: Option<&str>) -> Vec<Value> {
     let events = world.events(&ended.run.thread).await;
     let events: Vec<Value> =
         events.iter().filter(|event| is_compared(event)).map(|event| json!(event)).collect();
@@ -331,27 +331,34 @@ async fn handle(world: &World, plugin: &Arc<dyn Plugin>) -> Vec<Value> {
             body: body.into(),
             tenant: None,
         };
-        let response = world.engine.handle_web(&app, request, None, CallerId::default()).await;
-        let response = response.unwrap();
-        let body = match response.body {
-            WebBody::Bytes(bytes) => json!(String::from_utf8(bytes.to_vec()).unwrap()),
-            other => json!(format!("{other:?}")),
-        };
-        lines.push(json!({
-            "request": format!("{method} {route}"),
-            "status": response.status,
-            "headers": response.headers,
-            "body": body,
-        }));
+        lines.push(respond(world, &app, request).await);
     }
     lines
 }
 
-/// Returns the record of the plugin in Rust.
-async fn reference() -> Record {
+/// Handles a request, and returns the response as a line.
+pub(super) async fn respond(world: &World, app: &Arc<App>, request: WebRequest) -> Value {
+    let title = format!("{} {}", request.method, request.route);
+    let response = world.engine.handle_web(app, request, None, CallerId::default()).await;
+    let response = response.unwrap();
+    let body = match response.body {
+        WebBody::Bytes(bytes) => json!(String::from_utf8(bytes.to_vec()).unwrap()),
+        other => json!(format!("{other:?}")),
+    };
+    let (status, headers) = (response.status, response.headers);
+    json!({ "request": title, "status": status, "headers": headers, "body": body })
+}
+
+/// Loads the plugin in Rust.
+pub(super) async fn in_rust() -> Arc<dyn Plugin> {
     let name = PluginName::new(PLUGIN).unwrap();
     let bytes = guests::bytes("wattle-guest-conformance");
-    record(&server::sandbox().load(&name, bytes).await.unwrap()).await
+    server::sandbox().load(&name, bytes).await.unwrap()
+}
+
+/// Returns the record of the plugin in Rust.
+async fn reference() -> Record {
+    record(&in_rust().await).await
 }
 
 /// Records a plugin and compares it with the one in Rust.
