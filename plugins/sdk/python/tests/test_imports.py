@@ -60,7 +60,7 @@ class Models(unittest.TestCase):
         now = Message.user("now")
         request = llm.Request("chat").system("be brief")
         stored = {"role": "user", "content": "now"}
-        request.history(talk, end=7, append=[stored], names={"mcp:a/b": "b"}).message(now)
+        request.history(talk, until=7, append=[stored], names={"mcp:a/b": "b"}).message(now)
         history = {"channel": "talk", "at": 1, "from": 0, "to": 7}
         self.assertEqual(
             request.extra["history"], {**history, "append": [stored], "names": {"mcp:a/b": "b"}}

@@ -100,16 +100,16 @@ class Conversation:
 def history(
     conversation: Conversation,
     at: int,
-    start: int | str,
-    end: int | None,
+    begin: int | str,
+    until: int | None,
     append: Sequence[Any],
     names: Mapping[str, str],
 ) -> dict[str, Any]:
     """Returns a history in the format of the host."""
-    begin = {"after": start} if isinstance(start, str) else start
-    document: dict[str, Any] = {"channel": conversation.channel, "at": at, "from": begin}
-    if end is not None:
-        document["to"] = end
+    start = {"after": begin} if isinstance(begin, str) else begin
+    document: dict[str, Any] = {"channel": conversation.channel, "at": at, "from": start}
+    if until is not None:
+        document["to"] = until
     if append:
         document["append"] = _json.to_value("the messages of the history", list(append))
     if names:

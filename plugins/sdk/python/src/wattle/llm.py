@@ -192,9 +192,9 @@ class Request:
         self,
         conversation: Conversation,
         *,
-        start: int = 0,
+        starting_at: int = 0,
         after: str | None = None,
-        end: int | None = None,
+        until: int | None = None,
         append: Iterable[Any] = (),
         names: Mapping[str, str] | None = None,
     ) -> Self:
@@ -204,21 +204,22 @@ class Request:
         conversation. They follow the messages that the request has so far, and `messages` does not
         contain them. A request has at most one history: another one replaces it.
 
-        `start` leaves out the messages before a position, and `end` those from a position on.
-        `after` leaves out the message with an id and all messages before it, in place of `start`.
-        `append` adds messages after the conversation, in the format of the reducer `messages`; a
-        tool result follows its call, which can be in the conversation. `names` has the names under
-        which the model sees tools, of at most 256 bytes each, by the names of the calls in the
-        conversation; the host replaces characters that providers reject in all other names.
+        `starting_at` leaves out the messages before a position, and `until` those from a position
+        on. `after` leaves out the message with an id and all messages before it, in place of
+        `starting_at`. `append` adds messages after the conversation, in the format of the reducer
+        `messages`; a tool result follows its call, which can be in the conversation. `names` has
+        the names under which the model sees tools, of at most 256 bytes each, by the names of the
+        calls in the conversation; the host replaces characters that providers reject in all other
+        names.
 
         >>> talk = Conversation("messages", start=40, length=42)
-        >>> request = Request("chat").system("Be brief.").history(talk, start=20)
+        >>> request = Request("chat").system("Be brief.").history(talk, starting_at=20)
         >>> request.extra["history"]
         {'channel': 'messages', 'at': 1, 'from': 20}
         """
-        begin = start if after is None else after
+        begin = starting_at if after is None else after
         at = len(self.messages)
-        self.extra[HISTORY] = history(conversation, at, begin, end, list(append), names or {})
+        self.extra[HISTORY] = history(conversation, at, begin, until, list(append), names or {})
         return self
 
     def tool(self, tool: ToolDefinition | ToolInfo) -> Self:
