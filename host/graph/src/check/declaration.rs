@@ -64,21 +64,9 @@ impl Declaration {
         }
     }
 
-    /// Returns the conversation of the node; `None` if the node declares no conversation, or if its
-    /// configuration does not name exactly one channel.
-    ///
-    /// The configuration can name the channel once more, for another purpose than to continue the
-    /// conversation. The node then reads the whole list.
+    /// Returns the conversation of the node; see `NodeReads::conversation_for`.
     pub(super) fn conversation(&self, config: Option<&Value>) -> Option<NodeConversation> {
-        let declared = self.schema.node_reads.as_ref()?.conversation.as_ref()?;
-        let mut channels = declared.channels(config).into_iter();
-        let channel = channels.next()?;
-        if channels.next().is_some() {
-            return None;
-        }
-        let references = declared_channels(&self.schema).unwrap_or_default().iter();
-        let named = references.filter(|it| it.channels(config).contains(&channel)).count();
-        Some(NodeConversation { channel, is_whole: named > 1 })
+        self.schema.node_reads.as_ref()?.conversation_for(config)
     }
 
     /// Returns true if the node may pause the run.

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::graph::NodeConversation;
 use crate::id::ChannelName;
 
 /// The channels that a node reads.
@@ -19,6 +20,24 @@ pub struct NodeReads {
     /// the current turn of it, unless several of `channels` name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ChannelRef>,
+}
+
+impl NodeReads {
+    /// Returns the conversation of a node with this configuration; `None` if the node declares no
+    /// conversation, or if its configuration does not name exactly one channel.
+    ///
+    /// The configuration can name the channel once more, for another purpose than to continue the
+    /// conversation. The node then reads the whole list.
+    pub fn conversation_for(&self, config: Option<&Value>) -> Option<NodeConversation> {
+        let mut channels = self.conversation.as_ref()?.channels(config).into_iter();
+        let channel = channels.next()?;
+        if channels.next().is_some() {
+            return None;
+        }
+        let references = self.channels.as_deref().unwrap_or_default().iter();
+        let named = references.filter(|it| it.channels(config).contains(&channel)).count();
+        Some(NodeConversation { channel, is_whole: named > 1 })
+    }
 }
 
 /// A reference to channels of the graph that runs a node: `{"channel": NAME}`, or
