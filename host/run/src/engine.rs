@@ -15,6 +15,7 @@ mod documents;
 mod drain;
 mod edit;
 mod export;
+mod find_function;
 mod fork;
 mod held_calls;
 mod history;

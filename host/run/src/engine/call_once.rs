@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::PluginName;
-use wattle_graph::suggest;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use super::Engine;
+use super::find_function::{Found, find_function};
 use crate::app::App;
 use crate::caller_id::CallerId;
 use crate::gate::call_list::{CallList, ListedCall};
@@ -21,7 +20,6 @@ use crate::gate::tool_check::{check_arguments, check_output_size};
 use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, GuestEnv, HostedApp as _, handlers_full};
-use crate::grant::{ToolGrant, ToolSource};
 use crate::json::{check_depth, with_integers};
 use crate::ports::sandbox::{GuestError, PluginToolCall, ToolInfo};
 
@@ -66,7 +64,7 @@ impl Engine {
     ) -> Result<ToolCallEnd, Failure> {
         let CallToolOnce { tool, arguments, tenant, caller } = call;
         check_depth("the arguments", &arguments)?;
-        let Found { plugin, info } = find_tool(app, &tool)?;
+        let Found { plugin, info } = find_function::<ToolInfo>(app, &tool)?;
         let env = self.env_outside_of_runs(app, plugin, tenant, caller);
         let call_id = uuid::Uuid::new_v4().to_string();
         let called_as = tool.clone();
@@ -95,51 +93,6 @@ impl Engine {
         let (calls, omitted_calls) = calls.to_calls();
         Ok(ToolCallEnd { result, duration, calls, omitted_calls })
     }
-}
-
-/// A tool of an app.
-struct Found<'a> {
-    plugin: &'a PluginName,
-    info: &'a ToolInfo,
-}
-
-/// Finds a tool by its reference, or by a name that only one plugin of the app has.
-fn find_tool<'a>(app: &'a App, tool: &str) -> Result<Found<'a>, Failure> {
-    let (wanted, tool_name) = match tool.parse::<ToolGrant>() {
-        Ok(ToolGrant { source: ToolSource::Plugin(plugin), tool: Some(name) }) => {
-            (Some(plugin), name)
-        }
-        _ => (None, tool.to_owned()),
-    };
-    let is_wanted = |name: &PluginName| wanted.as_ref().is_none_or(|wanted| wanted == name);
-    let plugins = app.plugins.iter().filter(|&(name, _)| is_wanted(name));
-    let mut found = plugins.filter_map(|(name, plugin)| {
-        let info = plugin.info().tools.iter().find(|info| info.name == tool_name)?;
-        Some(Found { plugin: name, info })
-    });
-    match (found.next(), found.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(Found { plugin: first, .. }), Some(Found { plugin: second, .. })) => {
-            let text = format!(
-                "several plugins of app `{}` have a tool `{tool_name}`; name one, such as \
-                 `{first}/{tool_name}` or `{second}/{tool_name}`",
-                app.name
-            );
-            Err(Failure::new(code::INVALID, text))
-        }
-        (None, _) => Err(unknown_tool(app, tool)),
-    }
-}
-
-fn unknown_tool(app: &App, tool: &str) -> Failure {
-    let references = app.plugins.iter().flat_map(|(plugin, loaded)| {
-        let tools = loaded.info().tools.iter();
-        tools.map(move |info| format!("{plugin}/{}", info.name))
-    });
-    let references: Vec<String> = references.collect();
-    let what = format!("tools of app `{}`", app.name);
-    let hint = suggest::hint(tool, &what, references.iter().map(String::as_str));
-    Failure::new(code::NOT_FOUND, format!("there is no tool `{tool}`; {hint}"))
 }
 
 fn tool_call(
