@@ -3,7 +3,7 @@
 pub(crate) mod attempt;
 pub(crate) mod cache;
 pub(crate) mod context;
-mod conversation;
+pub(crate) mod conversation;
 pub(crate) mod node_result;
 pub(crate) mod options;
 pub(crate) mod outcome;

@@ -1,6 +1,6 @@
 //! Checks of the arguments and outputs of the tools of plugins.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::schema::{Formats, SchemaError};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
@@ -23,7 +23,8 @@ pub(crate) async fn check_arguments(
     info: &ToolInfo,
     request: &ToolRequest,
 ) -> Result<Vec<String>, Failure> {
-    let violations = violations(env, info, request).await?;
+    let subject = format!("the arguments schema of tool `{}`", request.tool);
+    let violations = violations(env, &subject, &info.arguments_schema, &request.arguments).await?;
     if violations.is_empty() || info.accepts_invalid {
         return Ok(violations);
     }
@@ -32,25 +33,28 @@ pub(crate) async fn check_arguments(
     Err(Failure::new(code::INVALID, text).with_details(json!({ "violations": violations })))
 }
 
-/// Returns the violations of the arguments schema, one sentence each.
-async fn violations(
+/// Returns the violations of a schema by a value, one sentence each. `subject` is the schema, for
+/// messages.
+///
+/// # Errors
+///
+/// `invalid` and `limit` for a schema that cannot be used.
+pub(crate) async fn violations(
     env: &GuestEnv,
-    info: &ToolInfo,
-    request: &ToolRequest,
+    subject: &str,
+    schema: &Value,
+    value: &Value,
 ) -> Result<Vec<String>, Failure> {
-    let subject = format!("the arguments schema of tool `{}`", request.tool);
     let owner = env.caller.owner;
-    let schema = env.schemas.compile(owner, &info.arguments_schema, Formats::OfDraft).await;
+    let schema = env.schemas.compile(owner, schema, Formats::OfDraft).await;
     let schema = schema.map_err(|error| match error {
-        SchemaError::Limit(exceeded) => exceeded.of(&subject).to_failure(),
+        SchemaError::Limit(exceeded) => exceeded.of(subject).to_failure(),
         error => Failure::new(code::INVALID, format!("{subject} is invalid: {error}")),
     })?;
-    let arguments = &request.arguments;
-    let is_long = schema.is_expensive() || are_large_values([arguments]);
-    let violations = block_in_place_in_turn(owner, is_long, || {
-        schema.violations(arguments, limit::TOOL_VIOLATIONS)
-    });
-    violations.await.map_err(|exceeded| exceeded.of(&subject).to_failure())
+    let is_long = schema.is_expensive() || are_large_values([value]);
+    let violations =
+        block_in_place_in_turn(owner, is_long, || schema.violations(value, limit::TOOL_VIOLATIONS));
+    violations.await.map_err(|exceeded| exceeded.of(subject).to_failure())
 }
 
 /// Returns the output of a tool if it is within the limits.

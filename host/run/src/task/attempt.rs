@@ -117,7 +117,7 @@ async fn idle_timeout(heartbeat: &TaskHeartbeat, idle_ms: Option<u64>) {
 
 /// Returns the failure of a task that exceeded a timeout. `which` is `run` (time of the whole
 /// attempt) or `idle` (time since the last heartbeat).
-fn timed_out(which: &str, allowed_ms: Option<u64>) -> GuestError {
+pub(crate) fn timed_out(which: &str, allowed_ms: Option<u64>) -> GuestError {
     let allowed_ms = allowed_ms.unwrap_or_default();
     let text = match which {
         "idle" => format!("sent no heartbeat for {allowed_ms} ms"),

@@ -12,7 +12,7 @@ use crate::ports::sandbox::InputConversation;
 /// Returns which part of the conversation of a node is in its input. A conversation has no messages
 /// if the input has no field with the name of the channel, or one that is not a list. Long work
 /// counts for `caller`.
-pub(super) async fn input_conversation(
+pub(crate) async fn input_conversation(
     caller: CallerId,
     conversation: &NodeConversation,
     input: &HistoryInput,

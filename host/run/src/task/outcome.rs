@@ -78,13 +78,23 @@ fn targets<'c>(
     context: &'c GraphContext,
     outcome: &NodeOutcome,
 ) -> Result<(Option<Vec<NodeName>>, &'c Graph), Failure> {
+    Ok((check_form(outcome)?, target_graph(context, outcome)?))
+}
+
+/// Checks what can be checked of an outcome without its graph: the depth of its values, and the
+/// names in its `goto`. Returns the `goto` as nodes.
+///
+/// # Errors
+///
+/// `invalid`.
+pub(crate) fn check_form(outcome: &NodeOutcome) -> Result<Option<Vec<NodeName>>, Failure> {
     for write in &outcome.writes {
         check_depth(format_args!("the write to channel `{}`", write.channel), &write.value)?;
     }
     for send in &outcome.sends {
         check_depth(format_args!("the input sent to `{}`", send.node), &send.input)?;
     }
-    Ok((goto_targets(&outcome.goto)?, target_graph(context, outcome)?))
+    goto_targets(&outcome.goto)
 }
 
 /// Checks writes, targets and sends like [`check_writes`]. A long check waits for a turn of the
