@@ -8,6 +8,7 @@ mod admission;
 mod answers;
 mod app_code;
 mod balance;
+pub mod call_node;
 pub mod call_once;
 mod create;
 mod dispatch;

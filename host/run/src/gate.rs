@@ -1,15 +1,15 @@
 //! The gate: the one path of every host call, with grant check, journal, budget, event and effect.
 //!
 //! Each guest call has its own gate. The gate of a task returns the results that the journal of the
-//! task has. The gate of a web handler, or of a tool that a client calls, has no journal. Each gate
-//! has a budget.
+//! task has. The gate of a web handler, or of a tool or a node that a client calls, has no journal.
+//! Each gate has a budget.
 //!
 //! # Layout
 //!
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
 //! * `journal`: the recorded calls of a task; `task_gate`: the task of a gate; `task_input`: its
-//!   input; `budget`: the number of calls, bytes and log messages of a guest call; [`call_list`]: the
-//!   calls that a client sees.
+//!   input; `budget`: the number of calls, bytes and log messages of a guest call; [`client_call`]:
+//!   what a client sees of a guest that it calls, with its host calls in [`call_list`].
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
 //!   the functions that guests call. `deltas`: the pieces of a streamed completion;
@@ -22,6 +22,7 @@
 
 mod budget;
 pub mod call_list;
+pub mod client_call;
 mod clock;
 mod deltas;
 pub mod effect;
@@ -59,7 +60,8 @@ use wattle_graph::tool::ToolOutput;
 use crate::caller_id::CallerId;
 use crate::fair_share::Lease;
 use crate::gate::budget::CallBudget;
-use crate::gate::call_list::{CallList, CallListEntry};
+use crate::gate::call_list::CallListEntry;
+use crate::gate::client_call::{ClientCall, ClientNode};
 use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::{CallError, GuestError, Unwind};
 use crate::grant::Grants;
@@ -161,21 +163,21 @@ pub struct Gate {
     budget: Arc<CallBudget>,
     /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
-    /// The list of the calls, if a client called the tool.
-    calls: Option<CallList>,
+    /// The call of a client, if a client called the guest or the guest around it.
+    client: Option<ClientCall>,
 }
 
 impl Gate {
     /// Creates the gate for one attempt of a task.
     pub fn for_task(env: GuestEnv, task: TaskGate) -> Self {
         let budget = task.journal.budget();
-        Self { env, task: Some(Arc::new(task)), runs: None, budget, depth: 0, calls: None }
+        Self { env, task: Some(Arc::new(task)), runs: None, budget, depth: 0, client: None }
     }
 
     /// Creates the gate of a web handler, which may use threads and runs.
     pub fn for_web(env: GuestEnv, runs: Arc<dyn RunService>) -> Self {
         let budget = Arc::new(CallBudget::for_handler(None));
-        Self { env, task: None, runs: Some(runs), budget, depth: 0, calls: None }
+        Self { env, task: None, runs: Some(runs), budget, depth: 0, client: None }
     }
 
     /// Sets the guest instance that a web handler holds. Each tool that the handler calls takes
@@ -192,20 +194,16 @@ impl Gate {
         task: Option<Arc<TaskGate>>,
         budget: Arc<CallBudget>,
         depth: u32,
-        calls: Option<CallList>,
+        client: Option<ClientCall>,
     ) -> Self {
-        Self { env, task, runs: None, budget, depth, calls }
+        Self { env, task, runs: None, budget, depth, client }
     }
 
-    /// Creates the gate of a tool that a client calls. The tool holds a guest instance, and each
-    /// tool that it calls takes another one. Its calls are added to `calls`.
-    pub(crate) fn for_tool_of_client(
-        env: GuestEnv,
-        instance: Lease<CallerId>,
-        calls: CallList,
-    ) -> Self {
-        let budget = Arc::new(CallBudget::for_tool_of_client(instance));
-        Self { env, task: None, runs: None, budget, depth: 0, calls: Some(calls) }
+    /// Creates the gate of a tool or a node that a client calls. The guest holds an instance, and
+    /// each tool that it calls takes another one. `client` keeps what the client sees of the guest.
+    pub(crate) fn for_client(env: GuestEnv, instance: Lease<CallerId>, client: ClientCall) -> Self {
+        let budget = Arc::new(CallBudget::for_client(client.guest(), instance));
+        Self { env, task: None, runs: None, budget, depth: 0, client: Some(client) }
     }
 
     /// Returns the app, plugin and tenant of the guest.
@@ -228,8 +226,8 @@ impl Gate {
         }
     }
 
-    /// Returns true for a web handler, for a tool that a client calls, and for the tools that these
-    /// call.
+    /// Returns true for a web handler, for a tool or a node that a client calls, and for the tools
+    /// that these call.
     pub fn is_of_handler(&self) -> bool {
         self.task.is_none()
     }
@@ -275,9 +273,15 @@ impl Gate {
         self.budget.charge_calls(count, self.limits().host_calls)
     }
 
-    /// Begins the entry of a call in the list of calls, if the gate has a list.
+    /// Begins the entry of a call in the list of calls, if a client sees the calls.
     fn list_call(&self, function: &'static str, summary: impl FnOnce() -> String) -> CallListEntry {
-        CallListEntry::begin(self.calls.as_ref(), self.depth, function, summary)
+        let calls = self.client.as_ref().map(|client| &client.calls);
+        CallListEntry::begin(calls, self.depth, function, summary)
+    }
+
+    /// Returns the node that a client calls, for the node itself and for its tools.
+    fn client_node(&self) -> Option<&ClientNode> {
+        self.client.as_ref()?.node.as_deref()
     }
 
     /// Counts bytes of a request or of a result.
@@ -356,13 +360,16 @@ impl Gate {
     /// `unsupported` inside a node.
     pub fn runs(&self) -> Result<&dyn RunService, Failure> {
         self.runs.as_deref().ok_or_else(|| {
-            Failure::new(
-                code::UNSUPPORTED,
+            let text = if self.client_node().is_some() {
+                "a node that a client calls is part of no run, so it can start no graph; run the \
+                 node in a graph"
+            } else {
                 "a node can access only its own thread, so that it can be re-executed after a \
                  crash; it can start a graph of its app and wait for it; use a web handler for \
-                 anything else",
-            )
-            .with_details(json!({ "feature": "runs inside a node" }))
+                 anything else"
+            };
+            Failure::new(code::UNSUPPORTED, text)
+                .with_details(json!({ "feature": "runs inside a node" }))
         })
     }
 

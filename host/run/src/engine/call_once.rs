@@ -12,10 +12,11 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use super::Engine;
-use super::find_function::{Found, find_function};
+use super::find_function::{Found, PluginFunction as _, find_function};
 use crate::app::App;
 use crate::caller_id::CallerId;
 use crate::gate::call_list::{CallList, ListedCall};
+use crate::gate::client_call::ClientCall;
 use crate::gate::tool_check::{check_arguments, check_output_size};
 use crate::gate::tool_timeout::ToolTimeout;
 use crate::gate::unwind::Unwind;
@@ -64,7 +65,7 @@ impl Engine {
     ) -> Result<ToolCallEnd, Failure> {
         let CallToolOnce { tool, arguments, tenant, caller } = call;
         check_depth("the arguments", &arguments)?;
-        let Found { plugin, info } = find_function::<ToolInfo>(app, &tool)?;
+        let Found { plugin, info, .. } = find_function::<ToolInfo>(app, &tool)?;
         let env = self.env_outside_of_runs(app, plugin, tenant, caller);
         let call_id = uuid::Uuid::new_v4().to_string();
         let called_as = tool.clone();
@@ -76,7 +77,8 @@ impl Engine {
         let limits = &env.grants.limits;
         let (allowed_ms, output_bytes) = (limits.node_timeout_ms, limits.output_bytes);
         let calls = CallList::default();
-        let gate = Arc::new(Gate::for_tool_of_client(env, instance, calls.clone()));
+        let client = ClientCall { calls: calls.clone(), node: None };
+        let gate = Arc::new(Gate::for_client(env, instance, client));
         let (app, plugin) = (Arc::clone(app), plugin.clone());
         let started = Instant::now();
         let work = async move {
@@ -87,7 +89,7 @@ impl Engine {
         let duration = started.elapsed();
         let result = match ended {
             Ok(Ok(output)) => check_output_size(output, &info.name, output_bytes),
-            Ok(Err(ended)) => Err(to_failure(ended)),
+            Ok(Err(ended)) => Err(to_failure(ended, ToolInfo::KIND)),
             Err(error) => Err(Failure::internal(format!("the tool call failed: {error}"))),
         };
         let (calls, omitted_calls) = calls.to_calls();
@@ -114,8 +116,8 @@ fn tool_call(
     }
 }
 
-/// Converts the error of a tool that runs outside of a task.
-fn to_failure(ended: GuestError) -> Failure {
+/// Converts the error of a guest that a client calls. `kind` is the kind of the guest, for messages.
+pub(super) fn to_failure(ended: GuestError, kind: &str) -> Failure {
     match ended {
         GuestError::Failure(failure)
         | GuestError::Trap(failure)
@@ -125,11 +127,11 @@ fn to_failure(ended: GuestError) -> Failure {
             Unwind::Limit(failure) | Unwind::Divergence(failure) | Unwind::LogLost(failure),
         ) => failure,
         GuestError::Unwound(Unwind::Cancelled | Unwind::Drained) => {
-            Failure::new(code::CANCELLED, "the tool call was cancelled")
+            Failure::new(code::CANCELLED, format!("the {kind} call was cancelled"))
         }
-        // The gate refuses interrupts of a guest without a task.
+        // The gate refuses interrupts of a tool without a task. The caller takes those of a node.
         GuestError::Unwound(Unwind::Suspended(_)) => {
-            Failure::internal("the tool raised an interrupt outside of a run")
+            Failure::internal(format!("the {kind} raised an interrupt outside of a run"))
         }
     }
 }

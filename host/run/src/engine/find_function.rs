@@ -1,4 +1,6 @@
-//! Finds the functions of an app by the names that clients give.
+//! Finds the tools and nodes of an app by the names that clients give.
+
+use std::sync::Arc;
 
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
@@ -6,7 +8,8 @@ use wattle_graph::suggest;
 
 use crate::app::App;
 use crate::grant::{ToolGrant, ToolSource};
-use crate::ports::sandbox::{PluginInfo, ToolInfo};
+use crate::ports::Plugin;
+use crate::ports::sandbox::{NodeInfo, PluginInfo, ToolInfo};
 
 /// A function of a plugin that clients can call.
 pub(super) trait PluginFunction: Sized {
@@ -32,10 +35,24 @@ impl PluginFunction for ToolInfo {
     }
 }
 
+impl PluginFunction for NodeInfo {
+    const KIND: &'static str = "node";
+
+    fn of(plugin: &PluginInfo) -> &[Self] {
+        &plugin.nodes
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// A function of a plugin of an app.
 pub(super) struct Found<'a, F> {
     /// Name of the plugin in the app.
     pub(super) plugin: &'a PluginName,
+    /// The plugin.
+    pub(super) code: &'a Arc<dyn Plugin>,
     /// Description of the function.
     pub(super) info: &'a F,
 }
@@ -60,7 +77,7 @@ pub(super) fn find_function<'a, F: PluginFunction + 'a>(
     let plugins = app.plugins.iter().filter(|&(plugin, _)| is_wanted(plugin));
     let mut found = plugins.filter_map(|(plugin, code)| {
         let info = F::of(code.info()).iter().find(|info| info.name() == name)?;
-        Some(Found { plugin, info })
+        Some(Found { plugin, code, info })
     });
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),

@@ -120,9 +120,9 @@ impl CallBudget {
         Self { instance, ..Self::of("web handler") }
     }
 
-    /// Creates the budget of a tool that a client calls.
-    pub(crate) fn for_tool_of_client(instance: Lease<CallerId>) -> Self {
-        Self { instance: Some(instance), ..Self::of("tool") }
+    /// Creates the budget of a guest that a client calls. `guest` is its kind, for messages.
+    pub(crate) fn for_client(guest: &'static str, instance: Lease<CallerId>) -> Self {
+        Self { instance: Some(instance), ..Self::of(guest) }
     }
 
     /// Creates the budget of a tool that a task calls.

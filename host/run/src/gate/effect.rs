@@ -18,7 +18,7 @@ use wattle_graph::weight::call_weight;
 use crate::blocking::{block_in_place_in_turn, is_long_history};
 use crate::gate::GuestEnv;
 use crate::gate::budget::CallBudget;
-use crate::gate::call_list::CallList;
+use crate::gate::client_call::ClientCall;
 use crate::gate::deltas::{DeltaBuffer, forward_deltas};
 use crate::gate::entry::CallEntry;
 use crate::gate::unwind::CallError;
@@ -57,8 +57,8 @@ pub struct EffectContext<'a> {
     pub(crate) budget: &'a CallBudget,
     /// Number of tool calls around the caller.
     pub(crate) depth: u32,
-    /// The list of the calls of the caller and of its tools, if there is one.
-    pub(crate) calls: Option<&'a CallList>,
+    /// The call of a client, if a client called the caller or the guest around it.
+    pub(crate) client: Option<&'a ClientCall>,
 }
 
 impl EffectContext<'_> {

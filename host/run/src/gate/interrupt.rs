@@ -17,14 +17,16 @@ use crate::hostcall::request::CallRequest;
 use crate::json::check_depth;
 
 impl Gate {
-    /// Raises an interrupt, or returns its answer.
+    /// Raises an interrupt, or returns its answer. A node that a client calls gets no answer: the
+    /// client gets the question.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Suspended`] until the interrupt is answered; `unsupported` in a web handler;
-    /// `invalid` if the question is nested too deeply. These failures count as a call.
+    /// [`Unwind::Suspended`] until the interrupt is answered; `unsupported` in a web handler, and in
+    /// a tool that a client calls; `invalid` if the question is nested too deeply. These failures
+    /// count as a call.
     pub async fn ask(&self, question: InterruptRequest) -> Result<Value, CallError> {
-        let Some(task) = &self.task else { return Err(self.refuse(interrupts_unsupported())) };
+        let Some(task) = &self.task else { return Err(self.ask_client(question).await) };
         check_question_depth(&question).map_err(|failure| self.refuse(failure))?;
         let call = self.reserve_call_numbers(1)?;
         let interrupt = InterruptId::derive(&task.task, &task.scope, call);
@@ -46,6 +48,24 @@ impl Gate {
         question.check_schema(self.caller().owner, &self.env.schemas).await?;
         task.check_log_size().await?;
         Err(task.raise_interrupt(interrupt, call, question, None).await.into())
+    }
+
+    /// Gives the question of a guest without a task to the client that called a node. Returns the
+    /// unwind of the guest, or the failure that it receives.
+    async fn ask_client(&self, question: InterruptRequest) -> CallError {
+        let Some(node) = self.client_node() else { return self.refuse(interrupts_unsupported()) };
+        if let Err(failure) = check_question_depth(&question) {
+            return self.refuse(failure);
+        }
+        let counted =
+            self.count_call().and_then(|()| self.count_text(InterruptRequest::FUNCTION, &question));
+        if let Err(unwind) = counted {
+            return unwind.into();
+        }
+        match question.check_schema(self.caller().owner, &self.env.schemas).await {
+            Ok(()) => node.raise(question).into(),
+            Err(failure) => failure.into(),
+        }
     }
 }
 

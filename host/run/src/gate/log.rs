@@ -1,4 +1,5 @@
-//! Log messages of guests: for the operator's log and, for a task, for the event log.
+//! Log messages of guests: for the operator's log and, for a task, for the event log. A client gets
+//! those of a node that it calls.
 //!
 //! A log call has no result. A message beyond a limit is truncated or dropped, and the guest
 //! continues. Only a full log of the thread ends the guest, as it does at every other call that
@@ -93,8 +94,10 @@ impl Gate {
                 tracing::info!(%app, %plugin, fields = %shown, %level, "{text}");
             }
         }
-        if let Some(task) = &self.task {
-            task.log(level, message, fields);
+        match (&self.task, self.client_node()) {
+            (Some(task), _) => task.log(level, message, fields),
+            (None, Some(node)) => node.log(level, message, fields),
+            (None, None) => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use wattle_graph::id::ChannelName;
 use wattle_graph::llm::{CompletionRequest, HistoryReference};
 
 use crate::gate::stream::{self, CompletionStream};
-use crate::gate::task_input::ListRead;
+use crate::gate::task_input::{HistoryInput, ListRead};
 use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
 use crate::grant::Grants;
@@ -63,10 +63,10 @@ impl Gate {
     /// list of a send is copied once. The conversation that the node declares has no messages as
     /// long as the input has no value for it.
     fn conversation(&self, channel: &ChannelName) -> Result<SharedList, Failure> {
-        let task = self.task.as_ref();
-        let input = task.and_then(|task| task.input.as_ref());
-        let input = input.ok_or_else(|| self.unsupported("history outside of a node"))?;
-        let is_declared = task.and_then(|task| task.conversation.as_ref()) == Some(channel);
+        let Some((input, declared)) = self.history_input() else {
+            return Err(self.unsupported("history outside of a node"));
+        };
+        let is_declared = declared == Some(channel);
         let value = input.channel(channel).filter(|it| !is_declared || *it != Value::Null);
         let Some(value) = value else {
             if is_declared {
@@ -84,8 +84,19 @@ impl Gate {
     /// Returns true if [`Self::with_history`] is long work: for a large list of a send, which is
     /// copied, and for a list of which much has no index.
     pub fn is_long_conversation(&self, channel: &ChannelName) -> bool {
-        let input = self.task.as_ref().and_then(|task| task.input.as_ref());
-        input.is_some_and(|input| input.is_long_read(channel, ListRead::Index))
+        self.history_input().is_some_and(|(input, _)| input.is_long_read(channel, ListRead::Index))
+    }
+
+    /// Returns the input of the node and the channel of the conversation that the node declares;
+    /// `None` for a guest that is no node.
+    fn history_input(&self) -> Option<(&HistoryInput, Option<&ChannelName>)> {
+        match (&self.task, self.client_node()) {
+            (Some(task), _) => Some((task.input.as_deref()?, task.conversation.as_ref())),
+            (None, Some(node)) if self.depth == 0 => {
+                Some((&node.input, node.conversation.as_ref()))
+            }
+            (None, _) => None,
+        }
     }
 
     /// Returns the model behind a route for the caller's tenant.
@@ -142,7 +153,7 @@ impl Gate {
     }
 
     fn check_tenant_route(&self, function: &'static str, route: &str) -> Result<(), Failure> {
-        if self.task.is_some() {
+        if self.task.is_some() || self.client_node().is_some() {
             return Err(self.unsupported("tenants inside a node"));
         }
         let allows = |grants: &Grants| grants.tenant_routes.contains(route);

@@ -317,9 +317,9 @@ impl Gate {
             self.count_denial(C::FUNCTION, &denied);
             return Ok(Err(denied));
         }
-        let (env, budget, depth, calls) =
-            (&self.env, &*self.budget, self.depth, self.calls.as_ref());
-        let context = EffectContext { ports, caller, grants, env, entry, budget, depth, calls };
+        let (env, budget, depth, client) =
+            (&self.env, &*self.budget, self.depth, self.client.as_ref());
+        let context = EffectContext { ports, caller, grants, env, entry, budget, depth, client };
         let mut call = pin!(call.perform(&context));
         let answer = async {
             match entry {

@@ -342,8 +342,8 @@ async fn call_plugin(
         Some(task) => task.journal.budget(),
         None => Arc::new(context.budget.for_handler_tool()?),
     };
-    let (depth, calls) = (context.depth + 1, context.calls.cloned());
-    let gate = Arc::new(Gate::for_tool(env, task, budget, depth, calls));
+    let (depth, client) = (context.depth + 1, context.client.cloned());
+    let gate = Arc::new(Gate::for_tool(env, task, budget, depth, client));
     let timeout = timeout_of(request, limits.node_timeout_ms);
     match context.env.app.call_tool(name, call, gate, timeout).await {
         Ok(output) => Ok(check_output_size(output, &request.tool, limits.output_bytes)?),
