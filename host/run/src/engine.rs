@@ -109,9 +109,9 @@ pub struct EngineConfig {
     /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
     /// The host divides this number between callers. Default: no limit.
     pub max_runs: Option<usize>,
-    /// Maximum number of guest instances that web handlers, tools that clients call, and the tools
-    /// that these call hold. One caller can hold at most half of the instances that other callers
-    /// do not hold. The engine rejects calls above these limits. Default: no limit.
+    /// Maximum number of guest instances that web handlers, tools and nodes that clients call, and the
+    /// tools that these call hold. One caller can hold at most half of the instances that other
+    /// callers do not hold. The engine rejects calls above these limits. Default: no limit.
     pub max_handlers: Option<usize>,
     /// Maximum memory that the states, journals, outcomes and events of all runs take, in bytes.
     /// The runs of one caller hold at most half of what runs of other callers leave. A run waits
@@ -138,7 +138,8 @@ struct EngineInner {
     load_balance: load_balance::LoadBalance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
-    /// Guest instances of web handlers and of tools that clients call, divided between callers.
+    /// Guest instances of web handlers, and of tools and nodes that clients call, divided between
+    /// callers.
     handlers: Pool<CallerId>,
     /// Memory of all runs, divided between callers.
     run_memory: RunMemoryPool,

@@ -286,8 +286,8 @@ impl CallBudget {
 
 /// Returns the failure if web handlers hold as many guest instances as they may.
 pub(crate) fn handlers_full() -> Failure {
-    let text = "the web handlers and tools that this caller calls hold as many guest instances as \
-                they may; try again when some have ended, or raise `limits.handlers`";
+    let text = "the web handlers, tools and nodes that this caller calls hold as many guest \
+                instances as they may; try again when some have ended, or raise `limits.handlers`";
     let details = json!({ "limit": "handlers" });
     Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
 }

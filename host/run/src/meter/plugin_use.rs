@@ -37,8 +37,8 @@ pub struct Denial {
     pub message: String,
     /// Tenant for which the plugin made the call.
     pub tenant: Option<String>,
-    /// Thread and run of the call; `None` for a call of a web handler, and of a tool that a client
-    /// called.
+    /// Thread and run of the call; `None` for a call of a web handler, and of a tool or node that a
+    /// client called.
     pub run: Option<(ThreadId, RunId)>,
 }
 
