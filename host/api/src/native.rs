@@ -5,6 +5,7 @@ pub mod ag_ui;
 pub mod apps;
 pub mod blobs;
 pub mod cache;
+mod client_call;
 pub mod client_jobs;
 pub mod events;
 pub mod export;

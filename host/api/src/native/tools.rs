@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, State};
-use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, PluginName};
 use wattle_run::app::App;
 use wattle_run::engine::Engine;
 use wattle_run::engine::call_once::CallToolOnce;
@@ -14,11 +12,10 @@ use wattle_run::ports::Plugin;
 use crate::body::JsonBody;
 use crate::document::tool::{CallToolDocument, ToolCallDocument, ToolDocument};
 use crate::guard::open_requests::RequestPermit;
-use crate::guard::tenant_name::check_tenant;
 use crate::native::apps;
+use crate::native::client_call::{app_of_plugin, tenant_and_caller};
 use crate::native::list_scope::ListScope;
 use crate::native::tenant_scope::{OperatorOnly, RequestRole};
-use crate::native::threads::invalid_id;
 use crate::problem::{Problem, ProblemDocument};
 use crate::response::Json;
 use crate::standalone::StandalonePlugins;
@@ -108,32 +105,6 @@ pub async fn call_plugin_tool(
     call.make(&engine, request, true).await
 }
 
-/// Returns the app in which a standalone plugin is called, which has the name of the plugin.
-fn app_of_plugin(
-    engine: &Engine,
-    standalone: &StandalonePlugins,
-    plugin: &str,
-) -> Result<Arc<App>, Problem> {
-    let name = plugin.parse::<PluginName>().map_err(invalid_id)?;
-    let app_name = plugin.parse::<AppName>().map_err(invalid_id)?;
-    // The call would count as one of that app, and the plugin could start its runs and read its
-    // memory. An app that is not loaded has memory as well.
-    let catalog = engine.catalog();
-    let is_app = catalog.app(&app_name).is_some()
-        || catalog.is_loading(&app_name)
-        || catalog.is_unavailable(&app_name);
-    if is_app {
-        let text = format!("an app is called `{plugin}`, so only plugins of apps can be called");
-        return Err(Problem::new(code::CONFLICT, text));
-    }
-    let Some(app) = standalone.app_of(app_name, &name) else {
-        catalog.check_loading_plugin(&name)?;
-        let hint = "see `GET /api/v1/plugins`";
-        return Err(Problem::not_found("standalone plugin", plugin, hint));
-    };
-    Ok(Arc::new(app))
-}
-
 /// A tool of an app, and who calls it.
 struct RequestedCall {
     app: Arc<App>,
@@ -152,10 +123,7 @@ impl RequestedCall {
     ) -> Result<Json<ToolCallDocument>, Problem> {
         let Self { app, tool, scope, permit } = self;
         let CallToolDocument { input, tenant } = request;
-        // A list may name all tenants, a call only one.
-        tenant.as_deref().map(check_tenant).transpose()?;
-        let tenant = scope.tenant(tenant.as_deref())?;
-        let caller = permit.map(|Extension(permit)| permit.caller()).unwrap_or_default();
+        let (tenant, caller) = tenant_and_caller(scope, permit, tenant.as_deref())?;
         let call = CallToolOnce { tool, arguments: input, tenant, caller };
         let end = engine.call_tool_once(&app, call).await?;
         Ok(Json(ToolCallDocument::new(end, is_operator)?))
