@@ -188,6 +188,9 @@ pub struct NodeDocument {
     pub input_schema: Value,
     /// JSON Schema of the output.
     pub output_schema: Value,
+    /// JSON Schema of the configuration in a graph; absent if the node takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<Value>,
 }
 
 /// A function of a typed component that is not a tool.
@@ -268,6 +271,7 @@ impl PluginDocument {
             doc: node.doc.clone(),
             input_schema: node.input_schema.clone(),
             output_schema: node.output_schema.clone(),
+            config_schema: node.config_schema.clone(),
         };
         let refused = |refused: &RefusedFunction| RefusedFunctionDocument {
             function: refused.function.clone(),
