@@ -13,6 +13,7 @@ pub mod log;
 pub mod maintenance;
 pub mod memory;
 pub mod model;
+pub mod node;
 pub mod options;
 pub mod pending_call;
 pub mod plugin;

@@ -126,7 +126,8 @@ pub struct DenialDocument {
     /// Tenant for which the plugin made the call; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// Thread of the call; absent for a call of a web handler, and of a tool that a client called.
+    /// Thread of the call; absent for a call of a web handler, and of a tool or node that a client
+    /// called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
     /// Run of the call; absent like the thread.

@@ -80,16 +80,16 @@ pub struct ToolCallDocument {
     pub omitted_calls: u64,
 }
 
-/// A host call of a tool.
+/// A host call of a tool or a node that a client called.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ListedCallDocument {
-    /// Number of tool calls around the host call: 0 for a call of the tool itself.
+    /// Number of tool calls around the host call: 0 for a call of the tool or node itself.
     pub depth: u32,
     /// Interface and function, such as `http.send`.
     pub function: String,
     /// One-line description for people.
     pub summary: String,
-    /// Duration in microseconds; absent if the tool ended before the call.
+    /// Duration in microseconds; absent if the tool or node ended before the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<u64>,
     /// Failure of the call.
@@ -126,7 +126,8 @@ impl ToolCallDocument {
 }
 
 impl ListedCallDocument {
-    fn new(call: ListedCall, is_operator: bool) -> Self {
+    /// Describes a host call.
+    pub(super) fn new(call: ListedCall, is_operator: bool) -> Self {
         let (duration_us, failure) = match call.end {
             Some(end) => (Some(micros(end.duration)), end.failure),
             None => (None, None),
@@ -141,13 +142,14 @@ impl ListedCallDocument {
     }
 }
 
-fn micros(duration: Duration) -> u64 {
+/// Returns a duration in microseconds.
+pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Returns a failure as the client sees it. The message of a missing grant names a table of the
 /// operator's configuration.
-fn visible(failure: Failure, is_operator: bool) -> FailureDocument {
+pub(super) fn visible(failure: Failure, is_operator: bool) -> FailureDocument {
     if failure.code != code::DENIED || is_operator {
         return failure.into();
     }
