@@ -20,6 +20,7 @@ pub mod maintenance;
 pub mod memory;
 pub mod metrics;
 pub mod models;
+pub mod nodes;
 pub mod open_calls;
 pub mod plugin_install;
 pub mod plugins;
@@ -64,6 +65,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::list_graph_versions))
         .routes(routes!(tools::list_tools))
         .routes(routes!(tools::call_tool))
+        .routes(routes!(nodes::call_node))
         .routes(routes!(plugins::list_plugins))
         .routes(routes!(
             plugins::get_plugin,
@@ -72,6 +74,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         ))
         .routes(routes!(plugin_install::check_plugin))
         .routes(routes!(tools::call_plugin_tool))
+        .routes(routes!(nodes::call_plugin_node))
         .routes(routes!(load_problems::list_problems))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))
