@@ -158,6 +158,11 @@ fn write_toolbox(folder: &Path) {
     std::fs::write(file, format!("native\n{READS}\n")).unwrap();
 }
 
+/// Returns the path of the calls of a node.
+fn node_path(plugin: &str, node: &str) -> String {
+    format!("/api/v1/plugins/{plugin}/nodes/{node}/call")
+}
+
 /// Returns the path of the calls of a tool.
 pub(crate) fn call_path(plugin: &str, tool: &str) -> String {
     format!("/api/v1/plugins/{plugin}/tools/{tool}/call")
@@ -217,5 +222,55 @@ async fn only_the_operator_calls_a_plugin_outside_of_apps() {
     ] {
         let (status, problem) = call(&operator, &call_path(plugin, tool)).await;
         assert_eq!(status, refused, "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_of_a_plugin_that_no_app_uses_is_called_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("plugins")).unwrap();
+    write_toolbox(folder.path());
+    let fixture = Fixture::start_in(folder, "").await;
+    let call = async |node: &str, input: Value| {
+        fixture.post(&node_path(TOOLBOX.0, node), &json!({ "input": input })).await
+    };
+    let (status, done) = call("greet", json!({ "name": "Ada" })).await;
+    let writes = json!([{ "channel": "greeting", "value": "hello Ada" }]);
+    assert_eq!((status, &done["outcome"]), (200, &json!({ "writes": writes })), "{done}");
+    let (status, asked) = call("ask", json!({ "greeting": "hello" })).await;
+    let schema = json!({ "type": "boolean" });
+    let raised = json!([{ "payload": { "about": "hello" }, "response_schema": schema }]);
+    assert_eq!((status, &asked["interrupts"]), (200, &raised), "{asked}");
+    let (_, denied) = call("greet", json!({ "name": KNOWN })).await;
+    assert_eq!(denied["failure"]["code"], "denied", "{denied}");
+    let message = denied["failure"]["message"].as_str().unwrap();
+    assert!(message.contains("`[grants.toolbox]`"), "{message}");
+    assert_eq!(denied["calls"][0]["failure"]["code"], "denied", "{denied}");
+    assert_eq!(counts(&plugin(&fixture, TOOLBOX.0).await), [3, 1, 1]);
+    assert_eq!(fixture.get("/api/v1/threads").await.1["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_node_is_called_by_who_may_write_and_outside_of_apps_by_the_operator() {
+    let (fixture, operator) = start("").await;
+    write_toolbox(fixture.folder.path());
+    fixture.server.reload().await;
+    let call = async |key: &str, path: &str| {
+        let request = with(&fixture, key, "POST", path).json(&json!({ "input": {} }));
+        answer(request).await
+    };
+    let (of_app, alone) = ("/api/v1/apps/greeter/nodes/greet/call", node_path(TOOLBOX.0, "greet"));
+    let (_, reader) = make(&fixture, &operator, json!({ "name": "r", "scopes": ["read"] })).await;
+    let (_, writer) = make(&fixture, &operator, json!({ "name": "w", "scopes": ["write"] })).await;
+    for (key, path, status) in [
+        (&reader, of_app, 403),
+        (&writer, of_app, 200),
+        (&writer, &*alone, 403),
+        (&operator, &*alone, 200),
+        (&operator, &*node_path(TOOLBOX.0, "grete"), 404),
+        (&operator, &*node_path("greeter", "greet"), 409),
+    ] {
+        let (found, answer) = call(key, path).await;
+        assert_eq!(found, status, "{path}: {answer}");
     }
 }

@@ -14,6 +14,7 @@ mod log;
 mod memory;
 mod messages;
 mod nested;
+mod node_calls;
 mod older;
 mod older_apps;
 mod pages;
