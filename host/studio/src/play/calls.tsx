@@ -7,6 +7,7 @@ import { StatedFailure, type StatedFailureProps } from "../part/stated-failure.t
 import { Text } from "../part/text.tsx";
 import { RouteLink } from "../router/links.tsx";
 import styles from "./play.module.css";
+import type { ToolCall } from "./read.ts";
 import { CALLS } from "./texts.ts";
 import { Words } from "./words.tsx";
 
@@ -22,6 +23,19 @@ export interface MadeCall {
   failure: { code: string; message: string } | undefined;
   /** The route to the event of the call, if there is one. */
   to?: string | undefined;
+}
+
+/** Returns a host call of a tool or a node that was called alone. */
+export function listedCall(call: ToolCall["calls"][number], index: number): MadeCall {
+  const { depth, function: name, summary, duration_us, failure } = call;
+  return {
+    key: String(index),
+    depth,
+    function: name,
+    summary,
+    durationUs: duration_us ?? undefined,
+    failure: failure ?? undefined,
+  };
 }
 
 /** Calls that are listed. The view of the run shows all of them. */

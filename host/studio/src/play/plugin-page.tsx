@@ -1,4 +1,5 @@
-// The playground of a standalone plugin: its tools, one at a time, outside of any app.
+// The playground of a plugin: its nodes and tools, one at a time. A standalone plugin is called
+// outside of any app.
 import { SelectField } from "@wattle/page";
 import { Guarded } from "../access/access.tsx";
 import { Panels } from "../part/panels.tsx";
@@ -13,17 +14,18 @@ import {
   useParam,
   useSearchOf,
 } from "../router/links.tsx";
-import { name } from "../router/search.ts";
+import { name as anyName } from "../router/search.ts";
 import { Reading } from "../shell/failure.tsx";
 import { useTitle } from "../shell/title.ts";
+import { NodeCallForm } from "./node-form.tsx";
 import styles from "./play.module.css";
-import { callPluginTool } from "./read.ts";
+import { callNode, callPluginTool, callTool } from "./read.ts";
 import { Tenant } from "./tenant.tsx";
 import { PLUGIN, TEXTS } from "./texts.ts";
 import { ToolForm } from "./tool-form.tsx";
 
 /** The search parameters of the view. */
-const SEARCH = { tool: name, tenant: name };
+const SEARCH = { app: anyName, node: anyName, tool: anyName, tenant: anyName };
 
 export default function PluginPlayPage() {
   const plugin = useParam("plugin");
@@ -43,19 +45,18 @@ export default function PluginPlayPage() {
   );
 }
 
-/** The tools of the plugin, if it is one that no app uses. */
+/** The functions of the plugin in the app of the address, or of a standalone plugin. */
 function Entry({ plugin }: { plugin: string }) {
+  const { app } = useSearchOf(SEARCH);
   const read = usePlugin(plugin);
   const { data } = read;
   if (data === undefined) return <Reading of={read} notFound={PLUGIN.notFound} />;
-  const standalone = data.find(({ app }) => app == null);
-  if (standalone === undefined) return <InApps entries={data} />;
-  const { tool_schemas } = standalone;
-  return tool_schemas.length === 0 ? (
-    <p>{PLUGIN.nothing}</p>
-  ) : (
-    <Chosen plugin={plugin} tools={tool_schemas} />
-  );
+  const entry = data.find((it) => (it.app ?? undefined) === app);
+  if (entry === undefined) {
+    return app === undefined ? <InApps entries={data} /> : <p>{PLUGIN.notInApp}</p>;
+  }
+  const isEmpty = entry.nodes.length === 0 && entry.tool_schemas.length === 0;
+  return isEmpty ? <p>{PLUGIN.nothing}</p> : <Chosen entry={entry} />;
 }
 
 /** Links to the playgrounds of the apps that use the plugin. */
@@ -78,19 +79,28 @@ function InApps({ entries }: { entries: readonly Plugin[] }) {
 }
 
 interface ChosenProps {
-  plugin: string;
-  tools: Plugin["tool_schemas"];
+  entry: Plugin;
 }
 
-function Chosen({ plugin, tools }: ChosenProps) {
+function Chosen({ entry }: ChosenProps) {
   const go = useGo();
   const search = useSearchOf(SEARCH);
-  const { tenant } = search;
-  // Without a choice in the address, it is the first tool.
-  const wanted = search.tool ?? tools[0]?.name ?? "";
-  const tool = tools.find((it) => it.name === wanted);
-  const known = tools.map((it) => toolOption(it.name));
-  const reference = `${plugin}/${wanted}`;
+  const { app, tenant } = search;
+  const { name: plugin, nodes, tool_schemas: tools } = entry;
+  // Without a choice in the address, it is the first tool, or else the first node.
+  const isNode = search.node !== undefined || (search.tool === undefined && tools.length === 0);
+  const wanted = (isNode ? (search.node ?? nodes[0]?.name) : (search.tool ?? tools[0]?.name)) ?? "";
+  const chosen = isNode ? nodeOption(wanted) : toolOption(wanted);
+  const known = [
+    ...tools.map((it) => toolOption(it.name)),
+    ...nodes.map((it) => nodeOption(it.name)),
+  ];
+  const isKnown = known.some((it) => it.value === chosen.value);
+  const choose = (value: string) => {
+    const at = value.indexOf(":");
+    go(pluginPlayRoute(plugin, { app, [value.slice(0, at)]: value.slice(at + 1), tenant }));
+  };
+  const key = `${chosen.value} ${tenant}`;
   return (
     <>
       <Tenant
@@ -102,24 +112,63 @@ function Chosen({ plugin, tools }: ChosenProps) {
       <div className={styles.choice}>
         <SelectField
           label={TEXTS.subject}
-          value={wanted}
-          options={tool === undefined ? [toolOption(wanted), ...known] : known}
-          onChange={(value) => go(pluginPlayRoute(plugin, { tool: value, tenant }))}
+          value={chosen.value}
+          options={isKnown ? known : [chosen, ...known]}
+          onChange={choose}
         />
       </div>
-      {tool === undefined ? (
-        <p>{PLUGIN.noTool}</p>
+      {isNode ? (
+        <OneNode key={key} entry={entry} name={wanted} tenant={tenant} />
       ) : (
-        <ToolForm
-          key={`${reference} ${tenant}`}
-          tool={{ ...tool, tool: reference }}
-          onCall={(input, signal) => callPluginTool(plugin, wanted, { input, tenant }, signal)}
-        />
+        <OneTool key={key} entry={entry} name={wanted} tenant={tenant} />
       )}
     </>
   );
 }
 
+interface OneProps extends ChosenProps {
+  /** Name of the node or the tool. */
+  name: string;
+  tenant: string | undefined;
+}
+
+function OneNode({ entry, name, tenant }: OneProps) {
+  const { name: plugin } = entry;
+  const app = entry.app ?? undefined;
+  const node = entry.nodes.find((it) => it.name === name);
+  if (node === undefined) return <p>{PLUGIN.noNode}</p>;
+  return (
+    <NodeCallForm
+      node={node}
+      reference={`${plugin}/${name}`}
+      onCall={(request, signal) =>
+        callNode({ app, plugin, node: name }, { ...request, tenant }, signal)
+      }
+    />
+  );
+}
+
+function OneTool({ entry, name, tenant }: OneProps) {
+  const { app, name: plugin } = entry;
+  const reference = `${plugin}/${name}`;
+  const tool = entry.tool_schemas.find((it) => it.name === name);
+  if (tool === undefined) return <p>{PLUGIN.noTool}</p>;
+  return (
+    <ToolForm
+      tool={{ ...tool, tool: reference }}
+      onCall={(input, signal) =>
+        app == null
+          ? callPluginTool(plugin, name, { input, tenant }, signal)
+          : callTool(app, reference, { input, tenant }, signal)
+      }
+    />
+  );
+}
+
+function nodeOption(node: string) {
+  return { value: `node:${node}`, name: visible(TEXTS.node(node)) };
+}
+
 function toolOption(tool: string) {
-  return { value: tool, name: visible(TEXTS.tool(tool)) };
+  return { value: `tool:${tool}`, name: visible(TEXTS.tool(tool)) };
 }

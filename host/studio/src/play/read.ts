@@ -12,6 +12,8 @@ export type Tool = Schemas["ToolDocument"];
 
 export type ToolCall = Schemas["ToolCallDocument"];
 
+export type NodeCall = Schemas["NodeCallDocument"];
+
 /** A graph, for a tenant if the host needs to know one. */
 export interface GraphOf {
   app: string;
@@ -62,6 +64,32 @@ export function callPluginTool(
   const params = { path: { plugin, tool } };
   const body = { input, ...given({ tenant }) };
   return ok(api.POST("/api/v1/plugins/{plugin}/tools/{tool}/call", { params, body, signal }));
+}
+
+/** A node of a plugin, in an app or of a standalone plugin. */
+interface NodeOf {
+  app: string | undefined;
+  plugin: string;
+  node: string;
+}
+
+interface NodeInput extends ToolInput {
+  config?: unknown;
+}
+
+/** Calls a node outside of any run. */
+export function callNode(
+  { app, plugin, node }: NodeOf,
+  { input, config, tenant }: NodeInput,
+  signal: AbortSignal,
+): Promise<NodeCall> {
+  const body = { input, ...given({ config, tenant }) };
+  if (app === undefined) {
+    const params = { path: { plugin, node } };
+    return ok(api.POST("/api/v1/plugins/{plugin}/nodes/{node}/call", { params, body, signal }));
+  }
+  const params = { path: { app, node: `${plugin}/${node}` } };
+  return ok(api.POST("/api/v1/apps/{app}/nodes/{node}/call", { params, body, signal }));
 }
 
 /** The context of a run; absent if the run has none. */

@@ -30,8 +30,10 @@ export const PLUGIN = {
   notFound: "The host has no such plugin.",
   inApps: "Apps use this plugin. Try it in their playgrounds.",
   apps: "Playgrounds of the apps",
-  nothing: "The plugin has no tools.",
+  nothing: "The plugin has neither a node nor a tool.",
   noTool: "The plugin has no such tool.",
+  noNode: "The plugin has no such node.",
+  notInApp: "The app does not use the plugin.",
 };
 
 export const RUN = {
@@ -76,6 +78,21 @@ export const TOOL = {
   isError: "The tool returned this as an error.",
   failed: "The tool failed",
   empty: "The tool returned nothing.",
+};
+
+export const NODE = {
+  call: "Call the node",
+  calling: "Calling…",
+  stop: "Stop",
+  stopped: "The call was stopped.",
+  note: "It needs no graph, and its outcome changes no state.",
+  config: "Configuration",
+  outcome: "Outcome",
+  interrupts: "Interrupts",
+  unanswered: "Nobody can answer them: the call has ended. Run the node in a graph for that.",
+  failed: "The node failed",
+  logs: "Log messages",
+  moreLogs: (count: number) => `${countText(count)} more log messages are not listed.`,
 };
 
 export const CALLS = {

@@ -1,13 +1,12 @@
 // A tool that is called outside of any run, with what a user enters into a form.
 import { Button } from "@wattle/page";
-import { useEffect, useRef, useState } from "react";
 import { durationText } from "../part/amount.ts";
-import { useAttempt } from "../part/attempt.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
 import { Status } from "../part/status.tsx";
 import { Text } from "../part/text.tsx";
-import { Calls, GrantedFailure, type MadeCall } from "./calls.tsx";
+import { useAlone } from "./alone.ts";
+import { Calls, GrantedFailure, listedCall } from "./calls.tsx";
 import styles from "./play.module.css";
 import type { Tool, ToolCall } from "./read.ts";
 import { RequestForm } from "./request-form.tsx";
@@ -22,23 +21,7 @@ interface ToolFormProps {
 
 /** A form for the input of a tool, and the end of its newest call. */
 export function ToolForm({ tool, onCall }: ToolFormProps) {
-  const calling = useRef<AbortController>(undefined);
-  const [ended, setEnded] = useState<ToolCall>();
-  const [isStopped, setStopped] = useState(false);
-  const attempt = useAttempt(async (input: unknown) => {
-    const controller = new AbortController();
-    calling.current = controller;
-    setStopped(false);
-    setEnded(undefined);
-    try {
-      setEnded(await onCall(input, controller.signal));
-    } catch (error) {
-      if (!controller.signal.aborted) throw error;
-      setStopped(true);
-    }
-  });
-  // A call whose result nobody will see is not left running.
-  useEffect(() => () => calling.current?.abort(), []);
+  const { attempt, ended, isStopped, stop } = useAlone(onCall);
   return (
     <>
       <p>
@@ -61,7 +44,7 @@ export function ToolForm({ tool, onCall }: ToolFormProps) {
         onSubmit={attempt.act}
       >
         {attempt.isBusy && (
-          <Button kind="danger" onClick={() => calling.current?.abort()}>
+          <Button kind="danger" onClick={stop}>
             {TOOL.stop}
           </Button>
         )}
@@ -82,21 +65,9 @@ function End({ call }: { call: ToolCall }) {
       </div>
       {failure != null && <GrantedFailure title={TOOL.failed} failure={failure} />}
       {output !== undefined && output !== null && <Output output={output} />}
-      <Calls calls={calls.map(madeCall)} omitted={omitted_calls} />
+      <Calls calls={calls.map(listedCall)} omitted={omitted_calls} />
     </section>
   );
-}
-
-function madeCall(call: ToolCall["calls"][number], index: number): MadeCall {
-  const { depth, function: name, summary, duration_us, failure } = call;
-  return {
-    key: String(index),
-    depth,
-    function: name,
-    summary,
-    durationUs: duration_us ?? undefined,
-    failure: failure ?? undefined,
-  };
 }
 
 /** The output of a tool: what models read of it, and the rest as data. */

@@ -150,10 +150,14 @@ function Functions({ plugin }: { plugin: Plugin }) {
       {nodes.length > 0 && (
         <Panel title={PAGE.nodes}>
           <ul className={styles.list} aria-label={PAGE.nodes}>
-            {nodes.map(({ name, doc, input_schema, output_schema }) => (
+            {nodes.map(({ name, doc, input_schema, output_schema, config_schema }) => (
               <Described key={name} name={name} doc={doc}>
+                <p>
+                  <RouteLink to={nodeRoute(plugin, name)}>{PAGE.callNode}</RouteLink>
+                </p>
                 <Schema title={PAGE.input} schema={input_schema} />
                 <Schema title={PAGE.output} schema={output_schema} />
+                {config_schema != null && <Schema title={PAGE.config} schema={config_schema} />}
               </Described>
             ))}
           </ul>
@@ -197,6 +201,11 @@ function Functions({ plugin }: { plugin: Plugin }) {
 function toolRoute({ app, name: plugin }: Plugin, tool: string): string {
   if (app == null) return pluginPlayRoute(plugin, { tool });
   return playRoute(app, { tool: `${plugin}/${tool}` });
+}
+
+/** Returns the route of a node in the playground of the plugin. */
+function nodeRoute({ app, name: plugin }: Plugin, node: string): string {
+  return pluginPlayRoute(plugin, { app: app ?? undefined, node });
 }
 
 /** A function with its description. Its schemas are shown when a user opens it. */

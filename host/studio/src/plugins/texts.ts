@@ -49,6 +49,7 @@ export const PAGE = {
   nodes: "Nodes",
   tools: "Tools",
   try: "Try in the playground",
+  callNode: "Call this node alone",
   reducers: "Reducers",
   endpoints: "Endpoints",
   interfaces: "Exported interfaces",
@@ -56,6 +57,7 @@ export const PAGE = {
   refused: "Functions that are not tools",
   input: "Input",
   output: "Output",
+  config: "Configuration",
   arguments: "Arguments",
   manifest: "Manifest in the component",
 };

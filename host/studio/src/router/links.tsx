@@ -140,16 +140,18 @@ export function pluginRoute(plugin: string, app?: string): string {
   return `/plugins/${encodeURIComponent(plugin)}${writeSearch({ app })}`;
 }
 
-/** What the playground of a plugin shows: a tool, and for which tenant. */
+/** What the playground of a plugin shows: a node or a tool, in which app, and for which tenant. */
 interface PluginPlaySearch {
+  app?: string | undefined;
+  node?: string | undefined;
   tool?: string | undefined;
   tenant?: string | undefined;
 }
 
-/** Returns the route of the playground of a standalone plugin. */
+/** Returns the route of the playground of a plugin, in an app or of a standalone plugin. */
 export function pluginPlayRoute(plugin: string, search: PluginPlaySearch = {}): string {
-  const { tool, tenant } = search;
-  return `${pluginRoute(plugin)}/play${writeSearch({ tool, tenant })}`;
+  const { app, node, tool, tenant } = search;
+  return `${pluginRoute(plugin)}/play${writeSearch({ app, node, tool, tenant })}`;
 }
 
 /** Returns the route of the inbox. */

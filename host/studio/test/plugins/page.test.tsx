@@ -76,12 +76,30 @@ const DENIED_CALL = {
   omitted_calls: 0,
 };
 
+const GREET = {
+  name: "greet",
+  doc: HOSTILE,
+  input_schema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+  output_schema: {},
+};
+
+/** The end of a node call with a denied host call. */
+const NODE_END = {
+  outcome: { writes: [{ channel: "greeting", value: "hello Anna" }] },
+  duration_us: 1,
+  calls: DENIED_CALL.calls,
+  omitted_calls: 0,
+  logs: [{ level: "info", message: HOSTILE }],
+  omitted_logs: 2,
+};
+
 let plugins: Plugin[];
+let nodeEnd: object;
 let sent: { method: string; path: string; type: string | null; body: string }[];
 let refusal: string | undefined;
 
 beforeEach(() => {
-  [sent, refusal] = [[], undefined];
+  [sent, refusal, nodeEnd] = [[], undefined, NODE_END];
   plugins = [GREETER, pluginOf("greeter", { app: "other" }), pluginOf("shared", { nodes: [] })];
   for (const height of ["clientHeight", "offsetHeight"] as const) {
     vi.spyOn(HTMLElement.prototype, height, "get").mockReturnValue(HEIGHT_PX);
@@ -91,6 +109,7 @@ beforeEach(() => {
     if (request.method === "GET") return answer(path);
     const { method, headers } = request;
     sent.push({ method, path, type: headers.get("content-type"), body: await request.text() });
+    if (path.includes("/nodes/")) return Response.json(nodeEnd);
     if (path.endsWith("/call")) return Response.json(DENIED_CALL);
     if (method === "DELETE") return new Response(null, { status: 204 });
     if (refusal !== undefined) return problem(400, refusal);
@@ -206,6 +225,68 @@ test("the tool of a plugin that no app uses is called alone", async () => {
   ]);
 });
 
+test("the node of a plugin leads to a playground, in the app that uses it", async () => {
+  plugins = [GREETER, pluginOf("shared")];
+  const link = async () => (await screen.findByText("Call this node alone")).getAttribute("href");
+  show("/plugins/greeter?app=notes", OPERATOR);
+  expect(await link()).toBe("/plugins/greeter/play?app=notes&node=greet");
+  cleanup();
+  show("/plugins/shared", OPERATOR);
+  expect(await link()).toBe("/plugins/shared/play?node=greet");
+});
+
+test("the node of a plugin that no app uses is called alone, with a configuration", async () => {
+  const properties = { greeting: { type: "string" } };
+  const config_schema = { type: "object", properties, required: ["greeting"] };
+  plugins = [pluginOf("shared", { nodes: [{ ...GREET, config_schema }], tool_schemas: [HAIL] })];
+  show("/plugins/shared/play?node=greet", OPERATOR);
+  fireEvent.change(await screen.findByLabelText("name"), { target: { value: "Anna" } });
+  fireEvent.click(screen.getByRole("button", { name: "Call the node" }));
+  await screen.findByText("Enter a value.");
+  expect(sent).toEqual([]);
+  fireEvent.change(screen.getByLabelText("greeting"), { target: { value: "hello" } });
+  fireEvent.click(screen.getByRole("button", { name: "Call the node" }));
+  const shown = await screen.findByRole("region", { name: "Result" });
+  const end = within(shown);
+  end.getByText("completed");
+  end.getByText(`# wattle.toml\n[grants.shared]\n${LINE}`, { normalizer: String });
+  expect(end.getByRole("group", { name: "Outcome" }).textContent).toContain("writes");
+  end.getByText("2 more log messages are not listed.");
+  expect(document.querySelector("img")).toBeNull();
+  expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
+    [
+      "/api/v1/plugins/shared/nodes/greet/call",
+      { input: { name: "Anna" }, config: { greeting: "hello" } },
+    ],
+  ]);
+});
+
+test("the node of a plugin in an app is called there, and its interrupts are shown", async () => {
+  const { outcome: _, ...rest } = NODE_END;
+  nodeEnd = { ...rest, calls: [], interrupts: [{ payload: HOSTILE }] };
+  plugins = [{ ...GREETER, nodes: [GREET] }];
+  show("/plugins/greeter/play?app=notes&node=greet", OPERATOR);
+  fireEvent.change(await screen.findByLabelText("name"), { target: { value: "Anna" } });
+  fireEvent.click(screen.getByRole("button", { name: "Call the node" }));
+  const end = within(await screen.findByRole("region", { name: "Result" }));
+  end.getByText("interrupted");
+  end.getByText(/Nobody can answer them/);
+  expect(end.queryByRole("group", { name: "Outcome" })).toBeNull();
+  expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
+    ["/api/v1/apps/notes/nodes/greeter%2Fgreet/call", { input: { name: "Anna" } }],
+  ]);
+});
+
+test("a node that a plugin does not have is named", async () => {
+  plugins = [pluginOf("shared", { tool_schemas: [HAIL] })];
+  show("/plugins/shared/play?node=gone", OPERATOR);
+  await screen.findByText("The plugin has no such node.");
+  expect(screen.getByLabelText("What is tried")).toHaveProperty("value", "node:gone");
+  cleanup();
+  show("/plugins/shared/play?app=nobody&node=greet", OPERATOR);
+  await screen.findByText("The app does not use the plugin.");
+});
+
 test("a plugin that apps use leads to their playgrounds", async () => {
   show("/plugins/greeter/play", OPERATOR);
   await screen.findByText("Apps use this plugin. Try it in their playgrounds.");
@@ -221,7 +302,7 @@ test("a tool that a plugin does not have is named, and no other one is shown", a
   plugins = [pluginOf("shared", { tool_schemas: [HAIL] })];
   show("/plugins/shared/play?tool=gone", OPERATOR);
   await screen.findByText("The plugin has no such tool.");
-  expect(screen.getByLabelText("What is tried")).toHaveProperty("value", "gone");
+  expect(screen.getByLabelText("What is tried")).toHaveProperty("value", "tool:gone");
   expect(screen.queryByRole("button", { name: "Call the tool" })).toBeNull();
 });
 
