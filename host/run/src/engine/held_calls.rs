@@ -207,7 +207,7 @@ impl Engine {
             thread = %record.thread, host = %host.0,
             "a run is assigned to the host that holds a tool call for it"
         );
-        self.enqueue(&record, Some(host)).await?;
+        self.enqueue(&record, Some(host), None).await?;
         Ok(RunRef { thread: record.thread, run: record.id })
     }
 }
