@@ -1,5 +1,6 @@
-//! Compressed responses. Requests accept no content coding, so the host decompresses nothing. Some
-//! gateways compress nevertheless, and others keep the header of a response that they decompress.
+//! Compressed responses. Requests ask for no content coding, and the host decompresses nothing.
+//! Some gateways compress nevertheless, and others keep the header of a response that they
+//! decompress.
 
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
@@ -21,15 +22,20 @@ pub(super) fn coding(headers: &HeaderMap) -> Option<String> {
     (!found.is_empty()).then(|| found.join(", "))
 }
 
-/// Returns whether a body is not text: it is not UTF-8, or has control characters.
+/// Returns whether a body is not text: its start is not UTF-8, or has control characters.
 pub(super) fn is_binary(body: &[u8]) -> bool {
     let is_odd = |character: char| {
         // U+FFFD replaces invalid bytes in a body that is already decoded.
         character == char::REPLACEMENT_CHARACTER
             || (character.is_control() && !character.is_whitespace())
     };
-    let mut chunks = body[..body.len().min(HEAD_BYTES)].utf8_chunks();
-    chunks.any(|chunk| !chunk.invalid().is_empty() || chunk.valid().chars().any(is_odd))
+    let head = &body[..body.len().min(HEAD_BYTES)];
+    match str::from_utf8(head) {
+        Ok(text) => text.chars().any(is_odd),
+        // The head may end within a character.
+        Err(error) if error.error_len().is_none() => is_binary(&head[..error.valid_up_to()]),
+        Err(_) => true,
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +66,10 @@ mod tests {
     fn compressed_bytes_are_no_text() {
         for text in ["", "{\n\t\"a\": \"é\"\r\n}", "\u{feff}data: x\n\n"] {
             assert!(!is_binary(text.as_bytes()), "{text:?}");
+        }
+        for before in HEAD_BYTES - 3..=HEAD_BYTES {
+            let text = "x".repeat(before) + "好";
+            assert!(!is_binary(text.as_bytes()), "{before} bytes before a character");
         }
         for bytes in
             [b"\x1f\x8b\x08\x00".as_slice(), b"\x28\xb5\x2f\xfd".as_slice(), "a\u{fffd}".as_bytes()]

@@ -64,8 +64,8 @@ pub(super) fn compressed_response(
     coding: &str,
 ) -> ProviderError {
     let text = format!(
-        "{} sent a response with `content-encoding: {coding}`, which the host neither accepts nor \
-         decompresses; turn off compression at the service, or at the gateway in front of it",
+        "{} sent a response with `content-encoding: {coding}`, which the host neither requests \
+         nor decompresses; turn off compression at the service, or at the gateway in front of it",
         subject(service, spec)
     );
     ProviderError { failure: Failure::new(code::UNAVAILABLE, text), retry: Retry::Never }

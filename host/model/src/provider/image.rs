@@ -17,6 +17,7 @@ use serde_json::Value;
 use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::bounded::JsonBudget;
+use wattle_run::json::lenient;
 use wattle_run::limit::BATCH_CONCURRENCY;
 use wattle_run::service_memory::ResponseMemory;
 
@@ -159,16 +160,15 @@ async fn send(
     let body = read_body(service, spec, response, most, &mut memory).await;
     if !status.is_success() {
         // If the message cannot be read, the error still has the status.
-        let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
+        let body = body.unwrap_or_default();
+        let text = lenient::decode(&body);
         return Err(match wire.withheld(status, &text) {
             Some(reason) => error::withheld(service, spec, &reason),
             None => error::from_status(service, spec, status, &headers, &text),
         });
     }
     let body = body?;
-    if let Some(coding) = compression::coding(&headers).filter(|_| compression::is_binary(&body)) {
-        return Err(error::compressed_response(service, spec, &coding));
-    }
+    let coding = compression::coding(&headers).filter(|_| compression::is_binary(&body));
     // Decoding megabytes of base64 takes milliseconds, which is too long for an async worker.
     let read = tokio::task::spawn_blocking(move || wire.read(&body)).await;
     let unfit = match read {
@@ -178,7 +178,10 @@ async fn send(
     };
     Err(match unfit {
         ImageError::Withheld(reason) => error::withheld(service, spec, &reason),
-        ImageError::Malformed(reason) => error::malformed_response(service, spec, &reason),
+        ImageError::Malformed(reason) => match coding {
+            Some(coding) => error::compressed_response(service, spec, &coding),
+            None => error::malformed_response(service, spec, &reason),
+        },
     })
 }
 

@@ -261,13 +261,21 @@ async fn malformed_responses_make_calls_fail_as_unavailable() {
 
 #[tokio::test]
 async fn failure_for_a_compressed_response_names_its_coding() {
-    let answer = ResponseTemplate::new(200)
-        .insert_header("content-encoding", "zstd")
-        .set_body_raw(b"\x28\xb5\x2f\xfd".to_vec(), "application/json");
-    let server = server(vec![answer]).await;
-    let failure = make(&google(&server, 0), &only(0, 1)).await.unwrap_err();
-    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
-    assert!(failure.message.contains("`content-encoding: zstd`"), "{failure}");
+    for (status, retryable) in [(200, false), (503, true)] {
+        let answer = ResponseTemplate::new(status)
+            .insert_header("content-encoding", "zstd")
+            .set_body_raw(b"\x28\xb5\x2f\xfd".to_vec(), "application/json");
+        let server = server(vec![answer]).await;
+        let failure = make(&google(&server, 0), &only(0, 1)).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", retryable));
+        assert!(failure.message.contains("`content-encoding: zstd`"), "{failure}");
+    }
+    // A gateway that decompresses a response may keep the header.
+    let picture = json!({ "mimeType": "image/png", "bytesBase64Encoded": STANDARD.encode(PNG) });
+    let kept = json_response(&json!({ "note": "\u{fffd}", "predictions": [picture] }))
+        .insert_header("content-encoding", "zstd");
+    let server = server(vec![kept]).await;
+    assert_eq!(make(&google(&server, 0), &only(0, 1)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
