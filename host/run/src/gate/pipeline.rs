@@ -48,7 +48,7 @@ impl Gate {
     /// [`CallError::Failure`] for the guest, [`CallError::Unwind`] if the guest must be unwound.
     pub async fn call<C: Effect>(&self, call: C) -> Result<C::Output, CallError> {
         let number = self.reserve_call_numbers(1)?;
-        self.call_numbered(number, number, &call).await?.map_err(CallError::Failure)
+        self.call_numbered(number, number, call).await?.map_err(CallError::Failure)
     }
 
     /// Makes several host calls concurrently. Results are in the order of the calls. A call whose
@@ -82,7 +82,7 @@ impl Gate {
         call: Result<C, Failure>,
     ) -> Result<CallResult<C::Output>, Unwind> {
         match call {
-            Ok(call) => self.call_numbered(number, batch, &call).await,
+            Ok(call) => self.call_numbered(number, batch, call).await,
             Err(failure) => Ok(Err(failure)),
         }
     }
@@ -153,37 +153,38 @@ impl Gate {
         }
     }
 
-    /// Makes the host call with a number, or returns its recorded result.
+    /// Makes the host call with a number, or returns its recorded result. Takes the call, so that a
+    /// [resolved](crate::hostcall::HostCall::resolved) one replaces it in memory.
     pub(super) async fn call_numbered<C: Effect>(
         &self,
         number: u32,
         batch: u32,
-        call: &C,
+        call: C,
     ) -> Result<CallResult<C::Output>, Unwind> {
-        let Some(task) = &self.task else { return self.call_without_journal(call).await };
-        let resolved = call.resolved().map(Box::new);
-        let request = CallRequest::of(call, resolved.as_deref()).map_err(Unwind::LogLost)?;
+        let Some(task) = &self.task else { return self.call_without_journal(&call).await };
+        let resolved = call.resolved();
+        let request = CallRequest::of(&call, resolved.as_ref()).map_err(Unwind::LogLost)?;
+        let call = resolved.unwrap_or(call);
         self.count_bytes(request.bytes)?;
         self.budget.charge_blob(call.blob_bytes())?;
         let entry = match task.look_up(number, batch, request, self.limits())? {
             CallLookup::Recorded(result) => return self.recorded_result::<C>(result),
             CallLookup::Unrecorded(entry) => entry,
         };
-        let call = resolved.as_deref().unwrap_or(call);
         entry.check_rounds_answered()?;
-        let mut entry = match self.settle(call, entry).await? {
+        let mut entry = match self.settle(&call, entry).await? {
             PipelineStep::Done(answer) => return Ok(answer),
             PipelineStep::Continue(entry) => entry,
         };
         task.check_log_size().await?;
         let begun = C::LOGS_START
             .then(|| entry.log_start(call.is_structured_output(), C::START_INCLUDES_REQUEST));
-        entry = match self.reuse_result(call, entry, begun.as_ref()).await? {
+        entry = match self.reuse_result(&call, entry, begun.as_ref()).await? {
             PipelineStep::Done(answer) => return Ok(answer),
             PipelineStep::Continue(entry) => entry,
         };
         entry.output_commit().await.map_err(log_lost)?;
-        let mut answer = self.perform(call, Some(&entry)).await?;
+        let mut answer = self.perform(&call, Some(&entry)).await?;
         if let (Ok(answer), Some(begun)) = (&mut answer, &begun) {
             C::set_message_id(answer, begun.message_id(task.journal.restart_count(number)));
         }

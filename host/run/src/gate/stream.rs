@@ -160,7 +160,7 @@ impl CompletionStream {
         match std::mem::replace(&mut self.state, CompletionState::Taken) {
             CompletionState::NotStarted(call) => {
                 let (gate, number) = (self.gate.clone(), self.number);
-                let work = async move { gate.call_numbered(number, number, &*call).await };
+                let work = async move { gate.call_numbered(number, number, *call).await };
                 self.state = CompletionState::Running(AbortOnDropHandle::new(tokio::spawn(work)));
             }
             begun => self.state = begun,

@@ -47,6 +47,6 @@ impl CallTicket {
     /// [`CallError::Failure`] for the guest, [`CallError::Unwind`] if the guest must be unwound.
     pub async fn call<C: Effect>(self, call: C) -> Result<C::Output, CallError> {
         let Self { gate, number, batch } = self;
-        gate.call_numbered(number, batch, &call).await?.map_err(CallError::Failure)
+        gate.call_numbered(number, batch, call).await?.map_err(CallError::Failure)
     }
 }
