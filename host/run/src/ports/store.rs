@@ -291,8 +291,9 @@ pub trait Store: Send + Sync {
 
     /// Adds a pending run to the end of the queue of its thread, which must exist. If the thread is
     /// [unbound](ThreadRecord::is_unbound), its record gets the app and the graph `requested` in
-    /// the same commit. The caller needs no lease. The run is durable when this method returns.
-    /// Returns false if a run with this id exists; nothing is changed then.
+    /// the same commit. A later batch with a record that was read before replaces both. The caller
+    /// needs no lease. The run is durable when this method returns. Returns false if a run with
+    /// this id exists; nothing is changed then.
     async fn enqueue(
         &self,
         run: &RunRecord,
