@@ -1,5 +1,5 @@
 // The messages that the host has added to the request of a model call.
-import { useMemo, useState } from "react";
+import { useState } from "react";
 import { isModelCall } from "../api/call.ts";
 import type { RunPlace } from "../api/log.ts";
 import { Disclosure } from "../part/disclosure.tsx";
@@ -25,10 +25,7 @@ interface HistoryPartProps {
 /** The history of a request, if the log does not have its messages. */
 export function HistoryPart({ place, namespace, call, request }: HistoryPartProps) {
   const [isOpen, setOpen] = useState(false);
-  const history = useMemo(
-    () => (isModelCall(call.function) ? historyOf(request) : undefined),
-    [call.function, request],
-  );
+  const history = isModelCall(call.function) ? historyOf(request) : undefined;
   if (history === undefined) return null;
   const { base } = call.start;
   const graph = { thread: place.thread, tenant: place.tenant, namespace };
@@ -63,10 +60,10 @@ interface MessagesProps {
 function Messages({ graph, base, history }: MessagesProps) {
   const read = useCheckpoint(graph, String(base));
   const { data } = read;
-  const messages = useMemo(() => data && messagesOf(data.state, history), [data, history]);
   if (data === undefined) {
     return <Reading of={read} notFound={HISTORY.gone} text={HISTORY.reading} />;
   }
+  const messages = messagesOf(data.state, history);
   if (messages === undefined) return <p>{HISTORY.other}</p>;
   return <JsonTree label={HISTORY.messages} value={messages} />;
 }

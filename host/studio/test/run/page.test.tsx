@@ -4,7 +4,6 @@ import { reached } from "@wattle/page/connection";
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { noteTenantHeader } from "../../src/access/key.ts";
 import type { EventOutline } from "../../src/api/log.ts";
-import { listDigest } from "../../src/run/list-digest.ts";
 import { accessOf, problem, threadOf } from "../host.ts";
 import { show } from "../show.tsx";
 import {
@@ -127,11 +126,9 @@ test("a model call shows the messages that the host has added to its request", a
   const completion = called("t1", 0, { function: "llm.complete" });
   const finished = taskFinished("t1", { base: 7 });
   events = log(runStarted(), taskStarted("t1"), completion, finished, runEnded());
-  const talk = ["oldest", HOSTILE, "newest"];
-  const place = { channel: "talk", at: 1, from: 1, to: 3, length: 3, bytes: 70_000 };
-  const history = { ...place, digest: listDigest(talk) };
+  const history = { channel: "talk", at: 1, from: 1, to: 3, length: 3, bytes: 70_000 };
   details = { 3: { request: { route: "chat", history, messages: [] }, result: { Ok: {} } } };
-  state = { talk };
+  state = { talk: ["oldest", HOSTILE, "newest"] };
   show(`${ROUTE}?at=3`);
   const panel = await screen.findByRole("complementary", { name: "llm.complete" });
   await within(panel).findByText("2 messages of channel talk before this step");
@@ -148,10 +145,9 @@ test("messages that were sent to a task are not looked for in the state", async 
   const completion = called("t1", 0, { function: "llm.complete" });
   const finished = taskFinished("t1", { base: 7 });
   events = log(runStarted(), taskStarted("t1"), completion, finished, runEnded());
-  const place = { channel: "talk", at: 0, from: 0, to: 1, length: 1, bytes: 70_000 };
-  const history = { ...place, digest: listDigest(["sent"]) };
+  const history = { channel: "talk", at: 0, from: 0, to: 1, length: 1, bytes: 70_000 };
   details = { 3: { request: { route: "chat", history, messages: [] }, result: { Ok: {} } } };
-  state = { talk: ["of the state"] };
+  state = { talk: ["of the state", "as well"] };
   show(`${ROUTE}?at=3`);
   await screen.findByText("1 message of channel talk before this step");
   fireEvent.click(screen.getByRole("button", { name: "Messages of the history" }));
