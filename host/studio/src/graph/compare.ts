@@ -72,9 +72,10 @@ export function compare(
 export function nestedVersions({ graphs: before, missing }: Graphs, { graphs: after }: Graphs) {
   const changed = new Set<string>();
   for (const [name, graph] of after) {
-    if (missing.has(name)) continue;
     const other = before.get(name);
-    if (other === undefined || compare(other, graph).marks.size > 0) changed.add(name);
+    // A missing graph may have run any graph that is not known.
+    const isNew = other === undefined && missing.size === 0;
+    if (isNew || (other && compare(other, graph).marks.size > 0)) changed.add(name);
   }
   // Each pass finds the graphs around those that the pass before has found.
   for (let size = -1; size !== changed.size; ) {

@@ -123,6 +123,15 @@ test("a subgraph of which the host lacks a version is not known to be changed", 
   expect([...nestedVersions({ ...lacking, missing: NONE }, whole).changed]).toEqual(["still"]);
 });
 
+test("a graph in a subgraph of which the host lacks a version is not known to be changed", () => {
+  const [root, middle] = [around("main", "middle"), around("middle", "leaf")];
+  const leaf = graphOf({ nodes: { a: {} } }, { name: "leaf" });
+  const mapOf = (...graphs: GraphDocument[]) => new Map(graphs.map((graph) => [graph.name, graph]));
+  const before = { root, graphs: mapOf(STILL), missing: new Map([["middle", "v0"]]) };
+  const after = { root, graphs: mapOf(STILL, middle, leaf), missing: NONE };
+  expect([...nestedVersions(before, after).changed]).toEqual([]);
+});
+
 test("the graph of a node of one version is that of this version, and has no marks", () => {
   const [before, after] = [around("main", "middle"), graphOf({ nodes: {} }, { name: "main" })];
   const old = graphOf({ nodes: { former: {} } }, { name: "middle" });
