@@ -20,12 +20,20 @@ const PAGE_EVENTS = 500;
 /** Interval at which a visible tab looks for an answer, in milliseconds. */
 const INTERVAL_MS = 10_000;
 
-/** Finds the answer to an interrupt in the events after its question; `null` if it is not there. */
+/** What the events after a question say of its answer. */
+interface Found {
+  /** `undefined` if the events that were read have none. */
+  answer: GivenAnswer | undefined;
+  /** True if a later reading finds the same. */
+  isFinal: boolean;
+}
+
+/** Finds the answer to an interrupt in the events after its question. */
 async function readAnswer(
   { thread, tenant }: ThreadPlace,
   { label: interrupt, seq }: Row,
   signal: AbortSignal,
-): Promise<GivenAnswer | null> {
+): Promise<Found> {
   const headers = tenantHeaders(tenant);
   let after = seq;
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
@@ -33,12 +41,12 @@ async function readAnswer(
     const params = { path: { thread }, query };
     const page = await ok(api.GET("/api/v1/threads/{thread}/log", { params, headers, signal }));
     // The request asked for outlines.
-    const found = answerAmong(page.items as EventOutline[], interrupt);
-    if (found !== undefined) return found;
-    if (page.next_after == null) return null;
+    const answer = answerAmong(page.items as EventOutline[], interrupt);
+    if (answer !== undefined) return { answer, isFinal: true };
+    if (page.next_after == null) return { answer, isFinal: false };
     after = page.next_after;
   }
-  return null;
+  return { answer: undefined, isFinal: true };
 }
 
 interface AnswerPartProps {
@@ -52,15 +60,20 @@ export function AnswerPart({ place, row }: AnswerPartProps) {
   const { label, seq, status } = row;
   const isOpen = status === "asked";
   const read = useQuery({
-    queryKey: ["answer", place.thread, place.tenant, label, seq],
+    // The status changes if the answer is in the log of the same run.
+    queryKey: ["answer", place.thread, place.tenant, label, seq, status],
     queryFn: ({ signal }) => readAnswer(place, row, signal),
-    refetchInterval: ({ state }) => (isOpen && state.data === null ? INTERVAL_MS : false),
+    staleTime: ({ state }) => (state.data?.isFinal === true ? Number.POSITIVE_INFINITY : 0),
+    refetchInterval: ({ state }) => (isOpen && state.data?.isFinal === false ? INTERVAL_MS : false),
   });
   const { data } = read;
   if (data === undefined) return <Reading of={read} text={ANSWER.reading} />;
-  // A fork has a question together with its answer.
-  if (data === null) return isOpen ? <p>{ANSWER.none(MOST_PAGES * PAGE_EVENTS)}</p> : null;
-  const { at_ms, principal, answer } = data;
+  if (data.answer === undefined) {
+    // A fork has a question together with its answer.
+    if (!isOpen) return null;
+    return <p>{data.isFinal ? ANSWER.far(MOST_PAGES * PAGE_EVENTS) : ANSWER.none}</p>;
+  }
+  const { at_ms, principal, answer } = data.answer;
   return (
     <Section title={ANSWER.title}>
       <Facts

@@ -115,8 +115,8 @@ export const ANSWER = {
   by: "Answered by",
   at: "Answered",
   reading: "Looking for the answer…",
-  none: (events: number) =>
-    `No answer is among the next ${countText(events)} events of the thread.`,
+  none: "The log of the thread has no answer.",
+  far: (events: number) => `No answer is among the next ${countText(events)} events of the thread.`,
   tooLarge: (bytes: string) => `The answer has ${bytes}. The run that it started has all of it.`,
 };
 

@@ -180,10 +180,19 @@ test("a question without an answer says so, and an answer says who gave it", asy
   const answered = { type: "answered", interrupt: "q0", task: "t0", answer: { bytes: 4 } } as const;
   events = log(runStarted("resume"), { ...answered, principal: { key: "k1" } }, ASKED);
   show(`${ROUTE}?at=3`);
-  await screen.findByText("No answer is among the next 2,000 events of the thread.");
+  await screen.findByText("The log of the thread has no answer.");
   fireEvent.click(await link("Answer"));
   const panel = await screen.findByRole("complementary", { name: "Answer" });
   await within(panel).findByText("The key k1");
+});
+
+test("an answer is looked for in a bounded part of the log", async () => {
+  const others = Array.from({ length: 2_100 }, (_, call) => called("t2", call, { run: "r2" }));
+  events = log(runStarted(), taskStarted("t1"), ASKED, runEnded("interrupted"), ...others);
+  show(`${ROUTE}?at=3`);
+  await screen.findByText("No answer is among the next 2,000 events of the thread.");
+  const searched = pages.filter((search) => search.get("types") === "answered");
+  expect(searched.map((search) => search.get("after"))).toEqual(["3", "503", "1003", "1503"]);
 });
 
 test("a run and its call show what they cost", async () => {
