@@ -269,7 +269,21 @@ from = "counter"
 to = "touch"
 "#;
 
-/// Files by the names of the fields that refer to them: an image of one pixel, a sound of 4 ms, a
+/// A tenth of a second of silence: a WAV file with 800 samples of 8 bits, of 8,000 in a second.
+const SOUND: [u8; 844] = {
+    let head = b"RIFF\x44\x03\0\0WAVE\
+                 fmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0\
+                 data\x20\x03\0\0";
+    let mut file = [0x80; 844];
+    let mut at = 0;
+    while at < head.len() {
+        file[at] = head[at];
+        at += 1;
+    }
+    file
+};
+
+/// Files by the names of the fields that refer to them: an image of one pixel, a sound, a
 /// document, a page and a drawing.
 const FILES: [(&str, &[u8], &str); 5] = [
     (
@@ -278,13 +292,7 @@ const FILES: [(&str, &[u8], &str); 5] = [
           \x02\x02D\x01\0;",
         "image/gif",
     ),
-    (
-        "sound",
-        b"RIFF\x44\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0\
-          data\x20\0\0\0\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\
-          \x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
-        "audio/wav",
-    ),
+    ("sound", &SOUND, "audio/wav"),
     ("paper", b"%PDF-1.7 <script>alert(5)</script>", "application/pdf"),
     ("page", b"<script>alert(3)</script>", "text/html"),
     ("drawing", b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(4)'/>", "image/svg+xml"),
