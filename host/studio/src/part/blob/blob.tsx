@@ -11,12 +11,12 @@ import styles from "./blob.module.css";
 import {
   type BlobContent,
   type BlobPlace,
+  endingOf,
   type ImageContent,
   mediaTypeOf,
   type PlayedContent,
   readContent,
   readFile,
-  savedAs,
 } from "./content.ts";
 import { blobsIn, LISTED_BLOBS } from "./references.ts";
 import { TEXTS } from "./texts.ts";
@@ -24,6 +24,9 @@ import { TEXTS } from "./texts.ts";
 /** Characters of a text that are shown at first, and that each further step shows. */
 const FIRST_CHARS = 4_000;
 const CHARS_STEP = 200_000;
+
+/** The type of a downloaded file, so that no browser opens it as a page or a document. */
+const FILE_TYPE = "application/octet-stream";
 
 interface BlobsProps extends Pick<BlobPlace, "thread" | "tenant"> {
   /** The document, in which the references are looked for. */
@@ -50,8 +53,7 @@ function BlobItem({ place }: { place: BlobPlace }) {
   const name = digestText(place.digest);
   const saving = useAttempt(async () => {
     const file = await readFile(place);
-    const { ending, fileType } = savedAs(mediaTypeOf(file.type));
-    saveFile(`blob-${name}${ending}`, file, fileType);
+    saveFile(`blob-${name}${endingOf(mediaTypeOf(file.type))}`, file, FILE_TYPE);
   });
   return (
     <div className={styles.blob}>

@@ -10,11 +10,8 @@ const IMAGES = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
 const AUDIO = new Set(["audio/mpeg", "audio/mp4", "audio/ogg", "audio/wav", "audio/webm"]);
 const VIDEO = new Set(["video/mp4", "video/ogg", "video/webm"]);
 
-/** A document that is not shown in the page, but has its own type as a file. */
+/** A document that is not shown in the page. */
 const PDF = "application/pdf";
-
-/** The type of any other file, so that no browser opens it as a page. */
-const FILE_TYPE = "application/octet-stream";
 
 /** Bytes of the largest image that is shown. Its pixels take many times as much memory. */
 const IMAGE_BYTES = 16 << 20;
@@ -68,11 +65,9 @@ export function shownAs(mediaType: string): { kind: BlobContent["kind"]; mostByt
   return isText ? { kind: "text", mostBytes: TEXT_BYTES } : { kind: "file", mostBytes: 0 };
 }
 
-/** Returns the ending of the name of a downloaded file, and the type of the file. */
-export function savedAs(mediaType: string): { ending: string; fileType: string } {
-  return mediaType === PDF
-    ? { ending: ".pdf", fileType: PDF }
-    : { ending: "", fileType: FILE_TYPE };
+/** Returns the ending of the name of a downloaded file. */
+export function endingOf(mediaType: string): string {
+  return mediaType === PDF ? ".pdf" : "";
 }
 
 /** Reads what is shown of a blob. */

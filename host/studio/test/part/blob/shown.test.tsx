@@ -65,14 +65,14 @@ test.each([
 });
 
 test.each([
-  { type: "application/pdf", ending: ".pdf", fileType: "application/pdf" },
-  { type: "image/svg+xml", ending: "", fileType: "application/octet-stream" },
-])("a file of the type $type is saved, and not opened", async ({ type, ending, fileType }) => {
+  { type: "application/pdf", ending: ".pdf" },
+  { type: "image/svg+xml", ending: "" },
+])("a file of the type $type is saved, and not opened", async ({ type, ending }) => {
   showBlob("<script>", type);
   press(`Show blob ${NAME}`);
   await screen.findByText(/Download it/);
   expect(made).toEqual([]);
   press(`Download blob ${NAME}`);
   await waitFor(() => expect(names).toEqual([`blob-${NAME}${ending}`]));
-  expect(made.map((blob) => blob.type)).toEqual([fileType]);
+  expect(made.map((blob) => blob.type)).toEqual(["application/octet-stream"]);
 });
