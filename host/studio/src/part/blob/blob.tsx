@@ -133,7 +133,10 @@ interface PlayerProps extends PlayedContent {
   name: string;
 }
 
-/** A sound or a video, which a user starts. The browser plays it as what its media type says. */
+/**
+ * A sound or a video, which a user starts. Browsers also look at the bytes for its format. A playlist
+ * reads nothing, since the Content-Security-Policy of the page permits media from `blob:` alone.
+ */
 function Player({ kind: Tag, bytes, mediaType, name }: PlayerProps) {
   const [url, setUrl] = useState<string>();
   const [isBroken, setBroken] = useState(false);
