@@ -1,4 +1,5 @@
 // The filter of the inbox and the selected interrupt, which are in the address of the view.
+import { ALL_TENANTS } from "../access/tenant.ts";
 import { given } from "../api/given.ts";
 import { name, readSearch, type Search, writeSearch } from "../router/search.ts";
 import type { InboxItem } from "./item.ts";
@@ -28,7 +29,7 @@ export function selects({ app, graph, tenant }: Conditions, item: InboxItem): bo
   const pairs = [
     [app, item.app],
     [graph, item.graph],
-    [tenant, item.tenant],
+    [tenant === ALL_TENANTS ? undefined : tenant, item.tenant],
   ] as const;
   return pairs.every(([wanted, value]) => wanted === undefined || wanted === value);
 }

@@ -30,6 +30,7 @@ test("an answer is taken off the numbers of the filters that select its question
     [{}, 1],
     [{ app: "notes" }, 1],
     [{ app: "notes", graph: "main", tenant: "acme" }, 1],
+    [{ tenant: "*" }, 1],
     [{ app: "other" }, 2],
     [{ graph: "other" }, 2],
     [{ app: "notes", tenant: "other" }, 2],
