@@ -100,7 +100,7 @@ function Chosen({ entry }: ChosenProps) {
     const at = value.indexOf(":");
     go(pluginPlayRoute(plugin, { app, [value.slice(0, at)]: value.slice(at + 1), tenant }));
   };
-  const key = `${chosen.value} ${tenant}`;
+  const key = JSON.stringify([app, chosen.value, tenant]);
   return (
     <>
       <Tenant

@@ -1,5 +1,5 @@
 // Plugins and models, as the operator sees them.
-import { cleanup, fireEvent, screen, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Access } from "../../src/access/scope.ts";
 import { permissionsOf } from "../../src/plugins/grants.ts";
@@ -264,8 +264,11 @@ test("the node of a plugin that no app uses is called alone, with a configuratio
 test("the node of a plugin in an app is called there, and its interrupts are shown", async () => {
   const { outcome: _, ...rest } = NODE_END;
   nodeEnd = { ...rest, calls: [], interrupts: [{ payload: HOSTILE }] };
-  plugins = [{ ...GREETER, nodes: [GREET] }];
-  show("/plugins/greeter/play?app=notes&node=greet", OPERATOR);
+  plugins = [
+    { ...GREETER, nodes: [GREET] },
+    { ...GREETER, app: "other", nodes: [GREET] },
+  ];
+  const { history } = show("/plugins/greeter/play?app=notes&node=greet", OPERATOR);
   fireEvent.change(await screen.findByLabelText("name"), { target: { value: "Anna" } });
   fireEvent.click(screen.getByRole("button", { name: "Call the node" }));
   const end = within(await screen.findByRole("region", { name: "Result" }));
@@ -275,6 +278,10 @@ test("the node of a plugin in an app is called there, and its interrupts are sho
   expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
     ["/api/v1/apps/notes/nodes/greeter%2Fgreet/call", { input: { name: "Anna" } }],
   ]);
+  // Another app has not called it.
+  act(() => history.push("/plugins/greeter/play?app=other&node=greet"));
+  await waitFor(() => expect(screen.queryByRole("region", { name: "Result" })).toBeNull());
+  await screen.findByRole("button", { name: "Call the node" });
 });
 
 test("a node that a plugin does not have is named", async () => {
