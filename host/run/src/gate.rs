@@ -73,6 +73,7 @@ use crate::meter::plugin_use::{Denial, PluginUse};
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 use crate::quota::Quotas;
+use crate::run_memory::MemoryCharge;
 use crate::schemas::SchemaCache;
 use crate::stop_flag::StopFlag;
 
@@ -200,9 +201,15 @@ impl Gate {
     }
 
     /// Creates the gate of a tool or a node that a client calls. The guest holds an instance, and
-    /// each tool that it calls takes another one. `client` keeps what the client sees of the guest.
-    pub(crate) fn for_client(env: GuestEnv, instance: Lease<CallerId>, client: ClientCall) -> Self {
-        let budget = Arc::new(CallBudget::for_client(client.guest(), instance));
+    /// each tool that it calls takes another one. The requests of its model calls count as `memory`.
+    /// `client` keeps what the client sees of the guest.
+    pub(crate) fn for_client(
+        env: GuestEnv,
+        instance: Lease<CallerId>,
+        memory: MemoryCharge,
+        client: ClientCall,
+    ) -> Self {
+        let budget = Arc::new(CallBudget::for_client(client.guest(), instance, memory));
         Self { env, task: None, runs: None, budget, depth: 0, client: Some(client) }
     }
 

@@ -13,6 +13,7 @@
 //! * the newest state of each graph of the run, and the events with which the run continues;
 //! * the requests and results in the journals of tasks that have not ended;
 //! * the requests of model calls in progress, with the messages of their histories;
+//! * the input of a node that a client calls outside of any run;
 //! * the outcomes of a superstep until it is applied;
 //! * events until the store has accepted them.
 //!

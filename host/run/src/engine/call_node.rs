@@ -17,6 +17,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::DEFAULT_RECURSION_LIMIT;
 use wattle_graph::id::{GraphName, IdError, NodeName, PluginName, RunId, TaskId, ThreadId};
 use wattle_graph::plan::TaskInput;
+use wattle_graph::weight::weight;
 
 use super::Engine;
 use super::call_once::to_failure;
@@ -31,6 +32,7 @@ use crate::gate::{Gate, GuestEnv, handlers_full};
 use crate::hostcall::interrupt::InterruptRequest;
 use crate::json::check_depth;
 use crate::ports::sandbox::{GuestError, NodeCall, NodeInfo, NodeOutcome};
+use crate::run_memory::MemoryCharge;
 use crate::task::attempt::timed_out;
 use crate::task::conversation::input_conversation;
 use crate::task::outcome::check_form;
@@ -106,9 +108,9 @@ impl Engine {
     ///
     /// `not-found` if the app has no such node; `invalid` for a name that several plugins have, and
     /// for a configuration that violates the schema of the node; `denied` for a node that takes a
-    /// configuration, which the caller may not choose; `limit` for a context that is too large;
-    /// `unavailable` if guests outside of runs hold as many instances as they may. A failure of the
-    /// node is in the result.
+    /// configuration, which the caller may not choose; `limit` for a context that is too large, and
+    /// if the runs of the caller leave no memory for the input; `unavailable` if guests outside of
+    /// runs hold as many instances as they may. A failure of the node is in the result.
     pub async fn call_node_once(
         &self,
         app: &Arc<App>,
@@ -127,13 +129,14 @@ impl Engine {
         let caller = call.caller;
         let env = self.env_outside_of_runs(app, plugin, call.tenant.clone(), caller);
         check_config(&env, info, call.config.as_ref()).await?;
+        let memory = self.memory_of_input(caller, &call.input)?;
         let instance = self.0.handlers.lease(caller, 1, usize::MAX);
         let instance = instance.map_err(|_full| handlers_full())?;
         let allowed_ms = env.grants.limits.node_timeout_ms;
         let (node, node_call) = node_call(plugin, info, call).await?;
         let calls = CallList::default();
         let client = ClientCall { calls: calls.clone(), node: Some(Arc::clone(&node)) };
-        let gate = Arc::new(Gate::for_client(env, instance, client));
+        let gate = Arc::new(Gate::for_client(env, instance, memory, client));
         let (app, plugin, code) = (Arc::clone(app), plugin.clone(), Arc::clone(code));
         let started = Instant::now();
         let work = async move {
@@ -151,6 +154,15 @@ impl Engine {
         };
         let (calls, omitted_calls) = calls.to_calls();
         Ok(NodeCallEnd { result, logs, duration, calls, omitted_calls })
+    }
+
+    /// Takes memory for a node from that of all runs, without waiting. The input counts, because the
+    /// host copies the lists that histories refer to. Requests with these histories count while their
+    /// calls are in progress.
+    fn memory_of_input(&self, caller: CallerId, input: &Value) -> Result<MemoryCharge, Failure> {
+        let memory = MemoryCharge::new(self.0.run_memory.try_start(caller)?);
+        memory.raise_to(weight(input))?;
+        Ok(memory)
     }
 }
 

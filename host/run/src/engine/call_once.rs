@@ -23,6 +23,7 @@ use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, GuestEnv, HostedApp as _, handlers_full};
 use crate::json::{check_depth, with_integers};
 use crate::ports::sandbox::{GuestError, PluginToolCall, ToolInfo};
+use crate::run_memory::MemoryCharge;
 
 /// A call of one tool.
 #[derive(Clone, Debug)]
@@ -78,7 +79,9 @@ impl Engine {
         let (allowed_ms, output_bytes) = (limits.node_timeout_ms, limits.output_bytes);
         let calls = CallList::default();
         let client = ClientCall { calls: calls.clone(), node: None };
-        let gate = Arc::new(Gate::for_client(env, instance, client));
+        // The requests of a tool have no history, so they are no longer than what the tool wrote.
+        let memory = MemoryCharge::default();
+        let gate = Arc::new(Gate::for_client(env, instance, memory, client));
         let (app, plugin) = (Arc::clone(app), plugin.clone());
         let started = Instant::now();
         let work = async move {

@@ -41,7 +41,7 @@ struct TotalUsage {
     /// Weight of what the journal keeps.
     journal: AtomicU64,
     /// Memory of the journal in the run. A further attempt gets the results of the journal, so the
-    /// memory stays until the task has ended.
+    /// memory stays until the task has ended. For a node that a client calls, that of its input.
     memory: MemoryCharge,
     /// Weight of what the journal kept at first, which counts as events with which the run
     /// continues.
@@ -121,8 +121,14 @@ impl CallBudget {
     }
 
     /// Creates the budget of a guest that a client calls. `guest` is its kind, for messages.
-    pub(crate) fn for_client(guest: &'static str, instance: Lease<CallerId>) -> Self {
-        Self { instance: Some(instance), ..Self::of(guest) }
+    /// `memory` has room for the requests of its model calls.
+    pub(crate) fn for_client(
+        guest: &'static str,
+        instance: Lease<CallerId>,
+        memory: MemoryCharge,
+    ) -> Self {
+        let total = TotalUsage { memory, ..TotalUsage::of(guest) };
+        Self { instance: Some(instance), ..Self::with_total(total) }
     }
 
     /// Creates the budget of a tool that a task calls.
@@ -226,7 +232,8 @@ impl CallBudget {
     }
 
     /// Returns a charge of 0 bytes for what one call holds in the memory of the run while it is in
-    /// progress. The charge counts nothing for a guest without a task.
+    /// progress. The charge counts nothing for a guest without a task, other than a node that a
+    /// client calls and its tools.
     pub(crate) fn call_memory(&self) -> MemoryCharge {
         self.total.memory.another()
     }

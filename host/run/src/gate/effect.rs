@@ -93,10 +93,10 @@ impl EffectContext<'_> {
 
     /// Calls a model. Adds the messages of the history to the request, which is long work for a
     /// long conversation; a request from [`HostCall::resolved`] has no history. The request counts
-    /// as memory of the run until the call ends, since a service may take as long as it wants.
-    /// Writes the deltas of the completion to the event log as they arrive, and passes them to
-    /// `on_deltas`. Logs the tools that the model calls although the caller lacks the grant to call
-    /// them.
+    /// as memory of the run, or of the node that a client calls, until the call ends, since a
+    /// service may take as long as it wants. Writes the deltas of the completion to the event log as
+    /// they arrive, and passes them to `on_deltas`. Logs the tools that the model calls although the
+    /// caller lacks the grant to call them.
     pub(crate) async fn complete_streaming(
         &self,
         request: &CompletionRequest,

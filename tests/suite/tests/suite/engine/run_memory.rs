@@ -10,6 +10,8 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
+use wattle_run::caller_id::CallerId;
+use wattle_run::engine::call_node::{CallNodeOnce, NodeCallResult};
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::CallError;
@@ -287,16 +289,20 @@ async fn a_run_whose_state_fits_no_share_does_not_start() {
     assert!(is_running(&runs.ask("a", 0).await), "the thread is free");
 }
 
-#[tokio::test]
-async fn the_request_of_a_model_call_counts_until_the_call_ends() {
-    let plugin = NativePlugin::new("p", "1").node("reply", |_, gate| async move {
+/// Returns a plugin whose node appends a large message to the history of its input.
+fn replying() -> NativePlugin {
+    NativePlugin::new("p", "1").node("reply", |_, gate| async move {
         let message = json!({ "role": "user", "content": "x".repeat(MESSAGE_BYTES) });
         let history = json!({ "channel": "messages", "at": 0, "append": [message] });
         let reference = serde_json::from_value(history).unwrap();
         let request = gate.with_history(prompt("hi"), reference).expect("the budget has room")?;
         Ok(json!({ "out": said(&gate.call(request).await?) }))
-    });
-    let mut world = World::new(TALK, plugin);
+    })
+}
+
+#[tokio::test]
+async fn the_request_of_a_model_call_counts_until_the_call_ends() {
+    let mut world = World::new(TALK, replying());
     world.engine = host(&world);
     let input = json!({ "messages": [user("m1", "hi")] });
     world.model.hold();
@@ -310,4 +316,44 @@ async fn the_request_of_a_model_call_counts_until_the_call_ends() {
     world.model.release();
     assert_eq!(world.engine.wait(&first).await.unwrap().outcome, RunOutcome::Completed);
     assert_eq!(world.run(input).await.outcome, RunOutcome::Completed);
+}
+
+#[tokio::test]
+async fn a_node_that_a_client_calls_counts_as_a_run() {
+    let mut world = World::new(TALK, replying());
+    world.engine = host(&world);
+    let name = world.request(None, Value::Null).app;
+    let app = world.engine.catalog().app(&name).unwrap();
+    let call = |input: Value| {
+        let call = CallNodeOnce {
+            node: "reply".to_owned(),
+            input,
+            config: None,
+            may_configure: false,
+            context: Value::Null,
+            tenant: None,
+            caller: CallerId::default(),
+        };
+        let (engine, app) = (world.engine.clone(), app.clone());
+        async move { engine.call_node_once(&app, call).await }
+    };
+    let input = json!({ "messages": [user("m1", "hi")] });
+    world.model.hold();
+    let first = tokio::spawn(call(input.clone()));
+    world.model.held(1).await;
+    let NodeCallResult::Failed(refused) = call(input.clone()).await.unwrap().result else {
+        panic!("the memory of two calls is more than one caller holds");
+    };
+    let details = refused.details.as_ref().unwrap();
+    assert_eq!((&*refused.code, &details["limit"]), (code::LIMIT, &json!("runs_memory")));
+    assert_eq!(world.model.calls(), 1, "the model is not called");
+    world.model.release();
+    let ended = [first.await.unwrap(), call(input).await];
+    for end in ended {
+        let result = end.unwrap().result;
+        assert!(matches!(result, NodeCallResult::Finished(_)), "{result:?}");
+    }
+    let large = json!({ "messages": [], "data": "x".repeat(RUNS_MEMORY_BYTES as usize / 2) });
+    let refused = call(large).await.unwrap_err();
+    assert_eq!(refused.details.unwrap()["limit"], json!("runs_memory"));
 }
