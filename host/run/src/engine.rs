@@ -109,8 +109,8 @@ pub struct EngineConfig {
     /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
     /// The host divides this number between callers. Default: no limit.
     pub max_runs: Option<usize>,
-    /// Maximum number of guest instances that web handlers, tools and nodes that clients call, and the
-    /// tools that these call hold. One caller can hold at most half of the instances that other
+    /// Maximum number of guest instances that web handlers, tools and nodes that clients call, and
+    /// the tools that these call hold. One caller can hold at most half of the instances that other
     /// callers do not hold. The engine rejects calls above these limits. Default: no limit.
     pub max_handlers: Option<usize>,
     /// Maximum memory that the states, journals, outcomes and events of all runs take, in bytes.
