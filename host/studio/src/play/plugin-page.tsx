@@ -29,11 +29,12 @@ const SEARCH = { app: anyName, node: anyName, tool: anyName, tenant: anyName };
 
 export default function PluginPlayPage() {
   const plugin = useParam("plugin");
+  const { app } = useSearchOf(SEARCH);
   useTitle(TEXTS.title(visible(plugin)));
   return (
     <Panels>
       <div className={styles.top}>
-        <RouteLink to={pluginRoute(plugin)}>
+        <RouteLink to={pluginRoute(plugin, app)}>
           <Text>{PLUGIN.back(plugin)}</Text>
         </RouteLink>
         <h2>{TEXTS.heading}</h2>

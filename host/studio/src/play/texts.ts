@@ -26,7 +26,7 @@ export const TEXTS = {
 
 export const PLUGIN = {
   back: (plugin: string) => `Plugin ${plugin}`,
-  forbidden: "Only the operator of the host calls a plugin outside of apps.",
+  forbidden: "Only the operator of the host calls the functions of a plugin here.",
   notFound: "The host has no such plugin.",
   inApps: "Apps use this plugin. Try it in their playgrounds.",
   apps: "Playgrounds of the apps",

@@ -270,6 +270,8 @@ test("the node of a plugin in an app is called there, and its interrupts are sho
   ];
   const { history } = show("/plugins/greeter/play?app=notes&node=greet", OPERATOR);
   fireEvent.change(await screen.findByLabelText("name"), { target: { value: "Anna" } });
+  const back = screen.getByRole("link", { name: "Plugin greeter" });
+  expect(back.getAttribute("href")).toBe("/plugins/greeter?app=notes");
   fireEvent.click(screen.getByRole("button", { name: "Call the node" }));
   const end = within(await screen.findByRole("region", { name: "Result" }));
   end.getByText("interrupted");
