@@ -14,8 +14,9 @@ use crate::limit;
 
 impl Gate {
     /// Emits an event of the guest. A re-executed node does not repeat the events that it emitted
-    /// before: they have call numbers and journal entries. An event of a web handler goes to the
-    /// operator's log, and counts there as a log message.
+    /// before: they have call numbers and journal entries. An event of a guest without a task, such
+    /// as a web handler or a node that a client calls, goes to the operator's log, and counts there
+    /// as a log message.
     ///
     /// # Errors
     ///
