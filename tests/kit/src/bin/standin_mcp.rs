@@ -3,6 +3,7 @@
 //! The program ends when its input ends. A call of the tool `exit` ends it immediately, like a
 //! crash.
 
+use std::fs::File;
 use std::io::{self, BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -25,12 +26,15 @@ struct Arguments {
     /// Transcript to replay instead of offering tools
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// File to which the replay appends each message before it responds
+    #[arg(long, value_name = "FILE", requires = "replay")]
+    log: Option<PathBuf>,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     if let Some(file) = &arguments.replay {
-        return replay(file);
+        return replay(file, arguments.log.as_deref());
     }
     let Some(server) = stdio_server(&arguments.tools, arguments.legacy) else {
         bail!("unknown tool set `{}`", arguments.tools);
@@ -51,10 +55,17 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// Replays a transcript. A message without a matching exchange gets no response.
-fn replay(file: &Path) -> anyhow::Result<()> {
+fn replay(file: &Path, log: Option<&Path>) -> anyhow::Result<()> {
     let player = Player::new(&Case::read(file).map_err(anyhow::Error::msg)?);
+    let open = |path: &Path| File::options().create(true).append(true).open(path);
+    let mut log = log.map(open).transpose().context("open the log")?;
     for line in io::stdin().lock().lines() {
-        let message: Value = serde_json::from_str(&line.context("read from stdin")?)?;
+        let line = line.context("read from stdin")?;
+        if let Some(log) = &mut log {
+            // Other processes append to the same file, so each message is one write.
+            log.write_all(format!("{line}\n").as_bytes()).context("write to the log")?;
+        }
+        let message: Value = serde_json::from_str(&line)?;
         let mut stdout = io::stdout().lock();
         for piece in player.lines(&message) {
             match piece {
