@@ -1,6 +1,8 @@
 //! Tests of questions from MCP servers to people through the interfaces of the host: the native
 //! API, the Agent Server, and the command line.
 
+mod killed;
+
 use serde_json::{Value, json};
 use wattle_kit::replay::{Case, Replays};
 use wattle_suite::binary;
