@@ -13,6 +13,7 @@ export { SelectField, TextField } from "./control/field.tsx";
 export { copyText, saveFile } from "./control/save.ts";
 export { Segments } from "./control/segments.tsx";
 export { Dialog } from "./dialog/dialog.tsx";
+export { useChange } from "./hook/change.ts";
 export { later } from "./hook/later.ts";
 export { useOnce } from "./hook/once.ts";
 export { usePersistent } from "./hook/persistent.ts";

@@ -7,6 +7,7 @@ import { isAccepted, useFiles } from "../src/chat/files.tsx";
 import { toolState } from "../src/chat/tool-card.tsx";
 import { lost, reached, useConnection } from "../src/connection/connection.tsx";
 import { Button } from "../src/control/button.tsx";
+import { useChange } from "../src/hook/change.ts";
 import { useOnce } from "../src/hook/once.ts";
 import { useTabs } from "../src/hook/tabs.ts";
 import { Markdown } from "../src/markdown/markdown.tsx";
@@ -81,6 +82,23 @@ test("a second click does nothing while the first is in progress", async () => {
   expect(result.current[1]).toBe(false);
   act(() => void result.current[0]());
   expect(work).toHaveBeenCalledTimes(2);
+});
+
+test("a value that changes is reported once, and a known or missing one is not", () => {
+  const seen: (string | undefined)[] = [];
+  const hook = (known?: string | null) =>
+    renderHook(
+      ({ value }: { value: string | undefined }) =>
+        useChange(value, () => void seen.push(value), known),
+      { initialProps: { value: "a" as string | undefined } },
+    );
+  const { rerender } = hook();
+  for (const value of ["a", "b", "b", undefined, "b", "c"]) rerender({ value });
+  expect(seen).toEqual(["b", "c"]);
+  hook("a");
+  expect(seen).toEqual(["b", "c"]);
+  hook(null);
+  expect(seen).toEqual(["b", "c", "a"]);
 });
 
 test("markup in Markdown is text, links open a window, images of other origins are links", () => {

@@ -14,6 +14,7 @@ import {
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { ApiError, connectedFetch, errorOf } from "../api/index.ts";
 import { lost, useConnection } from "../connection/connection.tsx";
+import { useChange } from "../hook/change.ts";
 import { inOrder, orNothing } from "../hook/reads.ts";
 import { useTabs } from "../hook/tabs.ts";
 import { isSame, userTexts, withoutLast } from "./message.ts";
@@ -183,16 +184,10 @@ export function useChat<T>(options: ChatOptions<T>): ChatHelpers<T> {
   useEffect(() => focusManager.subscribe((isFocused) => isFocused && rejoin()), []);
   const tell = () => post(topic?.());
   useConnection(() => void refresh());
-  const streamChanged = useEffectEvent(() => {
+  useChange(isBusy, () => {
     tell();
     if (onRead !== undefined && !isBusy && !stopping.current) void settle().then(tell);
   });
-  const wasBusy = useRef(isBusy);
-  useEffect(() => {
-    if (wasBusy.current === isBusy) return;
-    wasBusy.current = isBusy;
-    streamChanged();
-  }, [isBusy]);
 
   const send = async (text: string) => {
     setUnsent(undefined);

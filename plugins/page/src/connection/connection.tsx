@@ -1,6 +1,7 @@
 // The connection, as users see it.
 import { onlineManager } from "@tanstack/react-query";
-import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from "react";
+import { useSyncExternalStore } from "react";
+import { useChange } from "../hook/change.ts";
 import { useTexts } from "../language/language.ts";
 import { type Connection, connection } from "./state.ts";
 
@@ -9,12 +10,9 @@ export { connected, isAway, lost, reached } from "./state.ts";
 /** Returns the state of the connection. `onReturn` is called each time it is restored. */
 export function useConnection(onReturn?: () => void): Connection {
   const state = useSyncExternalStore(onlineManager.subscribe, connection);
-  const before = useRef(state);
-  const returned = useEffectEvent(() => onReturn?.());
-  useEffect(() => {
-    if (before.current === "lost" && state === "connected") returned();
-    before.current = state;
-  }, [state]);
+  useChange(state, () => {
+    if (state === "connected") onReturn?.();
+  });
   return state;
 }
 

@@ -8,9 +8,9 @@ import {
   Said,
   ToolCard,
   toolState,
+  useChange,
 } from "@wattle/page";
 import type { UIMessage } from "ai";
-import { useEffect, useRef } from "react";
 import { useConversation } from "./conversation.ts";
 import styles from "./page.module.css";
 import { stepOf } from "./steps.ts";
@@ -35,12 +35,7 @@ interface ChatProps {
 
 export function Chat({ loaded, initial, zone, onBooked }: ChatProps) {
   const { messages, isBusy, error, canRetry, send, retry } = useConversation(loaded);
-  const booked = countBooked(messages);
-  const seen = useRef(booked);
-  useEffect(() => {
-    if (seen.current !== booked) onBooked();
-    seen.current = booked;
-  }, [booked, onBooked]);
+  useChange(countBooked(messages), onBooked);
   const suggested =
     initial === "" ? EXAMPLES : [initial, ...EXAMPLES.filter((it) => it !== initial)];
   return (

@@ -1,7 +1,7 @@
 // The conversation of a session: its chat, and the results that the server has stored.
-import { ApiError, address } from "@wattle/page";
+import { ApiError, address, useChange } from "@wattle/page";
 import { type StoredChat, useChat } from "@wattle/page/ai";
-import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useMemo, useState } from "react";
 import { api, type ChatRequest, type StateView, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
 import { doneTools } from "./parts.ts";
@@ -39,15 +39,9 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const { messages, isBusy, unsent, tell } = chat;
 
   const made = doneTools(messages).length;
-  const seen = useRef(made);
-  const readState = useEffectEvent(async (made: number) => {
+  useChange(made, async () => {
     if ((await chat.read()) !== undefined) setSettled(made);
   });
-  useEffect(() => {
-    if (seen.current === made) return;
-    seen.current = made;
-    void readState(made);
-  }, [made]);
 
   // A refused message is in `unsent`.
   const send = (text: string) => void chat.send(text).catch(() => undefined);

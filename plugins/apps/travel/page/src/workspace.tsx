@@ -1,7 +1,7 @@
 // An open session: the guide in the middle, the conversation on the right. A narrow screen shows
 // one of the two.
-import { Button, copyText, Segments, Shell, toast } from "@wattle/page";
-import { useEffect, useEffectEvent, useRef, useState } from "react";
+import { Button, copyText, Segments, Shell, toast, useChange } from "@wattle/page";
+import { useState } from "react";
 import type { WholeSession } from "./api.ts";
 import { BlocksEditor } from "./blocks-editor.tsx";
 import { ChatPanel } from "./chat-panel.tsx";
@@ -112,24 +112,14 @@ function useView(
   onOpen: () => void,
 ): [View, (view: View) => void] {
   const [view, setView] = useState<View>("html");
-  const seen = useRef({ blocksCall: hasPage ? blocksCall : undefined, page });
-  const openBlocks = useEffectEvent(() => {
+  const openBlocks = () => {
     setView("blocks");
     onOpen();
-  });
-  const openPage = useEffectEvent(() => {
+  };
+  useChange(blocksCall, openBlocks, hasPage ? blocksCall : null);
+  useChange(page, () => {
     if (!isEditing) setView("html");
   });
-  useEffect(() => {
-    if (blocksCall === undefined || seen.current.blocksCall === blocksCall) return;
-    seen.current.blocksCall = blocksCall;
-    openBlocks();
-  }, [blocksCall]);
-  useEffect(() => {
-    if (page === undefined || seen.current.page === page) return;
-    seen.current.page = page;
-    openPage();
-  }, [page]);
   return [view, setView];
 }
 
