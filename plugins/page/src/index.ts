@@ -18,5 +18,6 @@ export { later } from "./hook/later.ts";
 export { useOnce } from "./hook/once.ts";
 export { usePersistent } from "./hook/persistent.ts";
 export { useTabs } from "./hook/tabs.ts";
+export { navigate, parameter, replaceUrl, useUrl, withParameter } from "./hook/url.ts";
 export { Panel, Shell, showPage } from "./shell/shell.tsx";
 export { Announce, Toasts, toast } from "./toast/toast.tsx";

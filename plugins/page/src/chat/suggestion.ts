@@ -1,5 +1,6 @@
 // The text that a link suggests: `?initial=`. A page shows it in its field and sends nothing,
 // because a link must not act.
+import { parameter, withParameter } from "../hook/url.ts";
 
 /** Maximum length of a suggested text. */
 const MOST_CHARACTERS = 2_000;
@@ -11,10 +12,8 @@ const NAME = "initial";
  * again. Returns an empty text if there is none. Called once, when a page is loaded.
  */
 export function takeSuggestion(): string {
-  const url = new URL(window.location.href);
-  const text = url.searchParams.get(NAME);
-  if (text === null) return "";
-  url.searchParams.delete(NAME);
-  window.history.replaceState(window.history.state, "", url);
+  const text = parameter(NAME);
+  if (text === undefined) return "";
+  window.history.replaceState(window.history.state, "", withParameter(NAME, undefined));
   return text.trim().slice(0, MOST_CHARACTERS);
 }

@@ -1,5 +1,5 @@
 // A conversation: its documents, its URL and its bookings.
-import { ApiError } from "@wattle/page";
+import { ApiError, parameter, replaceUrl, withParameter } from "@wattle/page";
 import { endpoints } from "@wattle/page/endpoints";
 import type { UIMessage } from "ai";
 import type { paths, ThreadDocument } from "./schema.d.ts";
@@ -29,17 +29,10 @@ export async function readThread(id: string | undefined): Promise<Thread | null>
 }
 
 /** Returns the thread id in the URL of the page. */
-export function threadInUrl(): string | undefined {
-  return new URL(location.href).searchParams.get("thread") || undefined;
-}
+export const threadInUrl = () => parameter("thread") || undefined;
 
 /** Writes a thread id into the URL of the page, or removes it. */
-export function putThreadInUrl(id: string | undefined): void {
-  const url = new URL(location.href);
-  if (id === undefined) url.searchParams.delete("thread");
-  else url.searchParams.set("thread", id);
-  history.replaceState(null, "", url);
-}
+export const putThreadInUrl = (id: string | undefined) => replaceUrl(withParameter("thread", id));
 
 /**
  * Returns the number of bookings in a conversation. The page reads the book again when the number

@@ -4,6 +4,7 @@ import {
   Alert,
   ApiError,
   Button,
+  navigate,
   Panel,
   Shell,
   TextField,
@@ -13,7 +14,7 @@ import {
 import { type FormEvent, useState } from "react";
 import { api } from "./api.ts";
 import styles from "./page.module.css";
-import { go, sessionAddress } from "./route.ts";
+import { sessionAddress } from "./route.ts";
 import { FinalTime, StatusMark } from "./status.tsx";
 
 export function Home() {
@@ -42,7 +43,7 @@ function Start() {
     setError(undefined);
     try {
       const { id } = await api.create();
-      go(sessionAddress(id, message));
+      navigate(sessionAddress(id, message));
     } catch (failure) {
       setError(failure instanceof ApiError ? failure.message : String(failure));
     }
@@ -92,7 +93,7 @@ function Recent() {
               onClick={(event) => {
                 if (event.ctrlKey || event.metaKey || event.shiftKey) return;
                 event.preventDefault();
-                go(sessionAddress(session.id));
+                navigate(sessionAddress(session.id));
               }}
             >
               {session.title}

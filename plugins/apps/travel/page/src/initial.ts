@@ -1,5 +1,6 @@
 // The message in the URL of a new session, which is sent once, also if the page is reloaded.
-import { replace, sessionAddress } from "./route.ts";
+import { replaceUrl } from "@wattle/page";
+import { sessionAddress } from "./route.ts";
 
 const key = (id: string) => `wattle-travel-initial-${id}`;
 
@@ -10,6 +11,6 @@ const key = (id: string) => `wattle-travel-initial-${id}`;
 export function isFirstVisit(id: string, initial: string): boolean {
   const isFirst = sessionStorage.getItem(key(id)) === null;
   sessionStorage.setItem(key(id), initial);
-  replace(sessionAddress(id));
+  replaceUrl(sessionAddress(id));
   return isFirst;
 }

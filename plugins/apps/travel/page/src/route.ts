@@ -1,7 +1,6 @@
 // The route of a page: its start, or a session. The host serves the same document for both, and the
 // base URL of the document is that of the app.
-import { address } from "@wattle/page";
-import { useSyncExternalStore } from "react";
+import { address, useUrl } from "@wattle/page";
 
 export type Route = { at: "home" } | { at: "session"; id: string; initial: string | undefined };
 
@@ -25,28 +24,8 @@ export function sessionAddress(id: string, initial?: string): string {
   return url.href;
 }
 
-/** The event of browsers for their own navigation. Here it reports that of the page as well. */
-const MOVED = "popstate";
-
-function watch(watcher: () => void): () => void {
-  addEventListener(MOVED, watcher);
-  return () => removeEventListener(MOVED, watcher);
-}
-
-/** Navigates within the page. */
-export function go(href: string): void {
-  history.pushState(null, "", href);
-  dispatchEvent(new Event(MOVED));
-}
-
-/** Replaces the URL without an entry in the history. */
-export function replace(href: string): void {
-  history.replaceState(null, "", href);
-  dispatchEvent(new Event(MOVED));
-}
-
 /** Returns the current route. */
 export function useRoute(): Route {
-  const href = useSyncExternalStore(watch, () => location.href);
+  const href = useUrl(() => location.href);
   return routeOf(href, document.baseURI);
 }

@@ -1,10 +1,9 @@
 // A session: read from the server, then shown.
 import { useQuery } from "@tanstack/react-query";
-import { Alert, ApiError, Button, Shell } from "@wattle/page";
+import { Alert, ApiError, Button, navigate, Shell } from "@wattle/page";
 import { useState } from "react";
 import { api } from "./api.ts";
 import styles from "./page.module.css";
-import { go } from "./route.ts";
 import { Workspace } from "./workspace.tsx";
 
 interface SessionPageProps {
@@ -31,7 +30,7 @@ export function SessionPage({ id, initial }: SessionPageProps) {
         {error === null ? (
           <p role="status">正在加载…</p>
         ) : (
-          <Alert actions={<Button onClick={() => go(document.baseURI)}>返回首页</Button>}>
+          <Alert actions={<Button onClick={() => navigate(document.baseURI)}>返回首页</Button>}>
             {isMissing ? "没有这个手册，它可能已被删除。" : error.message}
           </Alert>
         )}

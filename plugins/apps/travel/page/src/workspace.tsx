@@ -1,6 +1,6 @@
 // An open session: the guide in the middle, the conversation on the right. A narrow screen shows
 // one of the two.
-import { Button, copyText, Segments, Shell, toast, useChange } from "@wattle/page";
+import { Button, copyText, navigate, Segments, Shell, toast, useChange } from "@wattle/page";
 import { useState } from "react";
 import type { WholeSession } from "./api.ts";
 import { BlocksEditor } from "./blocks-editor.tsx";
@@ -10,7 +10,7 @@ import styles from "./page.module.css";
 import { editable, pageCall } from "./parts.ts";
 import { Preview } from "./preview.tsx";
 import { PanelHandle, usePanelWidth } from "./resize.tsx";
-import { go, sessionAddress } from "./route.ts";
+import { sessionAddress } from "./route.ts";
 
 type View = "blocks" | "html";
 type Side = "guide" | "chat";
@@ -48,7 +48,7 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
       layout="fixed"
       actions={
         <>
-          <Button onClick={() => go(document.baseURI)}>新建</Button>
+          <Button onClick={() => navigate(document.baseURI)}>新建</Button>
           <Button onClick={() => void share(session.id)}>Share</Button>
         </>
       }

@@ -1,7 +1,15 @@
 // The open conversation: its history on the server, and the questions that this page asks.
 import { skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
-import { ApiError, useConnection, useTabs } from "@wattle/page";
-import { useEffect, useEffectEvent, useState } from "react";
+import {
+  ApiError,
+  navigate,
+  parameter,
+  useConnection,
+  useTabs,
+  useUrl,
+  withParameter,
+} from "@wattle/page";
+import { useEffect, useEffectEvent } from "react";
 import { report } from "../failure.ts";
 import { ask, listMessages, newSessionId } from "./api.ts";
 import { SESSION_LIST } from "./sessions.ts";
@@ -28,23 +36,12 @@ const NOT_FOUND = 404;
 
 export type Conversation = ReturnType<typeof useConversation>;
 
-/** Returns the session in the URL, so that a reload opens it again. */
-function sessionInAddress(): string | undefined {
-  return new URLSearchParams(location.search).get("session") ?? undefined;
-}
-
-function writeAddress(session: string | undefined): void {
-  const url = new URL(location.href);
-  if (session === undefined) url.searchParams.delete("session");
-  else url.searchParams.set("session", session);
-  if (url.href !== location.href) history.pushState(null, "", url);
-}
-
 /** Returns the open conversation. */
 export function useConversation() {
   const client = useQueryClient();
   const connection = useConnection();
-  const [session, setSession] = useState(sessionInAddress);
+  // The URL has the session, so that a reload opens it again.
+  const session = useUrl(() => parameter("session"));
   const { data, error, isLoading } = useQuery({
     queryKey: [HISTORY, session],
     queryFn:
@@ -61,14 +58,9 @@ export function useConversation() {
   });
 
   const open = (id: string | undefined) => {
-    setSession(id);
-    writeAddress(id);
+    const href = withParameter("session", id);
+    if (href !== location.href) navigate(href);
   };
-  useEffect(() => {
-    const moved = () => setSession(sessionInAddress());
-    addEventListener("popstate", moved);
-    return () => removeEventListener("popstate", moved);
-  }, []);
 
   const onError = useEffectEvent((error: Error) => {
     report(error);
