@@ -8,7 +8,6 @@ import {
   draftOf,
   type FieldName,
   flaws,
-  refusedCells,
 } from "../src/confirm/draft.ts";
 
 const payload: Review = {
@@ -129,9 +128,5 @@ describe("rows", () => {
 
   it("have unique keys", () => {
     expect(blankRow().key).not.toBe(blankRow().key);
-  });
-
-  it("map rejected fields to cells", () => {
-    expect([...refusedCells(["rows[12].ticker", "portfolioId", "rows"])]).toEqual(["12.ticker"]);
   });
 });

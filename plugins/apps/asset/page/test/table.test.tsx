@@ -16,13 +16,7 @@ const HANDLERS = { onEdit: vi.fn(), onDelete: vi.fn() };
 
 function table(rows: readonly DraftRow[], refused: readonly string[] = [], fresh?: number) {
   return (
-    <AssetConfirmTable
-      kind="operation"
-      rows={rows}
-      refused={new Set(refused)}
-      fresh={fresh}
-      {...HANDLERS}
-    />
+    <AssetConfirmTable kind="operation" rows={rows} refused={refused} fresh={fresh} {...HANDLERS} />
   );
 }
 
@@ -70,7 +64,7 @@ it("gives an added row the focus once", () => {
 it("S0-88 describes each invalid cell by its reason", () => {
   const row = blankRow();
   row.texts.quantity = "0";
-  render(table([row], ["0.name"]));
+  render(table([row], ["rows[0].name", "rows[10].action", "portfolioId", "rows"]));
   const reason = (heading: string) => {
     const id = screen.getByLabelText(`第 1 行 ${heading}`).getAttribute("aria-describedby");
     return id === null ? undefined : document.getElementById(id)?.textContent;

@@ -13,8 +13,8 @@ const OVERSCAN = 8;
 interface Props {
   kind: Kind;
   rows: readonly DraftRow[];
-  /** Cells that the server rejected, such as `0.ticker`. */
-  refused: ReadonlySet<string>;
+  /** Fields that the server rejected, such as `rows[0].ticker`. */
+  refused: readonly string[];
   onEdit: (key: number, field: FieldName, text: string) => void;
   onDelete: (key: number) => void;
   /** Key of an added row, whose first field gets the focus. */
@@ -115,20 +115,18 @@ function focus(element: HTMLElement | null): void {
 }
 
 /** Returns the rejected fields of a row as one text, so that `memo` compares them by value. */
-function refusedOf(refused: ReadonlySet<string>, index: number): string {
-  const start = `${index}.`;
-  const fields = [...refused].filter((cell) => cell.startsWith(start));
-  return fields.map((cell) => cell.slice(start.length)).join(" ");
+function refusedOf(refused: readonly string[], index: number): string {
+  const start = `rows[${index}].`;
+  const names = refused.filter((name) => name.startsWith(start));
+  return names.map((name) => name.slice(start.length)).join(" ");
 }
 
-interface RowProps {
+interface RowProps extends Pick<Props, "onEdit" | "onDelete"> {
   row: DraftRow;
   index: number;
   columns: readonly Column[];
   refused: string;
   isFresh: boolean;
-  onEdit: Props["onEdit"];
-  onDelete: Props["onDelete"];
 }
 
 const Row = memo(function Row(props: RowProps) {

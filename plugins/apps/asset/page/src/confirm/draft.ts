@@ -173,12 +173,3 @@ export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): Confirmed[
     return memo === undefined ? operation : { ...operation, memo };
   });
 }
-
-/**
- * Converts fields that the server rejected, such as `rows[0].ticker`, into cells such as
- * `0.ticker`.
- */
-export function refusedCells(fields: readonly string[]): Set<string> {
-  const cells = fields.map((name) => /^rows\[(\d+)\]\.(\w+)$/.exec(name));
-  return new Set(cells.flatMap((match) => (match ? [`${match[1]}.${match[2]}`] : [])));
-}

@@ -22,7 +22,6 @@ import {
   type FieldName,
   flaws,
   type Kind,
-  refusedCells,
 } from "./draft.ts";
 import { type Choice, isChosen, PORTFOLIOS, PortfolioField } from "./portfolio-field.tsx";
 
@@ -49,7 +48,7 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
   const [kind, setKind] = useState<Kind>(payload.type === "holding" ? "holding" : "operation");
   const [rows, setRows] = useState(() => draftOf(payload));
   const [fresh, setFresh] = useState<number>();
-  const [refused, setRefused] = useState<ReadonlySet<string>>(new Set());
+  const [refused, setRefused] = useState<readonly string[]>([]);
   const [error, setError] = useState<string>();
   const [choice, setChoice] = useState<Choice>();
   const [risk, setRisk] = usePersistent<string>("wattle-asset-risk", "moderate");
@@ -62,11 +61,11 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
         row.key === key ? { ...row, texts: { ...row.texts, [field]: text } } : row,
       ),
     );
-    setRefused(new Set());
+    setRefused([]);
   }, []);
   const remove = useCallback((key: number) => {
     setRows((now) => now.filter((row) => row.key !== key));
-    setRefused(new Set());
+    setRefused([]);
   }, []);
   const add = () => {
     const row = blankRow();
@@ -97,7 +96,7 @@ export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
       if (failure.status === GONE) onExpired(failure.message);
       else {
         setError(failure.message);
-        setRefused(refusedCells(fieldsOf(failure)));
+        setRefused(refusedFields(failure));
       }
     }
   });
@@ -167,8 +166,7 @@ function hint(kind: Kind, count: number, found: ReturnType<typeof flaws>, choice
 }
 
 /** Returns the invalid fields of an error response such as `{error, fields}`. */
-function fieldsOf(failure: ApiError): string[] {
-  const { body } = failure;
+function refusedFields({ body }: ApiError): string[] {
   const fields: unknown = typeof body === "object" && body ? Reflect.get(body, "fields") : [];
   return Array.isArray(fields) ? fields.filter((name) => typeof name === "string") : [];
 }
