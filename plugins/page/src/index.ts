@@ -1,5 +1,6 @@
 // The parts that nearly every page needs. Larger parts have entries of their own.
 export { Alert } from "./alert/alert.tsx";
+export { type Fields, fieldsOf } from "./api/fields.ts";
 export { ApiError, address } from "./api/index.ts";
 export { ErrorBoundary } from "./boundary/boundary.tsx";
 export { Composer } from "./chat/composer.tsx";

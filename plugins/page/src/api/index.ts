@@ -1,6 +1,7 @@
 // Requests to the endpoints of an app, below the path at which its page is served.
 import { isAway, lost, reached } from "../connection/state.ts";
 import { texts } from "../language/language.ts";
+import { fieldsOf } from "./fields.ts";
 
 /** Start of the type of a problem that the host reports. Apps and proxies report none. */
 const HOST_PROBLEM = "urn:wattle:problem:";
@@ -125,28 +126,19 @@ export function errorIn(status: number, body: unknown): ApiError {
 function messageFor(status: number, body: unknown): string {
   const message = messageIn(body);
   if (message === undefined) return texts().httpError(status);
-  const type = field(body, "type");
+  const { type } = fieldsOf(body);
   const isOfHost = typeof type === "string" && type.startsWith(HOST_PROBLEM);
   return isOfHost && HOST_FAILURES.includes(status) ? texts().hostError(status, message) : message;
 }
 
-function field(body: unknown, name: string): unknown {
-  return typeof body === "object" && body !== null ? Reflect.get(body, name) : undefined;
-}
-
 function messageIn(body: unknown): string | undefined {
-  const error = field(body, "error");
-  const candidates = [
-    field(body, "detail"),
-    field(body, "message"),
-    error,
-    field(error, "message"),
-  ];
-  const texts = [...candidates, field(body, "title")];
+  const { detail, message, error, title } = fieldsOf(body);
+  const texts = [detail, message, error, fieldsOf(error).message, title];
   return texts.find((text): text is string => typeof text === "string" && text !== "");
 }
 
 function codeIn(body: unknown): string | undefined {
-  const code = field(body, "code") ?? field(field(body, "error"), "code");
+  const { code: own, error } = fieldsOf(body);
+  const code = own ?? fieldsOf(error).code;
   return typeof code === "string" || typeof code === "number" ? String(code) : undefined;
 }

@@ -1,4 +1,5 @@
 // Tool calls in one line for users.
+import { type Fields, fieldsOf } from "@wattle/page";
 import { dateTime, yuan } from "./format.ts";
 
 /** Title, summary and error of a card. */
@@ -21,19 +22,13 @@ const DAYS: Record<number, string> = {
   2: "后天",
 };
 
-type Fields = Record<string, unknown>;
-
-function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
-}
-
 function words(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** Returns the words for a date expression, or `undefined` if it is invalid. */
 export function saidDate(input: unknown): string | undefined {
-  const { type, offset, year, month, day } = fields(input);
+  const { type, offset, year, month, day } = fieldsOf(input);
   if (type === "relative" && typeof offset === "number") {
     return DAYS[offset] ?? `${Math.abs(offset)} 天${offset < 0 ? "前" : "后"}`;
   }
@@ -46,8 +41,8 @@ export function saidDate(input: unknown): string | undefined {
 /** Returns the content of the card of a tool call. */
 export function stepOf(name: string, input: unknown, output: unknown, zone: string): Step {
   const title = TITLES[name] ?? name;
-  if (name === "parseDateExpression") return { title, ...parsed(input, fields(output), zone) };
-  if (name === "saveExpenseToLark") return { title, ...saved(fields(input), fields(output)) };
+  if (name === "parseDateExpression") return { title, ...parsed(input, fieldsOf(output), zone) };
+  if (name === "saveExpenseToLark") return { title, ...saved(fieldsOf(input), fieldsOf(output)) };
   return { title, summary: undefined, error: undefined };
 }
 
@@ -59,8 +54,8 @@ function parsed(input: unknown, output: Fields, zone: string): Omit<Step, "title
 }
 
 function saved(input: Fields, output: Fields): Omit<Step, "title"> {
-  const data = fields(output.data);
-  const kept = fields(data.fields);
+  const data = fieldsOf(output.data);
+  const kept = fieldsOf(data.fields);
   const amount = kept.金额 ?? input.amount;
   const parts = [
     words(kept.备注) ?? words(input.remark),

@@ -1,4 +1,5 @@
 // The endpoints of the app.
+import { fieldsOf } from "@wattle/page";
 import { endpoints } from "@wattle/page/endpoints";
 import type { UIMessage } from "ai";
 import type { Block, paths, WholeSession as StoredSession } from "./schema.d.ts";
@@ -42,12 +43,7 @@ export function isBlocks(value: unknown): value is Block[] {
 }
 
 function isBlock(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const block = value as Partial<Block>;
-  return (
-    typeof block.block_id === "string" &&
-    BLOCK_TYPES.includes(block.type as BlockType) &&
-    typeof block.title === "string" &&
-    typeof block.description === "string"
-  );
+  const { block_id, type, title, description } = fieldsOf(value);
+  const areTexts = [block_id, title, description].every((text) => typeof text === "string");
+  return areTexts && BLOCK_TYPES.includes(type as BlockType);
 }

@@ -1,4 +1,5 @@
 // The tools of a guide, as users see them.
+import { type Fields, fieldsOf } from "@wattle/page";
 import { isBlocks } from "./api.ts";
 
 /** The tool whose output opens the editor. */
@@ -19,12 +20,6 @@ const TITLES: Record<string, string> = {
 
 export function titleOf(tool: string): string {
   return TITLES[tool] ?? tool;
-}
-
-type Fields = Record<string, unknown>;
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
 function count(value: unknown): string {

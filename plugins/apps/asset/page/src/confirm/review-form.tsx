@@ -5,6 +5,7 @@ import {
   Announce,
   ApiError,
   Button,
+  fieldsOf,
   Segments,
   SelectField,
   useOnce,
@@ -167,6 +168,6 @@ function hint(kind: Kind, count: number, found: ReturnType<typeof flaws>, choice
 
 /** Returns the invalid fields of an error response such as `{error, fields}`. */
 function refusedFields({ body }: ApiError): string[] {
-  const fields: unknown = typeof body === "object" && body ? Reflect.get(body, "fields") : [];
+  const { fields } = fieldsOf(body);
   return Array.isArray(fields) ? fields.filter((name) => typeof name === "string") : [];
 }
