@@ -3,8 +3,7 @@ import type { MessageList, ResultReturnResult } from "../schema.d.ts";
 
 export type * from "../schema.d.ts";
 
-export type Cell = unknown;
-export type Row = Record<string, Cell>;
+export type Row = Record<string, unknown>;
 
 /** The answer to a question. */
 export type Result = ResultReturnResult;

@@ -4,17 +4,13 @@ import { Suspense } from "react";
 
 const Sql = later(() => import("@wattle/page/sql"));
 
-function Plain({ sql, label }: { sql: string; label: string }) {
-  return (
+export function Statement({ sql, label = "SQL" }: { sql: string; label?: string }) {
+  const plain = (
     // biome-ignore lint/a11y/useSemanticElements: a statement, not a set of fields.
     <pre className="w-sql" role="group" tabIndex={0} aria-label={label}>
       <code>{sql}</code>
     </pre>
   );
-}
-
-export function Statement({ sql, label = "SQL" }: { sql: string; label?: string }) {
-  const plain = <Plain sql={sql} label={label} />;
   return (
     <ErrorBoundary fallback={plain}>
       <Suspense fallback={plain}>

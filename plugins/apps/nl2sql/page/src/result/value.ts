@@ -1,17 +1,17 @@
 // Cells of a result: their types and how they are shown.
-import type { Cell, Result, Row } from "../chat/types.ts";
+import type { Result, Row } from "../chat/types.ts";
 
 /** A number as text. Databases return decimals and large integers as texts, to keep every digit. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?$/;
 
 /** Returns the number in a cell, if it is one. */
-export function numberOf(cell: Cell): number | undefined {
+export function numberOf(cell: unknown): number | undefined {
   if (typeof cell === "number") return cell;
   return typeof cell === "string" && NUMBER.test(cell) ? Number(cell) : undefined;
 }
 
 /** Returns the text that shows a cell. */
-export function textOf(cell: Cell): string {
+export function textOf(cell: unknown): string {
   if (cell === null || cell === undefined) return "";
   return typeof cell === "object" ? JSON.stringify(cell) : String(cell);
 }

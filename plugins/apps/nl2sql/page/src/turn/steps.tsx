@@ -22,7 +22,6 @@ const NAMES = {
   result_return: "整理结果",
 } as const;
 
-const STATES = { running: "进行中", done: "完成", failed: "失败" } as const;
 const SIGNS = { running: "…", done: "✓", failed: "✗" } as const;
 
 interface StepsProps {
@@ -71,7 +70,7 @@ function StepRow({ step, attempt, said }: StepProps) {
         </span>
         <strong>{NAMES[name]}</strong>
         {isRepeated && <span className={styles.tag}>第 {attempt} 次</span>}
-        <span className="w-note">{status === "failed" ? STATES.failed : message}</span>
+        <span className="w-note">{status === "failed" ? "失败" : message}</span>
       </p>
       {detail !== undefined && <div className={styles.stepDetail}>{shown(name, detail)}</div>}
       {detail === undefined && status === "failed" && message !== said && (
