@@ -20,7 +20,7 @@ eval *apps:
 peers:
     cargo xtask peers
 
-# format, lints, documentation, spelling, licences
+# format, lints, documentation, spelling, licenses
 check:
     cargo xtask check
 

@@ -146,14 +146,14 @@ fn profile() -> &'static str {
     if requires_all() { "ci" } else { "default" }
 }
 
-/// Checks format, lints, documentation, spelling and licences.
+/// Checks format, lints, documentation, spelling and licenses.
 pub(crate) fn check() -> Result<()> {
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
     lint()?;
     document(&["--workspace"])?;
     optional("typos", "check the spelling", &[], "pip install typos")?;
     let deny = ["check", "bans", "licenses", "sources"];
-    optional("cargo-deny", "check licences and bans", &deny, "cargo install cargo-deny")
+    optional("cargo-deny", "check licenses and bans", &deny, "cargo install cargo-deny")
 }
 
 /// Lints every crate.

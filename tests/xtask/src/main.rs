@@ -37,14 +37,14 @@ usage: cargo xtask <command>
   peers           install large third-party servers and gateways, and run the tests with them;
                   make, build and test a new app in each language, with packages from the
                   registries (needs npm and Python; takes some minutes)
-  check           format, lints, documentation, spelling and licences
+  check           format, lints, documentation, spelling and licenses
   fuzz [target...] [--seconds N]
                   fuzz the parsers of untrusted bytes with libFuzzer (needs a C++ compiler)
   attack [case...] [--seconds N]
                   attack a real host in each way that the suite knows, with other callers beside
-                  it; fails if a limit does not hold or a goal is missed (six minutes)
+                  it; fails if a limit does not hold or a goal is missed (seven minutes)
   guests          build the WebAssembly guests and copy them to their app folders
-  pages           build the pages of the applications (needs Node.js and npm)
+  pages           build the studio and the pages of the applications (needs Node.js and npm)
   clients         install the clients, servers and toolchains that tests use, and build the guests
                   of these toolchains (needs npm and Python)
   bindings        generate the bindings of the C SDK from the contract
