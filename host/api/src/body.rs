@@ -17,12 +17,11 @@ use wattle_run::blocking::{block_in_place_in_turn, is_long_parse};
 use wattle_run::caller_id::CallerId;
 use wattle_run::json::bounded::{JsonBudget, JsonLimit};
 use wattle_run::json::lenient;
-use wattle_run::limit::JSON_VALUES_BYTES;
 
 use self::struct_from_map::StructFromMap;
 use crate::config::ApiConfig;
 use crate::guard::BodyLimit;
-use crate::guard::limits::{BODY_VALUES_FACTOR, limit_reached};
+use crate::guard::limits::{limit_reached, max_body_values_bytes};
 use crate::guard::open_requests::RequestPermit;
 use crate::guard::reservation::BodyReservation;
 use crate::problem::{Problem, api_code};
@@ -145,8 +144,7 @@ pub async fn read_up_to(
     limit_bytes: usize,
     hint: &str,
 ) -> Result<ReceivedBody, Problem> {
-    let max_values_bytes = (limit_bytes as u64).saturating_mul(BODY_VALUES_FACTOR);
-    let max_values_bytes = max_values_bytes.max(JSON_VALUES_BYTES);
+    let max_values_bytes = max_body_values_bytes(limit_bytes);
     let key_limit = request.extensions().get::<BodyLimit>().map(|limit| limit.0);
     let is_key_limit = key_limit.is_some_and(|key_limit| key_limit < limit_bytes);
     let limit_bytes = key_limit.unwrap_or(limit_bytes).min(limit_bytes);

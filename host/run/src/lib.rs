@@ -13,9 +13,10 @@
 //!   app.
 //! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
 //!   limited resource between callers. [`caller_id`]: the identity of a caller.
-//! * [`memory_pool`]: a limited amount of memory for values of one kind. [`shared_pool`]: a limited
-//!   resource of which each owner has a share, with queues. `run_memory`: the memory of runs,
-//!   divided between callers. [`service_memory`]: the memory of what services send.
+//! * [`memory_budget`]: the default limits of all pools of memory. [`memory_pool`]: a limited amount
+//!   of memory for values of one kind. [`shared_pool`]: a limited resource of which each owner has a
+//!   share, with queues. `run_memory`: the memory of runs, divided between callers.
+//!   [`service_memory`]: the memory of what services send.
 //! * [`places`]: places for calls of an adapter, such as a model provider, shared between callers.
 //! * [`lookups`]: bounds the lookups of names that others choose, and shares them between callers.
 //!   [`reads`]: does the same for the reads of large states.
@@ -58,6 +59,7 @@ pub mod json;
 pub mod limit;
 pub mod log;
 pub mod lookups;
+pub mod memory_budget;
 pub mod memory_pool;
 pub mod metadata;
 pub mod meter;

@@ -10,48 +10,34 @@ pub use self::guest_limits::Limits;
 /// about 50.
 pub const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Maximum linear memory and tables of all guests of a host together, unless the machine has less
-/// than twice as much. The 64 tasks of one superstep may take 4 GiB by their own limits. With this
-/// limit the guests of one app hold at most 512 MiB, and a host stays below 1 GB whatever its
-/// guests do. A guest that is compiled from Rust begins with 1 MiB, so some 400 nodes of one app
-/// execute at once, and some 900 of several apps.
-pub const GUESTS_MEMORY_BYTES: u64 = 1 << 30;
-
-/// Minimum of [`GUESTS_MEMORY_BYTES`] that an operator can set. The guests of one app then hold at most 32 MiB, which a
-/// component of Python needs to start.
+/// Minimum of the memory of all guests that an operator can set. The guests of one app then hold at
+/// most 32 MiB, which a component of Python needs to start.
 pub const LEAST_GUESTS_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Divisor of the memory of the machine. The quotient bounds the default of [`GUESTS_MEMORY_BYTES`]. The other half is
-/// for the host itself, the store and the rest of the machine.
-pub const MACHINE_MEMORY_DIVISOR: u64 = 2;
+/// Minimum of the memory of compiled code that an operator can set. Most components have less code.
+pub const LEAST_CODE_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Minimum of the memory of SQLite that an operator can set. The pages that the connections of some
+/// databases keep fit, and a sort of a million short rows.
+pub const LEAST_SQLITE_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Divisor of an app's share of what all guests hold together. New nodes, new web handlers and
-/// guests that hold more than [`SMALL_GUEST_BYTES`] cannot use the quotient, which is 64 MiB by
+/// guests that hold more than [`SMALL_GUEST_BYTES`] cannot use the quotient, which is 22 MiB by
 /// default. A guest that has started finds its next few MiB there, whatever other guests of the app
 /// take. So 438 of the 1,000 guests of a host can be nodes of one app. The same part of a caller's
 /// share of the memory of runs is for runs of at most [`SMALL_RUN_BYTES`].
 pub const SHARE_RESERVE_DIVISOR: u64 = 8;
 
 /// Divisor of an app's share of what all guests hold together. Tools and other guests for which a
-/// guest waits cannot use the quotient, which is 16 MiB by default. They can use the rest of the
+/// guest waits cannot use the quotient, which is 5.5 MiB by default. They can use the rest of the
 /// reserve, since the guest that waits holds a part of the share and ends only after them. The same
 /// part of a caller's share of the memory of runs is kept from recovered runs, which may use the
 /// rest of the other reserve before new runs.
 pub const AWAITED_RESERVE_DIVISOR: u64 = 32;
 
-/// Maximum memory that all runs of a host hold together, unless the machine has less than eight
-/// times as much: states, journals, outcomes and events. A run has some hundred KiB, but its limits
-/// allow a state of 64 MiB and a journal of 256 MiB for each task. With this limit the runs of one
-/// caller hold at most 2 GiB, which is some states and journals of the largest size.
-pub const RUNS_MEMORY_BYTES: u64 = 4 << 30;
-
-/// Minimum of [`RUNS_MEMORY_BYTES`] that an operator can set. The runs of one caller then hold at
+/// Minimum of the memory of all runs that an operator can set. The runs of one caller then hold at
 /// most 32 MiB, and some hundred small runs of one caller start at once.
 pub const LEAST_RUNS_MEMORY_BYTES: u64 = 64 << 20;
-
-/// Divisor of the memory of the machine. The quotient bounds the default of [`RUNS_MEMORY_BYTES`].
-/// Guests have half of a small machine and their code a quarter, so runs have half of the rest.
-pub const RUNS_MEMORY_DIVISOR: u64 = 8;
 
 /// Maximum memory of a run that can use the whole share of its caller. Most runs hold less. Runs
 /// that hold more, and new runs, leave an eighth of the share to them.
@@ -69,19 +55,9 @@ pub const WAITING_RUNS: usize = 1_000;
 /// well, and the run has claimed its thread.
 pub const RUN_WAIT_MS: u64 = 30_000;
 
-/// Maximum memory of the responses of services that arrive at a host, all together, unless the
-/// machine has less than sixteen times as much. Each response has a limit of its own, up to 64 MiB
-/// for that of a model, and many arrive at once. With this limit those of one caller hold at most
-/// 128 MiB, which is one response of the largest size and many usual ones.
-pub const SERVICES_MEMORY_BYTES: u64 = 256 << 20;
-
-/// Minimum of [`SERVICES_MEMORY_BYTES`] that an operator can set. The responses of one caller then
-/// hold at most 32 MiB, which is more than one message of an MCP server.
+/// Minimum of the memory of responses of services that an operator can set. The responses of one
+/// caller then hold at most 32 MiB, which is more than one message of an MCP server.
 pub const LEAST_SERVICES_MEMORY_BYTES: u64 = 64 << 20;
-
-/// Divisor of the memory of the machine. The quotient bounds the default of
-/// [`SERVICES_MEMORY_BYTES`]. Responses have half of what runs have.
-pub const SERVICES_MEMORY_DIVISOR: u64 = 16;
 
 /// Maximum memory of a response that can use the whole share of its owner. Most responses have
 /// less. Those that have more leave an eighth of the share to them.
@@ -103,8 +79,8 @@ pub const WAITING_GUESTS: usize = 1_000;
 pub const GUEST_WAIT_MS: u64 = 30_000;
 
 /// Divisor of the memory of all guests. The quotient bounds the memory that the slots of ended guests keep for the next
-/// guests, because it is not counted. With a thousand slots each keeps 256 KiB by default, more than most guests write.
-pub const KEPT_MEMORY_DIVISOR: u64 = 4;
+/// guests, because it is not counted. With a thousand slots each keeps 180 KiB by default, more than most guests write.
+pub const KEPT_MEMORY_DIVISOR: u64 = 2;
 
 /// Maximum CPU time of a guest call, without waiting. JSON processing needs far less.
 pub const CPU_MS: u64 = 2_000;

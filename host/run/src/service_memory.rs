@@ -17,7 +17,8 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 
 use crate::fair_share::share_of;
-use crate::limit::{SERVICE_CHUNK_BYTES, SERVICES_MEMORY_BYTES, SMALL_RESPONSE_BYTES};
+use crate::limit::{SERVICE_CHUNK_BYTES, SMALL_RESPONSE_BYTES};
+use crate::memory_budget::DEFAULT_BUDGET;
 use crate::meter::WorkOwner;
 use crate::shared_pool::{PoolLease, PoolLimits, Room, SharedPool};
 
@@ -44,7 +45,7 @@ impl ServiceMemory {
 
 impl Default for ServiceMemory {
     fn default() -> Self {
-        Self::new(SERVICES_MEMORY_BYTES)
+        Self::new(DEFAULT_BUDGET.services_bytes)
     }
 }
 

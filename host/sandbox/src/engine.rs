@@ -254,6 +254,8 @@ fn start_ticker(engine: EngineWeak) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use wattle_run::memory_budget::DEFAULT_BUDGET;
+
     use super::*;
 
     #[test]
@@ -265,7 +267,7 @@ mod tests {
             hasher.finish()
         };
         let hashes = [Abi::Synchronous, Abi::Asynchronous].map(|abi| {
-            let room = Room::new(abi, 2, limit::GUESTS_MEMORY_BYTES);
+            let room = Room::new(abi, 2, DEFAULT_BUDGET.guests_bytes);
             let running = Engine::new(&config(abi, &room)).unwrap();
             assert_eq!(hash(&running), hash(&create_compile_engine(abi).unwrap()));
             hash(&running)
@@ -276,15 +278,15 @@ mod tests {
     #[test]
     fn number_of_asynchronous_guests_is_a_fraction_of_all_with_a_minimum() {
         let instances =
-            |guests| Room::new(Abi::Asynchronous, guests, limit::GUESTS_MEMORY_BYTES).instances;
+            |guests| Room::new(Abi::Asynchronous, guests, DEFAULT_BUDGET.guests_bytes).instances;
         assert_eq!((instances(1_000), instances(8)), (125, LEAST_ASYNC_INSTANCES));
     }
 
     #[test]
     fn freed_slots_keep_a_fraction_of_the_memory_of_all_guests() {
-        let all = limit::GUESTS_MEMORY_BYTES;
+        let all = DEFAULT_BUDGET.guests_bytes;
         let kept = kept_bytes(1_000, all) as u64;
-        assert!(kept >= 256 << 10 && kept * 1_000 <= all / limit::KEPT_MEMORY_DIVISOR);
+        assert!(kept >= 128 << 10 && kept * 1_000 <= all / limit::KEPT_MEMORY_DIVISOR);
         assert_eq!(kept_bytes(8, all) as u64, KEEP_RESIDENT_BYTES);
         assert_eq!(kept_bytes(1_000, 0), 0);
     }

@@ -233,6 +233,8 @@ impl ResourceLimiter for MemoryMeter {
 
 #[cfg(test)]
 mod tests {
+    use wattle_run::memory_budget::DEFAULT_BUDGET;
+
     use super::*;
     use crate::guest_pool::tests::memory_of;
 
@@ -302,7 +304,7 @@ mod tests {
 
     #[test]
     fn limit_of_a_guest_is_at_most_what_the_pool_can_give_to_one_guest() {
-        let all = GuestPool::new(limit::GUESTS_MEMORY_BYTES);
+        let all = GuestPool::new(DEFAULT_BUDGET.guests_bytes);
         assert_eq!(allowed_memory(limit::MEMORY_BYTES, &all), limit::MEMORY_BYTES);
         let most = allowed_memory(u64::MAX, &all);
         assert!(most < all.most_of_one_guest() && most > all.most_of_one_guest() - (1 << 20));

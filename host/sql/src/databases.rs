@@ -61,9 +61,9 @@ impl Databases {
         for (name, config) in configs {
             let backend: Box<dyn Backend> = match DatabaseUrl::parse(&name, &config, data_dir)? {
                 DatabaseUrl::SqliteFile(path) => {
-                    Box::new(Sqlite::open(&name, &path, config.max_bytes()).await?)
+                    Box::new(Sqlite::open(&name, &path, &config).await?)
                 }
-                DatabaseUrl::SqliteMemory => Box::new(Sqlite::in_memory(&name).await?),
+                DatabaseUrl::SqliteMemory => Box::new(Sqlite::in_memory(&name, &config).await?),
                 DatabaseUrl::Postgres(options) => Box::new(Postgres::new(*options)),
             };
             let (migration_timeout, migrating) = (config.migration_timeout(), Mutex::default());

@@ -63,7 +63,7 @@ impl Admission {
         Self {
             limiters: Arc::new(RateLimiters::new(limits)),
             open: OpenRequests::new(limits),
-            bodies: Pool::new(total_body_bytes(config.body_limit_bytes)),
+            bodies: Pool::new(total_body_bytes(limits.body_bytes, config.body_limit_bytes)),
             responses: ResponsePool::new(limits.response_bytes),
             reads: ReadTurns::default(),
             config,

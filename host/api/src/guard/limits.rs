@@ -1,6 +1,8 @@
 //! Limits for callers.
 
 use wattle_graph::failure::code;
+use wattle_run::limit::JSON_VALUES_BYTES;
+use wattle_run::memory_budget::DEFAULT_BUDGET;
 
 use crate::guard::rate::Rate;
 use crate::problem::Problem;
@@ -53,13 +55,13 @@ pub const MAX_CONTROL_REQUESTS: usize = 32;
 /// Maximum number of open control plane requests of all callers.
 pub const MAX_ALL_CONTROL_REQUESTS: usize = 512;
 
-/// Maximum number of bytes of all request bodies in memory. A lower limit would reject requests
-/// that the memory limit of guests permits.
-pub const ALL_BODY_BYTES: usize = 256 << 20;
+/// Default maximum number of bytes of all request bodies in memory.
+pub const ALL_BODY_BYTES: usize = DEFAULT_BUDGET.bodies_bytes as usize;
 
-/// Minimum number of bodies of the maximum size that fit in memory together. Applies if
-/// `server.body_limit` is large.
-pub const MIN_LARGEST_BODIES: usize = 4;
+/// Minimum number of bodies of the maximum size, each with its values, that fit in memory together.
+/// Applies if `server.body_limit` is large, or if the machine is small. One caller holds at most
+/// half, so with two of them each body that the limits permit fits.
+pub const MIN_LARGEST_BODIES: usize = 2;
 
 /// Maximum size of a component that a request installs, in bytes. It equals the limit of the
 /// components that the host loads, and `server.body_limit` does not apply: components that contain
@@ -68,21 +70,22 @@ pub const INSTALL_BYTES: usize = 64 << 20;
 
 /// Factor by which `server.body_limit` is multiplied. The product limits the memory that the values
 /// of one body may take, if the product is more than
-/// [`JSON_VALUES_BYTES`](wattle_run::limit::JSON_VALUES_BYTES).
+/// [`JSON_VALUES_BYTES`].
 pub const BODY_VALUES_FACTOR: u64 = 4;
 
 /// Default maximum number of bytes of all responses that are not sent yet: complete responses,
 /// frames of streams, and messages of WebSockets. A caller that reads nothing keeps its responses
 /// in memory until the connection is closed.
-pub const DEFAULT_RESPONSE_BYTES: usize = 256 << 20;
+pub const DEFAULT_RESPONSE_BYTES: usize = DEFAULT_BUDGET.responses_bytes as usize;
 
 /// Minimum value of [`Limits::response_bytes`]. With a lower value, a few open requests would
 /// reserve all of these bytes.
 pub const MIN_RESPONSE_BYTES: u64 = 1 << 20;
 
 /// Minimum number of responses with a state of the maximum size that fit in memory together.
-/// Applies if `limits.state_bytes` is large.
-pub const MIN_LARGEST_RESPONSES: usize = 4;
+/// Applies if `limits.state_bytes` is large, or if the machine is small. One caller holds at most
+/// half.
+pub const MIN_LARGEST_RESPONSES: u64 = 2;
 
 /// Number of bytes that each open request reserves for its response. Most responses are smaller, so
 /// a request that was carried out does not lose its response. If these bytes are not available, the
@@ -111,6 +114,9 @@ pub struct Limits {
     pub open: usize,
     /// Maximum number of open requests of all callers; see [`DEFAULT_ALL_OPEN_REQUESTS`].
     pub all_open: usize,
+    /// Maximum number of bytes of all request bodies in memory, if [`MIN_LARGEST_BODIES`] permits;
+    /// see [`ALL_BODY_BYTES`].
+    pub body_bytes: usize,
     /// Maximum number of bytes of all responses that are not sent yet; see
     /// [`DEFAULT_RESPONSE_BYTES`].
     pub response_bytes: usize,
@@ -123,9 +129,16 @@ impl Default for Limits {
             address_rate: None,
             open: DEFAULT_OPEN_REQUESTS,
             all_open: DEFAULT_ALL_OPEN_REQUESTS,
+            body_bytes: ALL_BODY_BYTES,
             response_bytes: DEFAULT_RESPONSE_BYTES,
         }
     }
+}
+
+/// Returns the maximum memory of the parsed values of a body of at most `limit_bytes` bytes, in
+/// bytes.
+pub(crate) fn max_body_values_bytes(limit_bytes: usize) -> u64 {
+    (limit_bytes as u64).saturating_mul(BODY_VALUES_FACTOR).max(JSON_VALUES_BYTES)
 }
 
 /// Returns the problem for a host limit that was reached. `what` names the limited resource.

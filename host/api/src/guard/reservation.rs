@@ -16,16 +16,19 @@ use wattle_run::fair_share::{Full, Lease, Pool};
 
 use crate::guard::access::Share;
 use crate::guard::limits::{
-    ALL_BODY_BYTES, MAX_ALL_CONTROL_REQUESTS, MIN_LARGEST_BODIES, RESPONSE_RESERVE_BYTES,
-    limit_reached,
+    INSTALL_BYTES, MAX_ALL_CONTROL_REQUESTS, MIN_LARGEST_BODIES, RESPONSE_RESERVE_BYTES,
+    limit_reached, max_body_values_bytes,
 };
 use crate::problem::Problem;
 use crate::response::{SharedBytes, next_chunk};
 use crate::traffic::{CutReason, Traffic};
 
-/// Returns the limit for all bodies in total, given the limit for one body.
-pub(crate) fn total_body_bytes(body_limit_bytes: usize) -> usize {
-    ALL_BODY_BYTES.max(body_limit_bytes.saturating_mul(MIN_LARGEST_BODIES))
+/// Returns the limit for all bodies in total, given the configured limit and that for one body. One
+/// caller can have the largest body, with its values.
+pub(crate) fn total_body_bytes(configured_bytes: usize, body_limit_bytes: usize) -> usize {
+    let values_bytes = max_body_values_bytes(body_limit_bytes) as usize;
+    let largest_bytes = body_limit_bytes.saturating_add(values_bytes).max(INSTALL_BYTES);
+    configured_bytes.max(largest_bytes.saturating_mul(MIN_LARGEST_BODIES))
 }
 
 /// The bytes that one request body occupies, until they are released. Stored in the extensions of
@@ -346,6 +349,7 @@ mod tests {
     use axum::http::StatusCode;
 
     use super::*;
+    use crate::guard::limits::ALL_BODY_BYTES;
 
     fn reserve(
         responses: &ResponsePool,
@@ -501,8 +505,14 @@ mod tests {
     }
 
     #[test]
-    fn limit_of_all_bodies_permits_several_large_bodies() {
-        assert_eq!(total_body_bytes(16 << 20), 256 << 20);
-        assert_eq!(total_body_bytes(1 << 30), 4 << 30);
+    fn one_caller_can_have_the_largest_body_with_its_values() {
+        const MIB: usize = 1 << 20;
+        assert_eq!(total_body_bytes(ALL_BODY_BYTES, 16 * MIB), ALL_BODY_BYTES);
+        for limit_bytes in [1, 16 * MIB, 64 * MIB, 1 << 30] {
+            let pool = Pool::new(total_body_bytes(0, limit_bytes));
+            let body = BodyReservation::new(&pool, CallerId::of_key("a"), &Arc::default());
+            assert!(body.try_grow(limit_bytes + max_body_values_bytes(limit_bytes) as usize));
+            assert!(body.try_resize(INSTALL_BYTES), "a component that is installed");
+        }
     }
 }

@@ -13,7 +13,7 @@ use wattle_sandbox::SandboxConfig;
 use wattle_sql::Databases;
 
 use crate::client::{Client, find_server};
-use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
+use crate::config::{self, ByteSize, Config, Secret, StoreDatabase, StoreKind};
 use crate::data_folder::PROBE_FILE;
 use crate::env::{ReadEnv, environment};
 use crate::error::Error;
@@ -101,6 +101,7 @@ async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
         store(config, env, report).await;
         sandbox(config, report).await;
     }
+    memory(config, report);
     memory_mappings(report);
     model_keys(config, env, report);
     secrets(config, env, report);
@@ -226,6 +227,22 @@ async fn sandbox(config: &Config, report: &mut Report) {
     }
 }
 
+/// Reports the limits of the pools of memory that have a setting.
+fn memory(config: &Config, report: &mut Report) {
+    let budget = config.limits.memory_budget();
+    let server = config.server.limits.to_limits(config.limits.graphs().state_bytes, &budget);
+    let pools = [
+        ("guests", budget.guests_bytes),
+        ("runs", budget.runs_bytes),
+        ("compiled code", budget.code_bytes),
+        ("responses", server.response_bytes as u64),
+        ("responses of services", budget.services_bytes),
+        ("SQLite", budget.sqlite_bytes),
+    ];
+    let pools = pools.map(|(pool, bytes)| format!("{pool} {}", ByteSize(bytes)));
+    report.ok("memory", format!("at most {}", pools.join(", ")));
+}
+
 fn memory_mappings(report: &mut Report) {
     let instances = u64::from(SandboxConfig::default().max_instances);
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
@@ -286,9 +303,10 @@ fn secrets(config: &Config, env: &ReadEnv, report: &mut Report) {
 }
 
 async fn databases(config: &Config, env: &ReadEnv, report: &mut Report) {
+    let memory_bytes = config.limits.memory_budget().sqlite_bytes;
     for (name, sql) in &config.sql {
         let check = format!("database {name}");
-        let mut database = sql.database();
+        let mut database = sql.database().with_sqlite_memory_bytes(memory_bytes);
         if let Some(password) = sql.password_env.as_ref().and_then(|variable| env(variable)) {
             database = database.with_password(password);
         }

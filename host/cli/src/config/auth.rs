@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 use wattle_api::guard::limits::{
-    DEFAULT_ALL_OPEN_REQUESTS, DEFAULT_OPEN_REQUESTS, DEFAULT_RESPONSE_BYTES, Limits,
-    MIN_LARGEST_RESPONSES,
+    DEFAULT_ALL_OPEN_REQUESTS, DEFAULT_OPEN_REQUESTS, Limits, MIN_LARGEST_RESPONSES,
 };
 use wattle_api::guard::rate::Rate;
+use wattle_run::memory_budget::MemoryBudget;
 
 use crate::config::{ByteSize, TenantLimits};
 
@@ -40,8 +40,8 @@ pub struct CallerLimits {
     /// Maximum number of open requests of all callers. Default: 4,096, or four times `open` if that
     /// is more.
     pub all_open: Option<usize>,
-    /// Maximum total size of responses that are not sent yet. Default: 256 MiB, or four
-    /// times `limits.state_bytes` if that is more.
+    /// Maximum total size of responses that are not sent yet. Default: the part of responses in
+    /// the budget of memory, or twice `limits.state_bytes` if that is more.
     pub response_bytes: Option<ByteSize>,
 }
 
@@ -59,18 +59,20 @@ impl Default for CallerLimits {
 
 impl CallerLimits {
     /// Returns the limits of a host whose states have at most `state_bytes` bytes.
-    pub fn to_limits(&self, state_bytes: u64) -> Limits {
+    pub fn to_limits(&self, state_bytes: u64, budget: &MemoryBudget) -> Limits {
         let Self { rate, address_rate, open, all_open, response_bytes } = *self;
         let all_open =
             all_open.unwrap_or_else(|| DEFAULT_ALL_OPEN_REQUESTS.max(open.saturating_mul(4)));
-        let response_bytes = response_bytes.map_or_else(
-            || {
-                DEFAULT_RESPONSE_BYTES
-                    .max((state_bytes as usize).saturating_mul(MIN_LARGEST_RESPONSES))
-            },
-            |size| size.0 as usize,
-        );
-        Limits { key_rate: rate, address_rate, open, all_open, response_bytes }
+        let largest_states = state_bytes.saturating_mul(MIN_LARGEST_RESPONSES);
+        let usual = budget.responses_bytes.max(largest_states);
+        Limits {
+            key_rate: rate,
+            address_rate,
+            open,
+            all_open,
+            body_bytes: budget.bodies_bytes as usize,
+            response_bytes: response_bytes.map_or(usual, |size| size.0) as usize,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use wattle_graph::definition::HumanDuration;
 use wattle_graph::limit::{GraphLimits, MOST_STATE_BYTES, MOST_TASKS};
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_run::limit;
-use wattle_sandbox::config::LEAST_CODE_BYTES;
+use wattle_run::memory_budget::{LEAST_BUDGET_BYTES, MemoryBudget};
 use wattle_sandbox::{CompileLimits, SandboxConfig, machine_memory};
 
 use crate::config::{ByteSize, Config};
@@ -23,20 +23,23 @@ pub struct LimitsConfig {
     /// Maximum number of guest instances that web handlers and the tools that they call hold.
     /// Default: half of the maximum number of instances of the sandbox.
     pub handlers: Option<NonZeroU64>,
+    /// The budget of memory, from which the defaults of all pools are derived. Default: that of the
+    /// machine; see [`MemoryBudget::of_machine`].
+    pub memory: Option<ByteSize>,
     /// Maximum memory of all runs together: their states, journals, model requests, outcomes and
-    /// events. Default: [`limit::RUNS_MEMORY_BYTES`], or an eighth of the memory of the machine if
-    /// that is less.
+    /// events. Default: the part of runs in the budget.
     pub runs_memory: Option<ByteSize>,
-    /// Maximum memory of all responses of services that arrive. Default:
-    /// [`limit::SERVICES_MEMORY_BYTES`], or a sixteenth of the memory of the machine if that is
-    /// less.
+    /// Maximum memory of all responses of services that arrive. Default: the part of services in
+    /// the budget.
     pub services_memory: Option<ByteSize>,
-    /// Maximum memory of all guests together. Default: the default of the sandbox, which depends on
-    /// the memory of the machine.
+    /// Maximum memory of all guests together. Default: the part of guests in the budget.
     pub guests_memory: Option<ByteSize>,
-    /// Maximum memory of the compiled code of all loaded components together. Default: the default
-    /// of the sandbox, which depends on the memory of the machine.
+    /// Maximum memory of the compiled code of all loaded components together. Default: the part of
+    /// code in the budget.
     pub code_memory: Option<ByteSize>,
+    /// Maximum working memory of all SQLite databases together. Default: the part of SQLite in the
+    /// budget.
+    pub sqlite_memory: Option<ByteSize>,
     /// Maximum size of a run context as JSON.
     pub run_context: Option<ByteSize>,
     /// Maximum size of the event log of a thread in the store.
@@ -145,38 +148,39 @@ impl LimitsConfig {
         }
     }
 
-    /// Returns the maximum memory of all runs together.
-    pub fn runs_memory_bytes(&self) -> u64 {
-        let usual = || runs_memory_bytes(machine_memory::usable_bytes());
-        self.runs_memory.map_or_else(usual, |size| size.0)
+    /// Returns the limits of all pools of memory.
+    pub fn memory_budget(&self) -> MemoryBudget {
+        self.memory_budget_of(machine_memory::usable_bytes())
     }
 
-    /// Returns the maximum memory of all responses of services that arrive.
-    pub fn services_memory_bytes(&self) -> u64 {
-        let usual = || services_memory_bytes(machine_memory::usable_bytes());
-        self.services_memory.map_or_else(usual, |size| size.0)
-    }
-
-    /// Returns the maximum memory of all guests together.
-    pub fn guests_memory_bytes(&self) -> u64 {
-        let usual = SandboxConfig::default().guests_memory_bytes;
-        self.guests_memory.map_or(usual, |size| size.0)
-    }
-
-    /// Returns the maximum memory of the compiled code of all loaded components together.
-    pub fn code_memory_bytes(&self) -> u64 {
-        let usual = SandboxConfig::default().code_bytes;
-        self.code_memory.map_or(usual, |size| size.0)
+    /// Returns the limits of all pools of memory on a machine. `machine_bytes` is the memory that
+    /// this process may use; `None` if the system does not report it.
+    fn memory_budget_of(&self, machine_bytes: Option<u64>) -> MemoryBudget {
+        let usual = self.memory.map_or_else(
+            || MemoryBudget::of_machine(machine_bytes),
+            |total| MemoryBudget::new(total.0),
+        );
+        let bytes = |size: Option<ByteSize>, usual: u64| size.map_or(usual, |size| size.0);
+        MemoryBudget {
+            guests_bytes: bytes(self.guests_memory, usual.guests_bytes),
+            runs_bytes: bytes(self.runs_memory, usual.runs_bytes),
+            code_bytes: bytes(self.code_memory, usual.code_bytes),
+            services_bytes: bytes(self.services_memory, usual.services_bytes),
+            sqlite_bytes: bytes(self.sqlite_memory, usual.sqlite_bytes),
+            ..usual
+        }
     }
 
     /// Returns the key, the value and the minimum of a limit of memory that is below its minimum,
     /// if there is such a limit.
     pub(crate) fn too_little_memory(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
         let all = [
+            ("memory", self.memory, LEAST_BUDGET_BYTES),
             ("runs_memory", self.runs_memory, limit::LEAST_RUNS_MEMORY_BYTES),
             ("services_memory", self.services_memory, limit::LEAST_SERVICES_MEMORY_BYTES),
             ("guests_memory", self.guests_memory, limit::LEAST_GUESTS_MEMORY_BYTES),
-            ("code_memory", self.code_memory, LEAST_CODE_BYTES),
+            ("code_memory", self.code_memory, limit::LEAST_CODE_MEMORY_BYTES),
+            ("sqlite_memory", self.sqlite_memory, limit::LEAST_SQLITE_MEMORY_BYTES),
         ];
         all.into_iter().find_map(|(key, size, least)| {
             let size = size.filter(|size| size.0 < least)?;
@@ -262,41 +266,23 @@ impl Config {
     }
 }
 
-/// Returns the default memory limit for all runs together, in bytes. `machine_bytes` is the memory
-/// that this process may use; `None` if the system does not report it.
-fn runs_memory_bytes(machine_bytes: Option<u64>) -> u64 {
-    let part = machine_bytes.map(|machine| machine / limit::RUNS_MEMORY_DIVISOR);
-    part.map_or(limit::RUNS_MEMORY_BYTES, |part| {
-        part.clamp(limit::LEAST_RUNS_MEMORY_BYTES, limit::RUNS_MEMORY_BYTES)
-    })
-}
-
-/// Returns the default memory limit for all responses of services that arrive, in bytes.
-/// `machine_bytes` is the memory that this process may use; `None` if the system does not report it.
-fn services_memory_bytes(machine_bytes: Option<u64>) -> u64 {
-    let part = machine_bytes.map(|machine| machine / limit::SERVICES_MEMORY_DIVISOR);
-    part.map_or(limit::SERVICES_MEMORY_BYTES, |part| {
-        part.clamp(limit::LEAST_SERVICES_MEMORY_BYTES, limit::SERVICES_MEMORY_BYTES)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use wattle_run::memory_budget::DEFAULT_BUDGET;
+
     use super::*;
 
-    #[test]
-    fn runs_take_at_most_an_eighth_of_a_small_machine() {
-        assert_eq!(runs_memory_bytes(None), limit::RUNS_MEMORY_BYTES);
-        assert_eq!(runs_memory_bytes(Some(64 << 30)), limit::RUNS_MEMORY_BYTES);
-        assert_eq!(runs_memory_bytes(Some(8 << 30)), 1 << 30);
-        assert_eq!(runs_memory_bytes(Some(1)), limit::LEAST_RUNS_MEMORY_BYTES);
-    }
+    const MIB: u64 = 1 << 20;
 
     #[test]
-    fn responses_take_at_most_a_sixteenth_of_a_small_machine() {
-        assert_eq!(services_memory_bytes(None), limit::SERVICES_MEMORY_BYTES);
-        assert_eq!(services_memory_bytes(Some(64 << 30)), limit::SERVICES_MEMORY_BYTES);
-        assert_eq!(services_memory_bytes(Some(2 << 30)), 128 << 20);
-        assert_eq!(services_memory_bytes(Some(1)), limit::LEAST_SERVICES_MEMORY_BYTES);
+    fn parts_of_the_budget_follow_the_machine_or_the_setting() {
+        let limits = LimitsConfig::default();
+        assert_eq!(limits.memory_budget_of(None), DEFAULT_BUDGET);
+        assert_eq!(limits.memory_budget_of(Some(64 << 30)), DEFAULT_BUDGET);
+        assert_eq!(limits.memory_budget_of(Some(2 << 30)).runs_bytes, 192 * MIB);
+        let memory = Some(ByteSize(8 << 30));
+        let larger = LimitsConfig { memory, runs_memory: Some(ByteSize(64 * MIB)), ..limits };
+        let budget = larger.memory_budget_of(Some(1 << 30));
+        assert_eq!((budget.guests_bytes, budget.runs_bytes), (2 << 30, 64 * MIB));
     }
 }

@@ -361,6 +361,7 @@ fn unknown_name_hint(wanted: &str, what: &str, names: &[&str]) -> String {
 mod tests {
     use wattle_agent_server::UnknownKeys;
     use wattle_graph::limit::GraphLimits;
+    use wattle_run::memory_budget::DEFAULT_BUDGET;
     use wattle_sandbox::CompileLimits;
     use wattle_sql::limit::MIGRATION_TIMEOUT;
 
@@ -404,10 +405,7 @@ mod tests {
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
         assert_eq!(caps.tenants["acme"].memory_bytes, Some(2 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
-        assert_eq!(config.limits.runs_memory_bytes(), 4 << 30);
-        assert_eq!(config.limits.services_memory_bytes(), 256 << 20);
-        assert_eq!(config.limits.guests_memory_bytes(), 1 << 30);
-        assert_eq!(config.limits.code_memory_bytes(), 1 << 30);
+        assert_eq!(config.limits.memory_budget(), DEFAULT_BUDGET);
         let own = &caps.tenants["acme"];
         assert_eq!(
             (own.blob_bytes, own.threads, own.bytes),
@@ -446,10 +444,12 @@ mod tests {
             ("run_tasks = 10_000_001", "10000001 exceeds the maximum of 10,000,000 tasks"),
             ("state_bytes = \"1GiB\"", "1GiB exceeds the maximum of 512MiB"),
             ("run_context = \"17MiB\"", "17MiB exceeds the maximum of 16MiB"),
+            ("memory = \"255MiB\"", "255MiB is less than the minimum of 256MiB"),
             ("runs_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
             ("services_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
             ("guests_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
             ("code_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
+            ("sqlite_memory = \"63MiB\"", "63MiB is less than the minimum of 64MiB"),
         ] {
             let error = check(&format!("[limits]\n{limit}")).unwrap_err();
             assert!(error.contains(part), "{error}");

@@ -85,7 +85,7 @@ pub(super) async fn open(
     let sweeper = (overrides.store.is_none() && overrides.blobs.is_none())
         .then(|| Sweeper { mentions: own.mentions, blobs: own.sweepable });
     let databases = open_databases(config, env, &mut warnings).await?;
-    let memory = ServiceMemory::new(config.limits.services_memory_bytes());
+    let memory = ServiceMemory::new(config.limits.memory_budget().services_bytes);
     let model = match overrides.model {
         Some(model) => model,
         None => open_model(config, env, memory.clone(), &mut warnings)?,
@@ -216,8 +216,9 @@ async fn open_databases(
     warnings: &mut Vec<String>,
 ) -> Result<Databases, Error> {
     let mut databases = BTreeMap::new();
+    let memory_bytes = config.limits.memory_budget().sqlite_bytes;
     for (name, sql) in &config.sql {
-        let mut database = sql.database();
+        let mut database = sql.database().with_sqlite_memory_bytes(memory_bytes);
         if let Some(variable) = &sql.password_env {
             match env(variable) {
                 Some(password) => database = database.with_password(password),
@@ -266,11 +267,12 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     make_private_dir(&cache_dir)?;
     let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
     let compiler = compiler::selected(config.limits.compile.limits());
+    let budget = config.limits.memory_budget();
     let sandbox = SandboxConfig {
         cache,
         compiler,
-        guests_memory_bytes: config.limits.guests_memory_bytes(),
-        code_bytes: config.limits.code_memory_bytes(),
+        guests_memory_bytes: budget.guests_bytes,
+        code_bytes: budget.code_bytes,
         ..SandboxConfig::default()
     };
     let sandbox = wattle_sandbox::Sandbox::new(&sandbox)

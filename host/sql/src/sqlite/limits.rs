@@ -24,15 +24,9 @@ pub(crate) const FILE_BYTES: u64 = 16 << 30;
 /// from 1,000 pages on, which are 4 MiB, so small transactions need less.
 const WAL_BYTES: u64 = 16 << 20;
 
-/// Maximum memory of all SQLite databases of the process: page caches, sorts, intermediate tables
-/// and other working memory of statements. Statements that need more memory fail with `limit`.
-/// A sort of three million short rows takes a fifth of it. With twice as much, the databases could
-/// take all of the memory that the host may take under an attack.
-const MAX_MEMORY_BYTES: u64 = 512 << 20;
-
-/// Memory of all SQLite databases above which SQLite releases cached pages before it allocates
-/// more.
-const MEMORY_SOFT_BYTES: u64 = 384 << 20;
+/// Part of the memory of all SQLite databases above which SQLite releases cached pages before it
+/// allocates more: three quarters.
+const SOFT_FRACTION: (u64, u64) = (3, 4);
 
 /// Maximum pages of a file that SQLite supports.
 const MAX_PAGES: u64 = 4_294_967_294;
@@ -64,12 +58,18 @@ const UNTRUSTED_FILE: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_chec
 /// limit the size of temporary files, which are usually on the disk of the host's store.
 const TEMPORARY_DATA: &str = "PRAGMA temp_store = MEMORY";
 
-/// Sets the limits of a new connection, and its defensive mode.
-pub(super) async fn set(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+/// Sets the limits of a new connection, and its defensive mode. `memory_bytes` is the maximum memory
+/// of all SQLite databases of the process: page caches, sorts, intermediate tables and other working
+/// memory of statements. Statements that need more memory fail with `limit`.
+pub(super) async fn set(
+    connection: &mut SqliteConnection,
+    memory_bytes: u64,
+) -> Result<(), sqlx::Error> {
+    let (numerator, denominator) = SOFT_FRACTION;
+    let soft_bytes = memory_bytes / denominator * numerator;
     // These two limits apply to the process; setting them again has no effect.
-    let memory = format!(
-        "PRAGMA hard_heap_limit = {MAX_MEMORY_BYTES}; PRAGMA soft_heap_limit = {MEMORY_SOFT_BYTES}"
-    );
+    let memory =
+        format!("PRAGMA hard_heap_limit = {memory_bytes}; PRAGMA soft_heap_limit = {soft_bytes}");
     connection.execute(sqlx::AssertSqlSafe(memory)).await?;
     connection.execute(TEMPORARY_DATA).await?;
     connection.execute(UNTRUSTED_FILE).await?;

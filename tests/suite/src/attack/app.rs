@@ -24,10 +24,6 @@ pub const HONEST: &str = "honest";
 /// least that it accepts. The code of the apps of the attacks takes a small part of it.
 pub const CODE_BYTES: u32 = 64 << 20;
 
-/// Maximum memory of all runs of the host, as in its configuration: the default on a machine with 8
-/// GiB. With the default of a larger machine, the requests of one superstep fit.
-pub const RUNS_BYTES: u64 = 1 << 30;
-
 /// Tasks that the graph `fan_out` runs at once.
 pub const AT_ONCE: usize = 8;
 
@@ -270,7 +266,7 @@ pub fn put_callers(workspace: &Workspace) {
 }
 
 /// Returns the configuration. Limits have their defaults, except the timeouts of MCP servers, the
-/// places for runs, and the memory of runs and of compiled code.
+/// places for runs, and the memory of compiled code.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = workspace::base_toml(standin);
     let base = format!("http://{}", hostile.address);
@@ -295,7 +291,6 @@ pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
         r#"
 [limits]
 runs = {PLACES}
-runs_memory = "{runs_mib}MiB"
 code_memory = "{code_mib}MiB"
 [sql.notes]
 url = "sqlite:notes.db"
@@ -313,7 +308,6 @@ tools = ["misdeeds/doubled"]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
 limits = {{ cpu = "30s" }}
 "#,
-        runs_mib = RUNS_BYTES >> 20,
         code_mib = CODE_BYTES >> 20,
         port = standin.addr.port(),
         hostile = hostile.address.port(),

@@ -1,7 +1,7 @@
 //! Tests of the conversion from JSON: values of each type, and errors with their paths.
 
 use serde_json::json;
-use wattle_run::limit;
+use wattle_run::memory_budget::DEFAULT_BUDGET;
 
 use super::*;
 use crate::guest_pool::tests::memory_of;
@@ -13,7 +13,7 @@ pub(in crate::typed) fn arguments(
     params: &[(String, WitType)],
     arguments: &Value,
 ) -> Result<Vec<Val>, ValueError> {
-    let mut meter = MemoryMeter::new(0, memory_of(limit::GUESTS_MEMORY_BYTES));
+    let mut meter = MemoryMeter::new(0, memory_of(DEFAULT_BUDGET.guests_bytes));
     super::arguments(params, arguments, &mut ValuesMemory::new(&mut meter, 1))
 }
 
