@@ -32,6 +32,10 @@ use crate::sink::CallSink;
 /// Maximum bytes of one response. A stream takes hundreds of bytes for a token.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
+/// Maximum bytes of a response that is one document. All of it is in memory until it has arrived, so
+/// it is below the part of one caller in the memory of responses of services.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 32 << 20;
+
 /// Maximum bytes that are read of a response with an error status. The message of an error has
 /// about one sentence.
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -249,6 +253,14 @@ enum BodyFormat {
 }
 
 impl BodyFormat {
+    /// Returns the maximum bytes of the response.
+    fn max_bytes(&self) -> usize {
+        match self {
+            Self::Document(_) => MAX_DOCUMENT_BYTES,
+            Self::Unknown | Self::Events(_) => MAX_RESPONSE_BYTES,
+        }
+    }
+
     /// Returns the bytes that are parsed when the response ends.
     fn pending_bytes(&self) -> usize {
         match self {
@@ -302,8 +314,9 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
                 Ok(Err(error)) => return Err(self.closed_early(Some(&error))),
             };
             bytes += chunk.len();
-            if bytes > MAX_RESPONSE_BYTES {
-                let reason = format!("it has more than {MAX_RESPONSE_BYTES} bytes");
+            let most = self.format.max_bytes();
+            if bytes > most {
+                let reason = format!("it has more than {most} bytes");
                 return Err(self.malformed(&reason));
             }
             self.idle.add_bytes(chunk.len());

@@ -25,16 +25,15 @@ use crate::chat::MAX_IMAGES_BYTES;
 use crate::config::ProviderKind;
 use crate::provider::compression;
 use crate::provider::error::{self, ProviderError};
+use crate::provider::exchange::MAX_DOCUMENT_BYTES;
 pub(crate) use crate::provider::image::image_bytes::ImageBytes;
 use crate::provider::service::Service;
 use crate::provider::{AttemptSpec, Provider};
 
-/// Maximum bytes of one response, independently of the number of images, because a host holds
-/// several responses in memory at once.
-const MAX_RESPONSE_BYTES: usize = 64 << 20;
-
 /// Maximum bytes of a response with one image: the largest image in base64, and some text.
 const MAX_ONE_IMAGE_RESPONSE_BYTES: usize = (MAX_IMAGES_BYTES as usize / 3 + 1) * 4 + (1 << 20);
+
+const _: () = assert!(MAX_ONE_IMAGE_RESPONSE_BYTES <= MAX_DOCUMENT_BYTES);
 
 /// The images that a request generates.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +152,7 @@ async fn send(
     let response =
         request.send().await.map_err(|error| error::send_failed(service, spec, &error))?;
     let (status, headers) = (response.status(), response.headers().clone());
-    let most = MAX_RESPONSE_BYTES
+    let most = MAX_DOCUMENT_BYTES
         .min(MAX_ONE_IMAGE_RESPONSE_BYTES.saturating_mul(image_spec.count as usize));
     // Held until the images are decoded.
     let mut memory = spec.response_memory();
@@ -298,7 +297,17 @@ fn unsupported(service: &Service) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use wattle_run::caller_id::CallerId;
+    use wattle_run::memory_budget::DEFAULT_BUDGET;
+    use wattle_run::service_memory::ServiceMemory;
+
     use super::*;
+
+    #[test]
+    fn largest_document_fits_into_the_default_memory_of_one_caller() {
+        let memory = ServiceMemory::new(DEFAULT_BUDGET.services_bytes);
+        memory.response(CallerId::default()).set(MAX_DOCUMENT_BYTES as u64).unwrap();
+    }
 
     #[test]
     fn number_of_images_is_split_into_requests() {

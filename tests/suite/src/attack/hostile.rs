@@ -16,7 +16,7 @@ const LARGE_BYTES: usize = 80 << 20;
 
 /// Bytes of numbers in a completion, fewer than the host reads. Their values take 36 times as much
 /// memory.
-const MODEL_NUMBERS_BYTES: usize = 48 << 20;
+const MODEL_NUMBERS_BYTES: usize = 24 << 20;
 
 /// Bytes of numbers in the output of a tool, fewer than the host reads.
 const TOOL_NUMBERS_BYTES: usize = 15 << 20;

@@ -40,10 +40,10 @@ pub(super) async fn model_endless(host: Arc<Host>) -> Result<()> {
 
 /// Calls a model whose completion is too large.
 pub(super) async fn model_large(host: Arc<Host>) -> Result<()> {
-    given_up(&host, "large", "it has more than 67108864 bytes").await
+    given_up(&host, "large", "it has more than 33554432 bytes").await
 }
 
-/// Calls a model whose completion is short enough and has values that take 1.7 GB.
+/// Calls a model whose completion is short enough and has values that take 0.8 GB.
 pub(super) async fn model_numbers(host: Arc<Host>) -> Result<()> {
     given_up(&host, "numbers", "its values take more than 67108864 bytes").await
 }
