@@ -104,17 +104,23 @@ impl Traffic {
         let cuts = REASONS.map(|(reason, label)| {
             format!("wattle_http_cut_total{{reason=\"{label}\"}} {}\n", self.cut_count(reason))
         });
-        let before = metrics.strip_suffix(END).unwrap_or(metrics);
-        let end = if metrics.ends_with(END) { END } else { "" };
-        format!(
-            "{before}# HELP wattle_http_connections Open connections.\n\
+        let lines = format!(
+            "# HELP wattle_http_connections Open connections.\n\
              # TYPE wattle_http_connections gauge\n\
              wattle_http_connections {open}\n\
              # HELP wattle_http_cut Connections and requests that the host rejected or closed.\n\
-             # TYPE wattle_http_cut counter\n{}{end}",
+             # TYPE wattle_http_cut counter\n{}",
             cuts.concat()
-        )
+        );
+        insert_before_end(metrics, &lines)
     }
+}
+
+/// Inserts lines into the text of metrics, before the end of file marker if there is one.
+pub(crate) fn insert_before_end(metrics: &str, lines: &str) -> String {
+    let before = metrics.strip_suffix(END).unwrap_or(metrics);
+    let end = if metrics.ends_with(END) { END } else { "" };
+    format!("{before}{lines}{end}")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod adapters;
 pub mod clock;
 mod engine_runtime;
+pub(crate) mod free_disk;
 mod generated_secret;
 mod mcp;
 mod models;
@@ -29,6 +30,7 @@ use wattle_graph::id::Digest;
 use wattle_mcp::McpServers;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::free_disk::ReadDiskSpace;
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::sandbox::PluginInfo;
 use wattle_run::ports::{
@@ -70,6 +72,8 @@ pub struct Overrides {
     pub tools: Option<Arc<dyn ToolServers>>,
     /// Sandbox of guests.
     pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Space of the file system of the store. Default: that of the data folder.
+    pub disk_space: Option<ReadDiskSpace>,
     /// Environment variables. Default: those of the process.
     pub env: Option<ReadEnv>,
     /// Folder of the studio, with the built files in `dist`. Default: that of the binary.
@@ -115,6 +119,7 @@ impl Host {
         let env = overrides.env.clone().unwrap_or_else(environment);
         let config = Arc::new(config);
         let studio = studio::open(overrides.studio.clone());
+        let free_disk = free_disk::open(&config, overrides.disk_space.clone());
         let mut adapters = adapters::open(&config, overrides, &env).await?;
         let runtime = EngineRuntime::start()?;
         let catalog = Catalog::new();
@@ -141,6 +146,7 @@ impl Host {
             max_runs: Some(config.max_runs()),
             max_handlers: Some(config.max_handlers()),
             runs_memory_bytes: Some(config.limits.memory_budget().runs_bytes),
+            free_disk,
         };
         let engine = Engine::new(adapters.ports, catalog, engine_config);
         Ok(Self {

@@ -65,6 +65,7 @@ use crate::caps::Caps;
 use crate::catalog::Catalog;
 use crate::driver::RunEnd;
 use crate::fair_share::Pool;
+use crate::free_disk::FreeDisk;
 use crate::hostcall::runs::{
     EndedRun, InterruptView, ListThreads, ResumeRun, RunOutcome, RunRef, RunService, StartRun,
     ThreadView, UpdateThread,
@@ -117,6 +118,9 @@ pub struct EngineConfig {
     /// The runs of one caller hold at most half of what runs of other callers leave. A run waits
     /// for memory before it starts. Default: no limit.
     pub runs_memory_bytes: Option<u64>,
+    /// The free space of the disk. Below its floor, no run begins, no thread is created and no blob
+    /// is stored. Default: no floor.
+    pub free_disk: FreeDisk,
 }
 
 /// A handle to the engine that is cheap to clone.
@@ -211,7 +215,8 @@ impl Engine {
         let (active, shutdown, abort) =
             (Mutex::default(), StopFlag::default(), StopFlag::default());
         let leases = host_leases::HostLeases::new(config.holder, ports.clock.clone());
-        let (thread_ttl, quotas) = (config.thread_ttl, Arc::new(Quotas::new(config.caps)));
+        let quotas = Arc::new(Quotas::new(config.caps).with_free_disk(config.free_disk));
+        let thread_ttl = config.thread_ttl;
         let recovery = recovery_state::RecoveryState::default();
         let states = StateCache::new(ports.store.clone());
         let load_balance = {

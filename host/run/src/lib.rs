@@ -8,7 +8,7 @@
 //! * [`gate`]: the one path of every host call: grant, journal, budget, effect, event.
 //! * [`grant`]: what the operator allows a plugin. [`limit`]: the limits of guests and the engine.
 //! * [`caps`]: bounds of what a thread, an app and a tenant store. [`quota`]: the usage of the
-//!   caps.
+//!   caps. [`free_disk`]: the free space of the disk that no one may use up.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins. [`page`]: the page of an
 //!   app.
 //! * [`meter`]: how work on data of others is counted and divided. [`fair_share`]: shares of a
@@ -52,6 +52,7 @@ mod driver;
 pub mod engine;
 pub mod export;
 pub mod fair_share;
+pub mod free_disk;
 pub mod gate;
 pub mod grant;
 pub mod hostcall;

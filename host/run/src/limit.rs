@@ -189,6 +189,18 @@ pub const THREAD_BLOB_BYTES: u64 = 4 << 30;
 /// without a mention are swept after [`UNMENTIONED_MS`].
 pub const HANDLER_BLOB_BYTES: u64 = 4 << 30;
 
+/// Default free space of the disk below which a host begins no work that takes more of it, unless
+/// the file system is small. The logs of a thousand running runs have some hundred MiB, and a store
+/// in a file needs room to be compacted.
+pub const FREE_DISK_BYTES: u64 = 1 << 30;
+
+/// Divisor of the size of the file system. The quotient bounds the default of the free space: 2 %.
+pub const FREE_DISK_DIVISOR: u64 = 50;
+
+/// Minimum interval between two readings of the free space of the disk. A fast disk takes some
+/// hundred MiB in this time.
+pub const DISK_READING_MS: u64 = 2_000;
+
 /// Minimum bytes that a blob counts. A file occupies at least one block of the disk.
 pub const BLOB_MIN_BYTES: u64 = 4 << 10;
 

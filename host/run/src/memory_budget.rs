@@ -6,8 +6,8 @@
 //! # Peak memory
 //!
 //! An app or a caller holds at most half of a pool that [`fair_share`](crate::fair_share) divides.
-//! The pools of compiled code and of SQLite have no shares. With the budget of [`BUDGET_BYTES`], one
-//! attacker therefore holds at most:
+//! The pools of compiled code and of SQLite have no shares. With the budget of [`BUDGET_BYTES`],
+//! one attacker therefore holds at most:
 //!
 //! | | guests | runs | services | SQLite | code | bodies, responses | together |
 //! |---|---|---|---|---|---|---|---|
@@ -15,9 +15,9 @@
 //! | a client of apps | 176 MiB | 176 MiB | 44 MiB | 88 MiB | | 88 MiB each | 660 MiB |
 //! | both | 176 MiB | 176 MiB | 44 MiB | 88 MiB | 176 MiB | 88 MiB each | 836 MiB |
 //!
-//! These are 692 MB, or 877 MB for both. A process that does nothing takes about 100 MB, so it stays
-//! below 1 GB. With an app or a client alone, 200 MB remain for the work of others and for the
-//! caches of the host.
+//! These are 692 MB, or 877 MB for both. A process that does nothing takes about 100 MB, so it
+//! stays below 1 GB. With an app or a client alone, 200 MB remain for the work of others and for
+//! the caches of the host.
 
 use crate::limit::{
     LEAST_CODE_MEMORY_BYTES, LEAST_GUESTS_MEMORY_BYTES, LEAST_RUNS_MEMORY_BYTES,

@@ -23,6 +23,7 @@ pub use self::blobs::charged_bytes;
 pub(crate) use self::blobs::{ChargedBlobStore, ThreadBlobs};
 pub use self::usage_meter::{RequestTime, UsageMeter};
 use crate::caps::{self, Caps};
+use crate::free_disk::{DiskStatus, FreeDisk};
 use crate::limit;
 use crate::ports::Ports;
 use crate::ports::memory::MemoryScope;
@@ -55,12 +56,34 @@ pub struct Quotas {
     meters: Mutex<HashMap<(Measure, Owner), Arc<UsageMeter>>>,
     /// Usage of documents in the long-term memory.
     document_meters: Mutex<HashMap<DocumentOwner, Arc<UsageMeter>>>,
+    /// The free space of the disk, with its floor.
+    free_disk: FreeDisk,
 }
 
 impl Quotas {
     /// Creates the quotas of `caps`. No usage is measured yet.
     pub fn new(caps: Caps) -> Self {
         Self { caps, ..Self::default() }
+    }
+
+    /// Sets the free space of the disk. Default: no floor.
+    pub fn with_free_disk(self, free_disk: FreeDisk) -> Self {
+        Self { free_disk, ..self }
+    }
+
+    /// Returns the free space of the disk and its floor. Returns `None` without a floor, or if the
+    /// space cannot be read.
+    pub(crate) fn disk_status(&self, ports: &Ports) -> Option<DiskStatus> {
+        self.free_disk.status(ports.clock.monotonic_ns())
+    }
+
+    /// Rejects work that takes more of the disk, whoever it is for.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the free space of the disk is below its floor.
+    pub(crate) fn check_free_disk(&self, ports: &Ports) -> Result<(), Failure> {
+        self.free_disk.check(ports.clock.monotonic_ns())
     }
 
     /// Returns the caps.
@@ -109,7 +132,7 @@ impl Quotas {
 
     /// Charges the bytes of a blob to the caps of an app and a tenant. `is_mentioned` is true if a
     /// thread will mention the blob; otherwise, the blob is swept later. Returns the meters that
-    /// were charged.
+    /// were charged. Fails if the free space of the disk is below its floor.
     async fn charge_blob(
         &self,
         ports: &Ports,
@@ -117,6 +140,7 @@ impl Quotas {
         bytes: u64,
         is_mentioned: bool,
     ) -> Result<Vec<Arc<UsageMeter>>, Failure> {
+        self.check_free_disk(ports)?;
         let mut taken = Vec::new();
         for cap in self.blob_caps(app, tenant, is_mentioned) {
             let meter = self.meter(cap.measure, &cap.owner);

@@ -5,23 +5,41 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use wattle_run::engine::Engine;
+use wattle_run::free_disk::DiskStatus;
 
 use crate::native::tenant_scope::OperatorOnly;
 use crate::state::MetricsExporter;
-use crate::traffic::Traffic;
+use crate::traffic::{Traffic, insert_before_end};
 
 /// Responds with all metrics as text. Only for the operator: the labels contain names of apps and
 /// routes, and the values are sums over all tenants.
 pub async fn metrics(
     State(exporter): State<Option<MetricsExporter>>,
     State(traffic): State<Arc<Traffic>>,
+    State(engine): State<Engine>,
     _: OperatorOnly,
 ) -> Response {
     match exporter {
         Some(exporter) => {
             let text = traffic.append_to(&(exporter.text)());
+            let text = append_disk(text, engine.disk_status());
             ([(header::CONTENT_TYPE, exporter.content_type)], text).into_response()
         }
         None => StatusCode::NOT_FOUND.into_response(),
     }
+}
+
+/// Inserts the free space of the disk and its floor, if they are known.
+fn append_disk(metrics: String, disk: Option<DiskStatus>) -> String {
+    let Some(DiskStatus { free_bytes, floor_bytes }) = disk else { return metrics };
+    let lines = format!(
+        "# HELP wattle_disk_free_bytes Free space of the disk of the store.\n\
+         # TYPE wattle_disk_free_bytes gauge\n\
+         wattle_disk_free_bytes {free_bytes}\n\
+         # HELP wattle_disk_floor_bytes Free space below which no run begins.\n\
+         # TYPE wattle_disk_floor_bytes gauge\n\
+         wattle_disk_floor_bytes {floor_bytes}\n"
+    );
+    insert_before_end(&metrics, &lines)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use wattle_graph::id::PluginName;
+use wattle_run::free_disk::DiskStatus;
 use wattle_run::ports::Sql as _;
 use wattle_run::ports::sandbox::LoadError;
 use wattle_run::ports::store::DamageReport;
@@ -18,6 +19,7 @@ use crate::data_folder::PROBE_FILE;
 use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::host::free_disk::disk_space;
 use crate::host::{open_routes, open_sandbox};
 use crate::load::{Unused, UnusedTable, find_unused};
 use crate::output::Output;
@@ -98,6 +100,7 @@ async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
     unused_parts(config, report);
     let usable = data_folder(config, report);
     if usable {
+        free_disk(config, report);
         store(config, env, report).await;
         sandbox(config, report).await;
     }
@@ -138,6 +141,30 @@ fn data_folder(config: &Config, report: &mut Report) -> bool {
         ),
     }
     report.0.last().is_some_and(|finding| finding.status == Status::Ok)
+}
+
+/// Compares the free space of the disk with its floor.
+fn free_disk(config: &Config, report: &mut Report) {
+    let data = config.data.display();
+    let floor_bytes = config.limits.free_disk.map(|size| size.0);
+    if config.store.kind != StoreKind::Redb || floor_bytes == Some(0) {
+        return;
+    }
+    let status = match disk_space(&config.data) {
+        Ok(space) => DiskStatus::new(space, floor_bytes),
+        Err(error) => {
+            let hint = "set `limits.free_disk = \"0B\"` if this file system does not report it";
+            let message = format!("the free space of `{data}` cannot be read: {error}");
+            return report.warn("disk", message, hint);
+        }
+    };
+    let (free, floor) = (ByteSize(status.free_bytes), ByteSize(status.floor_bytes));
+    let message = format!("`{data}` has {free} free, and nothing begins below {floor}");
+    if status.is_low() {
+        report.warn("disk", message, "make room on the disk, or lower `limits.free_disk`");
+    } else {
+        report.ok("disk", message);
+    }
 }
 
 async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {

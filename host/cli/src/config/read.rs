@@ -361,6 +361,7 @@ fn unknown_name_hint(wanted: &str, what: &str, names: &[&str]) -> String {
 mod tests {
     use wattle_agent_server::UnknownKeys;
     use wattle_graph::limit::GraphLimits;
+    use wattle_run::limit::FREE_DISK_BYTES;
     use wattle_run::memory_budget::DEFAULT_BUDGET;
     use wattle_sandbox::CompileLimits;
     use wattle_sql::limit::MIGRATION_TIMEOUT;
@@ -406,6 +407,7 @@ mod tests {
         assert_eq!(caps.tenants["acme"].memory_bytes, Some(2 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
         assert_eq!(config.limits.memory_budget(), DEFAULT_BUDGET);
+        assert_eq!(config.limits.free_disk.map(|size| size.0), Some(FREE_DISK_BYTES));
         let own = &caps.tenants["acme"];
         assert_eq!(
             (own.blob_bytes, own.threads, own.bytes),

@@ -1,7 +1,13 @@
-//! What an operator sees over HTTP: the queue of pending runs, and sizes of the store.
+//! What an operator sees over HTTP: the queue of pending runs, sizes of the store, and a disk with
+//! too little free space.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use wattle_kit::clock::ManualClock;
+use wattle_run::free_disk::DiskSpace;
+use wattle_run::limit::DISK_READING_MS;
 
 use crate::crons::{NOW_MS, at};
 use crate::fixture::{Fixture, answer, write_app};
@@ -134,4 +140,57 @@ async fn host_without_the_agent_server_has_no_webhooks_and_no_crons() {
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("`agent_server = true`"), "{path}: {detail}");
     }
+}
+
+#[tokio::test]
+async fn nothing_begins_below_the_floor_of_free_disk_space_and_what_runs_goes_on() {
+    const GIB: u64 = 1 << 30;
+    let folder = tempfile::tempdir().unwrap();
+    write_app(&folder.path().join("plugins"), "greeter");
+    let (clock, free_bytes) = (ManualClock::at_ms(NOW_MS), Arc::new(AtomicU64::new(3 * GIB)));
+    let mut options = at(&clock);
+    let read = free_bytes.clone();
+    let space = move || -> std::io::Result<DiskSpace> {
+        Ok(DiskSpace { total_bytes: 100 * GIB, free_bytes: read.load(Ordering::Relaxed) })
+    };
+    options.overrides.disk_space = Some(Arc::new(space));
+    let toml = "[limits]\nfree_disk = \"2GiB\"\n";
+    let fixture = Fixture::start_as(folder, toml, options).await;
+    let set = |bytes: u64| {
+        free_bytes.store(bytes, Ordering::Relaxed);
+        clock.advance_ms(u32::try_from(DISK_READING_MS).unwrap());
+    };
+    let run =
+        |thread: &str| json!({ "input": { "name": "Ada" }, "thread_id": thread, "wait": true });
+    assert_eq!(fixture.post(RUNS, &run("t")).await.0, 200);
+    let slow = ask(&fixture, None, "slow", SLOW).await;
+
+    set(GIB);
+    let resume = json!({ "answers": { "": true }, "wait": true });
+    for (path, body) in [
+        (RUNS, run("other")),
+        (RUNS, run("t")),
+        ("/api/v1/threads/t/resume", resume.clone()),
+        ("/threads", json!({})),
+    ] {
+        let (status, refused) = fixture.post(path, &body).await;
+        assert_eq!(status, 503, "{path}: {refused}");
+    }
+    let (_, refused) = fixture.post(RUNS, &run("other")).await;
+    let details = json!({ "limit": "free_disk", "allowed": 2 * GIB, "free": GIB });
+    assert_eq!((&refused["code"], &refused["details"]), (&json!("unavailable"), &details));
+    assert_eq!(fixture.get("/api/v1/threads/other").await.0, 404);
+    let (_, metrics) = fixture.get("/metrics").await;
+    let metrics = metrics.as_str().unwrap();
+    assert!(metrics.contains("wattle_disk_free_bytes 1073741824\n"), "{metrics}");
+    assert!(metrics.contains("wattle_disk_floor_bytes 2147483648\n"), "{metrics}");
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    let cancel = format!("/api/v1/runs/{}/cancel", slow["run"].as_str().unwrap());
+    assert_eq!(fixture.post(&cancel, &json!({})).await.0, 202);
+    let delete = fixture.client.delete(fixture.url("/api/v1/threads/slow"));
+    assert_eq!(answer(delete).await.0, 204);
+
+    set(2 * GIB);
+    let (status, ended) = fixture.post("/api/v1/threads/t/resume", &resume).await;
+    assert_eq!((status, &ended["status"]), (200, &json!("completed")), "{ended}");
 }

@@ -11,6 +11,7 @@ use super::Engine;
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::caller_id::CallerId;
 use crate::caps;
+use crate::free_disk::DiskStatus;
 use crate::json::check_depth;
 use crate::ports::store::ThreadHead;
 use crate::text::Escaped;
@@ -28,15 +29,18 @@ impl Engine {
     }
 
     /// Rejects work on a thread that must not grow: its orphaned run is not recovered, its log is
-    /// full, or its tenant has reached a cap. Called before anything is written.
+    /// full, its tenant has reached a cap, or the disk has too little free space. Called before
+    /// anything is written.
     ///
     /// # Errors
     ///
-    /// `unavailable` if the orphaned run is not recovered yet; `busy`, with the reason, if the
-    /// thread is set aside; `limit` if the log is full or the tenant has reached a cap.
+    /// `unavailable` if the orphaned run is not recovered yet, or below the floor of free disk
+    /// space; `busy`, with the reason, if the thread is set aside; `limit` if the log is full or the
+    /// tenant has reached a cap.
     pub(super) async fn admit(&self, head: &ThreadHead) -> Result<(), Failure> {
         self.reject_orphaned_run(head).await?;
         self.reject_full_log(head)?;
+        self.check_free_disk()?;
         self.check_tenant_bytes(head.record.tenant.as_deref()).await
     }
 
@@ -45,16 +49,32 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid`; `limit`; errors of the store.
+    /// `invalid`; `unavailable` below the floor of free disk space; `limit`; errors of the store.
     pub(super) async fn admit_new_thread(
         &self,
         thread: &ThreadId,
         tenant: Option<&str>,
     ) -> Result<(), Failure> {
         check_new_id("thread", thread.as_str())?;
+        self.check_free_disk()?;
         let Some(tenant) = tenant else { return Ok(()) };
         self.0.quotas.charge_thread(&self.0.ports, tenant).await?;
         self.check_tenant_bytes(Some(tenant)).await
+    }
+
+    /// Returns the free space of the disk and its floor. Returns `None` without a floor, or if the
+    /// space cannot be read.
+    pub fn disk_status(&self) -> Option<DiskStatus> {
+        self.0.quotas.disk_status(&self.0.ports)
+    }
+
+    /// Rejects work that takes more of the disk.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the free space of the disk is below its floor.
+    pub(super) fn check_free_disk(&self) -> Result<(), Failure> {
+        self.0.quotas.check_free_disk(&self.0.ports)
     }
 
     async fn check_tenant_bytes(&self, tenant: Option<&str>) -> Result<(), Failure> {

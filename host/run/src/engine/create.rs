@@ -57,10 +57,12 @@ impl Engine {
     /// `not-found` if the thread does not exist and is not to be created; `conflict` if the run id
     /// or the id of a [new thread](CreateRun::new_thread) is taken; `busy` if the thread has an
     /// active or pending run and the strategy is [`Multitask::Reject`]; `limit` if the context is
-    /// too large; `unavailable` if too many runs of the thread are pending, or if another host
-    /// creates the new thread; errors of the start of the run.
+    /// too large; `unavailable` if too many runs of the thread are pending, if another host creates
+    /// the new thread, or below the floor of free disk space; errors of the start of the run.
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         self.check_context_size(&request.spec.context)?;
+        // A pending run takes space as well, so it is not stored to start later.
+        self.check_free_disk()?;
         let engine = self.clone();
         // Boxed, because the future is large and the futures of all callers would contain it.
         let create = async move { Box::pin(engine.create_locked(request)).await };

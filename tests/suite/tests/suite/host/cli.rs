@@ -57,6 +57,7 @@ fn snapshot(name: &str, scene: &Scene, text: &str) {
             (r#""(size_bytes|request_bytes|answer_bytes|written_bytes|input_tokens|output_tokens)": \d+"#, r#""$1": [NUMBER]"#),
             (r"\b\d+(\.\d+)? ?[KM]iB\b", "[SIZE]"),
             (r"\b\d+ ?B\b", "[SIZE]"),
+            (r"has \S+ free, and nothing begins below \S+", "has [SIZE] free, and nothing begins below [SIZE]"),
             (r"\d+ \+ \d+ tokens", "[NUMBER] + [NUMBER] tokens"),
             (r"\d+ tokens in, \d+ out", "[NUMBER] tokens in, [NUMBER] out"),
             (r"\buid:\d+", "uid:[UID]"),

@@ -10,6 +10,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::caller_id::CallerId;
 use wattle_run::caps::{Caps, TenantCaps};
+use wattle_run::free_disk::{DiskSpace, FreeDisk};
 use wattle_run::gate::unwind::CallError;
 use wattle_run::gate::{Gate, GuestEnv};
 use wattle_run::grant::Grants;
@@ -177,6 +178,19 @@ async fn blobs_of_web_handlers_count_until_the_grace_period_ends() {
     put(&handler(&world, "other", &quotas), 3).await.unwrap();
     world.clock.advance_ms(u32::try_from(limit::UNMENTIONED_MS).unwrap());
     put(&handler(&world, "test", &quotas), 3).await.unwrap();
+}
+
+#[tokio::test]
+async fn blobs_are_refused_below_the_floor_of_free_disk_space() {
+    let world = World::new(ONE, putting());
+    let full = || -> std::io::Result<DiskSpace> {
+        Ok(DiskSpace { total_bytes: 1 << 40, free_bytes: limit::FREE_DISK_BYTES - 1 })
+    };
+    let disk = FreeDisk::new(Arc::new(full), None);
+    let quotas = Arc::new(Quotas::default().with_free_disk(disk));
+    let refused = put(&handler(&world, "test", &quotas), 1).await.unwrap_err();
+    assert_eq!((&*refused.code, refused.retryable), (code::UNAVAILABLE, true));
+    assert_eq!(refused.details.unwrap()["limit"], "free_disk");
 }
 
 #[tokio::test]

@@ -1,0 +1,208 @@
+//! The floor of free disk space, below which a host begins nothing that takes more of the disk.
+//!
+//! The number of threads and the bytes of blobs have no limit by default, so callers can fill the
+//! disk, and on a full disk no run can write its log. Below the floor, the host refuses new
+//! threads, new runs and blobs. The rest of the disk is for the logs of runs in progress, and for
+//! cancels and deletes, which write as well.
+//!
+//! The space is read at most once in [`DISK_READING_MS`].
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+
+use crate::limit::{DISK_READING_MS, FREE_DISK_BYTES, FREE_DISK_DIVISOR};
+
+/// Name of the limit in the details of failures.
+const FREE_DISK: &str = "free_disk";
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// The space of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Bytes of the whole file system.
+    pub total_bytes: u64,
+    /// Bytes that the process can still write.
+    pub free_bytes: u64,
+}
+
+/// The free space of the disk at the last reading, and its floor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskStatus {
+    /// Bytes that the process can still write.
+    pub free_bytes: u64,
+    /// Free bytes below which the host begins nothing.
+    pub floor_bytes: u64,
+}
+
+/// Reads the space of the file system of the store.
+pub type ReadDiskSpace = Arc<dyn Fn() -> io::Result<DiskSpace> + Send + Sync>;
+
+/// The free space of the disk with its floor. Clones share the last reading. The default has no
+/// floor.
+#[derive(Clone, Default)]
+pub struct FreeDisk(Option<Arc<WatchedDisk>>);
+
+struct WatchedDisk {
+    read: ReadDiskSpace,
+    /// The configured floor in bytes. `None` means the default floor.
+    floor_bytes: Option<u64>,
+    last: Mutex<Option<Reading>>,
+}
+
+#[derive(Clone, Copy)]
+struct Reading {
+    /// Time of the monotonic clock.
+    at_ns: u64,
+    /// `None` if the space could not be read.
+    status: Option<DiskStatus>,
+}
+
+impl DiskStatus {
+    /// Returns the status for a reading. Without a configured floor, the floor is
+    /// [`FREE_DISK_BYTES`], or less on a small file system.
+    #[must_use]
+    pub fn new(space: DiskSpace, floor_bytes: Option<u64>) -> Self {
+        let usual = FREE_DISK_BYTES.min(space.total_bytes / FREE_DISK_DIVISOR);
+        Self { free_bytes: space.free_bytes, floor_bytes: floor_bytes.unwrap_or(usual) }
+    }
+
+    /// Returns true if the free space is below the floor.
+    #[must_use]
+    pub fn is_low(self) -> bool {
+        self.free_bytes < self.floor_bytes
+    }
+}
+
+impl FreeDisk {
+    /// Creates the free space of a disk with a floor in bytes. Without a floor, the default floor
+    /// applies.
+    pub fn new(read: ReadDiskSpace, floor_bytes: Option<u64>) -> Self {
+        let last = Mutex::default();
+        Self(Some(Arc::new(WatchedDisk { read, floor_bytes, last })))
+    }
+
+    /// Returns the status at `now_ns`, a time of the monotonic clock. Returns `None` without a
+    /// floor, or if the space cannot be read.
+    pub(crate) fn status(&self, now_ns: u64) -> Option<DiskStatus> {
+        self.0.as_ref()?.status(now_ns)
+    }
+
+    /// Rejects work that takes more of the disk.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the free space is below the floor.
+    pub(crate) fn check(&self, now_ns: u64) -> Result<(), Failure> {
+        match self.status(now_ns).filter(|status| status.is_low()) {
+            Some(status) => Err(too_little_space(status)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl WatchedDisk {
+    fn status(&self, now_ns: u64) -> Option<DiskStatus> {
+        // No code that can panic runs under this lock.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *last;
+        let is_recent = |reading: &Reading| {
+            now_ns.saturating_sub(reading.at_ns) < DISK_READING_MS * NANOS_PER_MILLI
+        };
+        if let Some(reading) = before.filter(is_recent) {
+            return reading.status;
+        }
+        let read = (self.read)().map(|space| DiskStatus::new(space, self.floor_bytes));
+        log_change(before, &read);
+        let status = read.ok();
+        *last = Some(Reading { at_ns: now_ns, status });
+        status
+    }
+}
+
+/// Tells the operator when the space falls below its floor or is enough again, and when it can no
+/// longer be read.
+fn log_change(before: Option<Reading>, read: &io::Result<DiskStatus>) {
+    let was_low = before.and_then(|reading| reading.status).is_some_and(DiskStatus::is_low);
+    match read {
+        Ok(DiskStatus { free_bytes, floor_bytes }) if free_bytes < floor_bytes => {
+            if !was_low {
+                tracing::warn!(
+                    free_bytes,
+                    floor_bytes,
+                    "the free space of the disk is below `limits.free_disk`: no run begins, no \
+                     thread is made and no blob is stored"
+                );
+            }
+        }
+        Ok(DiskStatus { free_bytes, .. }) => {
+            if was_low {
+                tracing::info!(free_bytes, "the disk has enough free space again");
+            }
+        }
+        Err(error) => {
+            if before.is_none_or(|reading| reading.status.is_some()) {
+                tracing::warn!(%error, "cannot read the free space of the disk: it has no floor");
+            }
+        }
+    }
+}
+
+fn too_little_space(DiskStatus { free_bytes, floor_bytes }: DiskStatus) -> Failure {
+    let text = format!(
+        "the disk of this host has {free_bytes} bytes left: below {floor_bytes} bytes no run \
+         begins, no thread is made and no blob is stored; delete threads, make room on the disk, \
+         or lower `limits.free_disk` in wattle.toml"
+    );
+    let details = json!({ "limit": FREE_DISK, "allowed": floor_bytes, "free": free_bytes });
+    Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    const PERIOD_NS: u64 = DISK_READING_MS * NANOS_PER_MILLI;
+
+    fn floor(total_bytes: u64) -> u64 {
+        DiskStatus::new(DiskSpace { total_bytes, free_bytes: 0 }, None).floor_bytes
+    }
+
+    #[test]
+    fn default_floor_is_a_part_of_a_small_file_system() {
+        assert_eq!((floor(1 << 40), floor(5_000)), (FREE_DISK_BYTES, 100));
+    }
+
+    #[test]
+    fn space_is_read_once_in_a_period() {
+        let free = Arc::new(AtomicU64::new(100));
+        let read = free.clone();
+        let space = move || -> io::Result<DiskSpace> {
+            Ok(DiskSpace { total_bytes: 1_000, free_bytes: read.load(Ordering::Relaxed) })
+        };
+        let disk = FreeDisk::new(Arc::new(space), Some(100));
+        disk.check(0).unwrap();
+        free.store(99, Ordering::Relaxed);
+        disk.check(PERIOD_NS - 1).unwrap();
+        let failure = disk.check(PERIOD_NS).unwrap_err();
+        assert_eq!((&*failure.code, failure.retryable), (code::UNAVAILABLE, true));
+        let details = json!({ "limit": "free_disk", "allowed": 100, "free": 99 });
+        assert_eq!(failure.details, Some(details));
+        free.store(100, Ordering::Relaxed);
+        disk.check(2 * PERIOD_NS).unwrap();
+    }
+
+    #[test]
+    fn disk_that_cannot_be_read_has_no_floor() {
+        let read = || -> io::Result<DiskSpace> { Err(io::ErrorKind::Unsupported.into()) };
+        let disk = FreeDisk::new(Arc::new(read), Some(u64::MAX));
+        assert_eq!(disk.status(0), None);
+        disk.check(0).unwrap();
+        FreeDisk::default().check(0).unwrap();
+    }
+}
