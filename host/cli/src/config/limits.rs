@@ -272,9 +272,14 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use wattle_graph::limit::STATE_BYTES;
+    use wattle_run::caller_id::CallerId;
+    use wattle_run::fair_share::share_of;
     use wattle_run::memory_budget::DEFAULT_BUDGET;
+    use wattle_run::service_memory::ServiceMemory;
 
     use super::*;
+    use crate::config::CallerLimits;
 
     const MIB: u64 = 1 << 20;
 
@@ -288,5 +293,22 @@ mod tests {
         let larger = LimitsConfig { memory, runs_memory: Some(ByteSize(64 * MIB)), ..limits };
         let budget = larger.memory_budget_of(Some(1 << 30));
         assert_eq!((budget.guests_bytes, budget.runs_bytes), (2 << 30, 64 * MIB));
+    }
+
+    #[test]
+    fn largest_items_fit_into_the_share_of_one_caller_or_name_the_setting() {
+        for machine_bytes in [1 << 30, 64 << 30] {
+            let budget = LimitsConfig::default().memory_budget_of(Some(machine_bytes));
+            let limits = CallerLimits::default().to_limits(STATE_BYTES, &budget);
+            assert!(share_of(limits.response_bytes as u64, 0) >= STATE_BYTES);
+            let services = ServiceMemory::new(budget.services_bytes);
+            let message = services.response(CallerId::default()).set(16 * MIB);
+            message.expect("the largest message of an MCP server fits");
+            let document = services.response(CallerId::default()).set(32 * MIB);
+            assert_eq!(document.is_ok(), machine_bytes > 1 << 30, "{document:?}");
+            if let Err(full) = document {
+                assert!(!full.can_fit && full.to_string().contains("`limits.services_memory`"));
+            }
+        }
     }
 }
