@@ -161,6 +161,12 @@ fn too_little_space(DiskStatus { free_bytes, floor_bytes }: DiskStatus) -> Failu
     Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
 }
 
+/// Returns true if a run was refused because the disk has too little free space.
+pub(crate) fn lacks_space(failure: &Failure) -> bool {
+    let limit = failure.details.as_ref().and_then(|details| details["limit"].as_str());
+    failure.code == code::UNAVAILABLE && limit == Some(FREE_DISK)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -195,6 +201,16 @@ mod tests {
         assert_eq!(failure.details, Some(details));
         free.store(100, Ordering::Relaxed);
         disk.check(2 * PERIOD_NS).unwrap();
+    }
+
+    #[test]
+    fn only_the_floor_lacks_space() {
+        let space = || -> io::Result<DiskSpace> { Ok(DiskSpace { total_bytes: 9, free_bytes: 0 }) };
+        let full = FreeDisk::new(Arc::new(space), Some(1));
+        assert!(lacks_space(&full.check(0).unwrap_err()));
+        let other = Failure::new(code::UNAVAILABLE, "no route");
+        assert!(!lacks_space(&other));
+        assert!(!lacks_space(&other.with_details(json!({ "limit": "handlers" }))));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use super::balance::StartReservation;
 use super::{Engine, EngineInner, thread_not_found};
 use crate::caller_id::CallerId;
 use crate::catalog::is_still_loading;
+use crate::free_disk::lacks_space;
 use crate::ports::store::{
     PendingQuery, PendingRun, QueueCondition, RunRecord, StoreError, ThreadStatus,
 };
@@ -39,8 +40,8 @@ const CHECK_CONCURRENCY: usize = 16;
 pub(super) const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval at which a host lists all pending runs if hosts share the store. Also the delay before
-/// the next check of a thread whose run another host executes, whose app is being loaded, or whose
-/// state does not fit into the memory of its caller.
+/// the next check of a thread whose run another host executes, whose app is being loaded, whose
+/// state does not fit into the memory of its caller, or for whose run the disk has too little space.
 const LIST_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval at which an idle dispatcher checks that the engine still exists.
@@ -198,8 +199,9 @@ impl Engine {
             });
         }
         let now_ms = self.now_ms();
-        // The app is loaded in the background, however long that takes.
-        if is_still_loading(&failure) {
+        // The app is loaded in the background, however long that takes, and the operator makes room
+        // on the disk.
+        if is_still_loading(&failure) || lacks_space(&failure) {
             return Ok(NextCheck::At(now_ms + LIST_INTERVAL.as_millis() as i64));
         }
         if lacks_memory(&failure) {
