@@ -3,17 +3,21 @@
 //! The number of threads and the bytes of blobs have no limit by default, so callers can fill the
 //! disk, and on a full disk no run can write its log. Below the floor, the host refuses new
 //! threads, new runs and blobs. The rest of the disk is for the logs of runs in progress, and for
-//! cancels and deletes, which write as well.
+//! cancels and deletes, which write as well. Answers to questions have half of it too: a person may
+//! have waited long for the question, and the run that asked has stored nearly all that it has.
 //!
-//! The space is read at most once in [`DISK_READING_MS`].
+//! The space is read at most once in [`DISK_READING_MS`], and not on a thread that serves requests:
+//! a file system of the network can block for long.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::json;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 use wattle_graph::failure::{Failure, code};
 
-use crate::limit::{DISK_READING_MS, FREE_DISK_BYTES, FREE_DISK_DIVISOR};
+use crate::limit::{ANSWER_FLOOR_DIVISOR, DISK_READING_MS, FREE_DISK_BYTES, FREE_DISK_DIVISOR};
 
 /// Name of the limit in the details of failures.
 const FREE_DISK: &str = "free_disk";
@@ -38,6 +42,33 @@ pub struct DiskStatus {
     pub floor_bytes: u64,
 }
 
+/// Work that takes more of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskUse {
+    /// A new run, a new thread or a blob.
+    New,
+    /// Answers to questions of a thread.
+    Answer,
+}
+
+impl DiskUse {
+    /// Returns the free bytes below which the host refuses the work.
+    fn floor_bytes(self, floor_bytes: u64) -> u64 {
+        match self {
+            Self::New => floor_bytes,
+            Self::Answer => floor_bytes / ANSWER_FLOOR_DIVISOR,
+        }
+    }
+
+    /// Returns what does not happen below the floor.
+    fn refused(self) -> &'static str {
+        match self {
+            Self::New => "no run begins, no thread is made and no blob is stored",
+            Self::Answer => "no answer is taken",
+        }
+    }
+}
+
 /// Reads the space of the file system of the store.
 pub type ReadDiskSpace = Arc<dyn Fn() -> io::Result<DiskSpace> + Send + Sync>;
 
@@ -50,6 +81,7 @@ struct WatchedDisk {
     read: ReadDiskSpace,
     /// The configured floor in bytes. `None` means the default floor.
     floor_bytes: Option<u64>,
+    /// The last reading. The lock is held while the space is read.
     last: Mutex<Option<Reading>>,
 }
 
@@ -87,27 +119,31 @@ impl FreeDisk {
 
     /// Returns the status at `now_ns`, a time of the monotonic clock. Returns `None` without a
     /// floor, or if the space cannot be read.
-    pub(crate) fn status(&self, now_ns: u64) -> Option<DiskStatus> {
-        self.0.as_ref()?.status(now_ns)
+    pub(crate) async fn status(&self, now_ns: u64) -> Option<DiskStatus> {
+        self.0.as_ref()?.status(now_ns).await
     }
 
     /// Rejects work that takes more of the disk.
     ///
     /// # Errors
     ///
-    /// `unavailable` if the free space is below the floor.
-    pub(crate) fn check(&self, now_ns: u64) -> Result<(), Failure> {
-        match self.status(now_ns).filter(|status| status.is_low()) {
-            Some(status) => Err(too_little_space(status)),
-            None => Ok(()),
+    /// `unavailable` if the free space is below the floor of this work.
+    pub(crate) async fn check(&self, now_ns: u64, disk_use: DiskUse) -> Result<(), Failure> {
+        let Some(DiskStatus { free_bytes, floor_bytes }) = self.status(now_ns).await else {
+            return Ok(());
+        };
+        let allowed = disk_use.floor_bytes(floor_bytes);
+        if free_bytes < allowed {
+            Err(too_little_space(free_bytes, allowed, disk_use))
+        } else {
+            Ok(())
         }
     }
 }
 
 impl WatchedDisk {
-    fn status(&self, now_ns: u64) -> Option<DiskStatus> {
-        // No code that can panic runs under this lock.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn status(&self, now_ns: u64) -> Option<DiskStatus> {
+        let mut last = self.last.lock().await;
         let before = *last;
         let is_recent = |reading: &Reading| {
             now_ns.saturating_sub(reading.at_ns) < DISK_READING_MS * NANOS_PER_MILLI
@@ -115,7 +151,10 @@ impl WatchedDisk {
         if let Some(reading) = before.filter(is_recent) {
             return reading.status;
         }
-        let read = (self.read)().map(|space| DiskStatus::new(space, self.floor_bytes));
+        let read = self.read.clone();
+        let read = spawn_blocking(move || read()).await;
+        let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let read = read.map(|space| DiskStatus::new(space, self.floor_bytes));
         log_change(before, &read);
         let status = read.ok();
         *last = Some(Reading { at_ns: now_ns, status });
@@ -151,13 +190,13 @@ fn log_change(before: Option<Reading>, read: &io::Result<DiskStatus>) {
     }
 }
 
-fn too_little_space(DiskStatus { free_bytes, floor_bytes }: DiskStatus) -> Failure {
+fn too_little_space(free_bytes: u64, allowed: u64, disk_use: DiskUse) -> Failure {
+    let refused = disk_use.refused();
     let text = format!(
-        "the disk of this host has {free_bytes} bytes left: below {floor_bytes} bytes no run \
-         begins, no thread is made and no blob is stored; delete threads, make room on the disk, \
-         or lower `limits.free_disk` in wattle.toml"
+        "the disk of this host has {free_bytes} bytes left: below {allowed} bytes {refused}; \
+         delete threads, make room on the disk, or lower `limits.free_disk` in wattle.toml"
     );
-    let details = json!({ "limit": FREE_DISK, "allowed": floor_bytes, "free": free_bytes });
+    let details = json!({ "limit": FREE_DISK, "allowed": allowed, "free": free_bytes });
     Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
 }
 
@@ -184,41 +223,55 @@ mod tests {
         assert_eq!((floor(1 << 40), floor(5_000)), (FREE_DISK_BYTES, 100));
     }
 
-    #[test]
-    fn space_is_read_once_in_a_period() {
-        let free = Arc::new(AtomicU64::new(100));
-        let read = free.clone();
+    /// Returns a disk of 1,000 bytes with a floor, of which `free` bytes are free.
+    fn disk(free: &Arc<AtomicU64>, floor_bytes: u64) -> FreeDisk {
+        let free = free.clone();
         let space = move || -> io::Result<DiskSpace> {
-            Ok(DiskSpace { total_bytes: 1_000, free_bytes: read.load(Ordering::Relaxed) })
+            Ok(DiskSpace { total_bytes: 1_000, free_bytes: free.load(Ordering::Relaxed) })
         };
-        let disk = FreeDisk::new(Arc::new(space), Some(100));
-        disk.check(0).unwrap();
+        FreeDisk::new(Arc::new(space), Some(floor_bytes))
+    }
+
+    #[tokio::test]
+    async fn space_is_read_once_in_a_period() {
+        let free = Arc::new(AtomicU64::new(100));
+        let disk = disk(&free, 100);
+        disk.check(0, DiskUse::New).await.unwrap();
         free.store(99, Ordering::Relaxed);
-        disk.check(PERIOD_NS - 1).unwrap();
-        let failure = disk.check(PERIOD_NS).unwrap_err();
+        disk.check(PERIOD_NS - 1, DiskUse::New).await.unwrap();
+        let failure = disk.check(PERIOD_NS, DiskUse::New).await.unwrap_err();
         assert_eq!((&*failure.code, failure.retryable), (code::UNAVAILABLE, true));
         let details = json!({ "limit": "free_disk", "allowed": 100, "free": 99 });
         assert_eq!(failure.details, Some(details));
         free.store(100, Ordering::Relaxed);
-        disk.check(2 * PERIOD_NS).unwrap();
+        disk.check(2 * PERIOD_NS, DiskUse::New).await.unwrap();
     }
 
-    #[test]
-    fn only_the_floor_lacks_space() {
-        let space = || -> io::Result<DiskSpace> { Ok(DiskSpace { total_bytes: 9, free_bytes: 0 }) };
-        let full = FreeDisk::new(Arc::new(space), Some(1));
-        assert!(lacks_space(&full.check(0).unwrap_err()));
+    #[tokio::test]
+    async fn answers_have_half_of_the_floor() {
+        let half = disk(&Arc::new(AtomicU64::new(50)), 100);
+        assert!(half.check(0, DiskUse::New).await.is_err());
+        half.check(0, DiskUse::Answer).await.unwrap();
+        let less = disk(&Arc::new(AtomicU64::new(49)), 100);
+        let failure = less.check(0, DiskUse::Answer).await.unwrap_err();
+        assert_eq!(failure.details.unwrap()["allowed"], 50);
+    }
+
+    #[tokio::test]
+    async fn only_the_floor_lacks_space() {
+        let full = disk(&Arc::new(AtomicU64::new(0)), 1);
+        assert!(lacks_space(&full.check(0, DiskUse::New).await.unwrap_err()));
         let other = Failure::new(code::UNAVAILABLE, "no route");
         assert!(!lacks_space(&other));
         assert!(!lacks_space(&other.with_details(json!({ "limit": "handlers" }))));
     }
 
-    #[test]
-    fn disk_that_cannot_be_read_has_no_floor() {
+    #[tokio::test]
+    async fn disk_that_cannot_be_read_has_no_floor() {
         let read = || -> io::Result<DiskSpace> { Err(io::ErrorKind::Unsupported.into()) };
         let disk = FreeDisk::new(Arc::new(read), Some(u64::MAX));
-        assert_eq!(disk.status(0), None);
-        disk.check(0).unwrap();
-        FreeDisk::default().check(0).unwrap();
+        assert_eq!(disk.status(0).await, None);
+        disk.check(0, DiskUse::New).await.unwrap();
+        FreeDisk::default().check(0, DiskUse::New).await.unwrap();
     }
 }

@@ -197,6 +197,10 @@ pub const FREE_DISK_BYTES: u64 = 1 << 30;
 /// Divisor of the size of the file system. The quotient bounds the default of the free space: 2 %.
 pub const FREE_DISK_DIVISOR: u64 = 50;
 
+/// Divisor of the floor of free disk space. Answers to questions are taken as long as the quotient is
+/// free.
+pub const ANSWER_FLOOR_DIVISOR: u64 = 2;
+
 /// Minimum interval between two readings of the free space of the disk. A fast disk takes some
 /// hundred MiB in this time.
 pub const DISK_READING_MS: u64 = 2_000;

@@ -23,7 +23,7 @@ pub use self::blobs::charged_bytes;
 pub(crate) use self::blobs::{ChargedBlobStore, ThreadBlobs};
 pub use self::usage_meter::{RequestTime, UsageMeter};
 use crate::caps::{self, Caps};
-use crate::free_disk::{DiskStatus, FreeDisk};
+use crate::free_disk::{DiskStatus, DiskUse, FreeDisk};
 use crate::limit;
 use crate::ports::Ports;
 use crate::ports::memory::MemoryScope;
@@ -73,17 +73,21 @@ impl Quotas {
 
     /// Returns the free space of the disk and its floor. Returns `None` without a floor, or if the
     /// space cannot be read.
-    pub(crate) fn disk_status(&self, ports: &Ports) -> Option<DiskStatus> {
-        self.free_disk.status(ports.clock.monotonic_ns())
+    pub(crate) async fn disk_status(&self, ports: &Ports) -> Option<DiskStatus> {
+        self.free_disk.status(ports.clock.monotonic_ns()).await
     }
 
     /// Rejects work that takes more of the disk, whoever it is for.
     ///
     /// # Errors
     ///
-    /// `unavailable` if the free space of the disk is below its floor.
-    pub(crate) fn check_free_disk(&self, ports: &Ports) -> Result<(), Failure> {
-        self.free_disk.check(ports.clock.monotonic_ns())
+    /// `unavailable` if the free space of the disk is below the floor of this work.
+    pub(crate) async fn check_free_disk(
+        &self,
+        ports: &Ports,
+        disk_use: DiskUse,
+    ) -> Result<(), Failure> {
+        self.free_disk.check(ports.clock.monotonic_ns(), disk_use).await
     }
 
     /// Returns the caps.
@@ -140,7 +144,7 @@ impl Quotas {
         bytes: u64,
         is_mentioned: bool,
     ) -> Result<Vec<Arc<UsageMeter>>, Failure> {
-        self.check_free_disk(ports)?;
+        self.check_free_disk(ports, DiskUse::New).await?;
         let mut taken = Vec::new();
         for cap in self.blob_caps(app, tenant, is_mentioned) {
             let meter = self.meter(cap.measure, &cap.owner);

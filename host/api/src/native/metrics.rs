@@ -23,7 +23,7 @@ pub async fn metrics(
     match exporter {
         Some(exporter) => {
             let text = traffic.append_to(&(exporter.text)());
-            let text = append_disk(text, engine.disk_status());
+            let text = append_disk(text, engine.disk_status().await);
             ([(header::CONTENT_TYPE, exporter.content_type)], text).into_response()
         }
         None => StatusCode::NOT_FOUND.into_response(),

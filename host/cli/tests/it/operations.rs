@@ -167,12 +167,7 @@ async fn nothing_begins_below_the_floor_of_free_disk_space_and_what_runs_goes_on
 
     set(GIB);
     let resume = json!({ "answers": { "": true }, "wait": true });
-    for (path, body) in [
-        (RUNS, run("other")),
-        (RUNS, run("t")),
-        ("/api/v1/threads/t/resume", resume.clone()),
-        ("/threads", json!({})),
-    ] {
+    for (path, body) in [(RUNS, run("other")), (RUNS, run("t")), ("/threads", json!({}))] {
         let (status, refused) = fixture.post(path, &body).await;
         assert_eq!(status, 503, "{path}: {refused}");
     }
@@ -190,7 +185,13 @@ async fn nothing_begins_below_the_floor_of_free_disk_space_and_what_runs_goes_on
     let delete = fixture.client.delete(fixture.url("/api/v1/threads/slow"));
     assert_eq!(answer(delete).await.0, 204);
 
-    set(2 * GIB);
+    // Answers are taken down to half of the floor.
+    set(GIB - 1);
+    let (status, refused) = fixture.post("/api/v1/threads/t/resume", &resume).await;
+    assert_eq!((status, &refused["details"]["allowed"]), (503, &json!(GIB)), "{refused}");
+    set(GIB);
     let (status, ended) = fixture.post("/api/v1/threads/t/resume", &resume).await;
     assert_eq!((status, &ended["status"]), (200, &json!("completed")), "{ended}");
+    set(2 * GIB);
+    assert_eq!(fixture.post(RUNS, &run("other")).await.0, 200);
 }

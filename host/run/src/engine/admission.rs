@@ -11,7 +11,7 @@ use super::Engine;
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::caller_id::CallerId;
 use crate::caps;
-use crate::free_disk::DiskStatus;
+use crate::free_disk::{DiskStatus, DiskUse};
 use crate::json::check_depth;
 use crate::ports::store::ThreadHead;
 use crate::text::Escaped;
@@ -38,9 +38,23 @@ impl Engine {
     /// space; `busy`, with the reason, if the thread is set aside; `limit` if the log is full or the
     /// tenant has reached a cap.
     pub(super) async fn admit(&self, head: &ThreadHead) -> Result<(), Failure> {
+        self.admit_use(head, DiskUse::New).await
+    }
+
+    /// Rejects answers to questions of a thread, like [`Engine::admit`]. Answers are taken with less
+    /// free disk space.
+    ///
+    /// # Errors
+    ///
+    /// See [`Engine::admit`].
+    pub(super) async fn admit_answers(&self, head: &ThreadHead) -> Result<(), Failure> {
+        self.admit_use(head, DiskUse::Answer).await
+    }
+
+    async fn admit_use(&self, head: &ThreadHead, disk_use: DiskUse) -> Result<(), Failure> {
         self.reject_orphaned_run(head).await?;
         self.reject_full_log(head)?;
-        self.check_free_disk()?;
+        self.check_free_disk(disk_use).await?;
         self.check_tenant_bytes(head.record.tenant.as_deref()).await
     }
 
@@ -56,7 +70,7 @@ impl Engine {
         tenant: Option<&str>,
     ) -> Result<(), Failure> {
         check_new_id("thread", thread.as_str())?;
-        self.check_free_disk()?;
+        self.check_free_disk(DiskUse::New).await?;
         let Some(tenant) = tenant else { return Ok(()) };
         self.0.quotas.charge_thread(&self.0.ports, tenant).await?;
         self.check_tenant_bytes(Some(tenant)).await
@@ -64,17 +78,17 @@ impl Engine {
 
     /// Returns the free space of the disk and its floor. Returns `None` without a floor, or if the
     /// space cannot be read.
-    pub fn disk_status(&self) -> Option<DiskStatus> {
-        self.0.quotas.disk_status(&self.0.ports)
+    pub async fn disk_status(&self) -> Option<DiskStatus> {
+        self.0.quotas.disk_status(&self.0.ports).await
     }
 
     /// Rejects work that takes more of the disk.
     ///
     /// # Errors
     ///
-    /// `unavailable` if the free space of the disk is below its floor.
-    pub(super) fn check_free_disk(&self) -> Result<(), Failure> {
-        self.0.quotas.check_free_disk(&self.0.ports)
+    /// `unavailable` if the free space of the disk is below the floor of this work.
+    pub(super) async fn check_free_disk(&self, disk_use: DiskUse) -> Result<(), Failure> {
+        self.0.quotas.check_free_disk(&self.0.ports, disk_use).await
     }
 
     async fn check_tenant_bytes(&self, tenant: Option<&str>) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use super::owner::{check_new_thread, check_owner};
 use super::threads::NewThread;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
+use crate::free_disk::DiskUse;
 use crate::hostcall::runs::{CreateRun, Multitask, RunRef};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::metadata;
@@ -62,7 +63,9 @@ impl Engine {
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         self.check_context_size(&request.spec.context)?;
         // A pending run takes space as well, so it is not stored to start later.
-        self.check_free_disk()?;
+        let is_answer = matches!(request.spec.kind, RunKind::Answer { .. });
+        let disk_use = if is_answer { DiskUse::Answer } else { DiskUse::New };
+        self.check_free_disk(disk_use).await?;
         let engine = self.clone();
         // Boxed, because the future is large and the futures of all callers would contain it.
         let create = async move { Box::pin(engine.create_locked(request)).await };

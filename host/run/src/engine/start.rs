@@ -264,7 +264,11 @@ impl Engine {
         let mut slot = self.claim_for_run(thread, run_request).await?;
         let head = self.unexpired_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
-        self.admit(&head).await?;
+        if request.answers.is_empty() {
+            self.admit(&head).await?;
+        } else {
+            self.admit_answers(&head).await?;
+        }
         let caller = slot.request.caller(&head.record.app);
         self.take_memory(&mut slot, caller).await?;
         let tuple = view::current_checkpoint(&self.0.states, &head).await?;
