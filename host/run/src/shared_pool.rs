@@ -26,7 +26,8 @@ impl<O: Clone + Eq + Hash> ShareOwner for O {}
 
 /// The part of an owner's share that may be in use after a lease has begun or grown. The rest is
 /// reserved: for leases that hold little, for leases that the holder of another lease awaits, and
-/// for work that was cut.
+/// for work that was cut. Waiting leases begin in the order of the queues: [`Room::Awaited`],
+/// [`Room::Dependent`], [`Room::Usual`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The whole share: for the growth of leases that hold little.
@@ -37,6 +38,11 @@ pub enum Room {
     /// The share without the whole reserve: for other new leases, and for the growth of leases that
     /// hold much.
     Usual,
+    /// Like [`Room::Usual`], for new leases whose holders may wait for leases that begin within
+    /// [`Room::Usual`]. Such a lease begins only if the dependent leases of the owner then leave
+    /// twice the whole reserve to others, so that what they wait for can begin. The only one may
+    /// have more.
+    Dependent,
 }
 
 impl Room {
@@ -44,7 +50,7 @@ impl Room {
         match self {
             Self::Whole => share,
             Self::Awaited => share - share / limit::AWAITED_RESERVE_DIVISOR,
-            Self::Usual => share - share / limit::SHARE_RESERVE_DIVISOR,
+            Self::Usual | Self::Dependent => share - share / limit::SHARE_RESERVE_DIVISOR,
         }
     }
 }
@@ -56,7 +62,7 @@ pub struct PoolLimits {
     pub total: u64,
     /// The amount up to which a lease holds little.
     pub small: u64,
-    /// Maximum number of leases of an owner that wait in each of its two queues.
+    /// Maximum number of leases of an owner that wait in each of its three queues.
     pub waiting: usize,
 }
 
@@ -80,8 +86,12 @@ struct State<O: ShareOwner> {
 
 struct Account<O: ShareOwner> {
     held: u64,
+    /// The part of `held` of dependent leases.
+    held_by_dependent: u64,
     /// Leases that wait to begin within [`Room::Awaited`].
     awaited: VecDeque<Waiter<O>>,
+    /// Leases that wait to begin within [`Room::Dependent`].
+    dependent: VecDeque<Waiter<O>>,
     /// Leases that wait to begin within [`Room::Usual`].
     usual: VecDeque<Waiter<O>>,
 }
@@ -175,7 +185,7 @@ impl<O: ShareOwner> SharedPool<O> {
         if account.is_idle() {
             accounts.remove(&owner);
         }
-        is_taken.then(|| self.lease(owner, amount))
+        is_taken.then(|| self.lease(owner, amount, room))
     }
 
     /// Returns true if a lease of the owner can begin with this amount, and no lease of the owner
@@ -208,7 +218,7 @@ impl<O: ShareOwner> SharedPool<O> {
         queue.retain(|waiter| !waiter.entry.is_closed());
         let queued = queue.len();
         if queued == 0 && account.take(used, self.total(), amount, room) {
-            return Entry::Begun(self.lease(owner, amount));
+            return Entry::Begun(self.lease(owner, amount, room));
         }
         if queued >= self.0.limits.waiting {
             return Entry::Refused;
@@ -221,26 +231,37 @@ impl<O: ShareOwner> SharedPool<O> {
 
     /// Takes a further `amount` for a lease that has begun. Returns false if `room` does not
     /// suffice.
-    fn grow(&self, owner: &Arc<O>, amount: u64, room: Room) -> bool {
+    fn grow(&self, lease: &PoolLease<O>, amount: u64, room: Room) -> bool {
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
-        let account = accounts.entry(Arc::clone(owner)).or_default();
-        account.take(used, self.total(), amount, room)
+        let account = accounts.entry(Arc::clone(&lease.owner)).or_default();
+        let is_taken = account.take(used, self.total(), amount, room);
+        if is_taken && lease.is_dependent {
+            account.held_by_dependent += amount;
+        }
+        is_taken
     }
 
     /// Takes a further `amount` for a lease that has begun, also beyond the share of its owner.
-    fn count(&self, owner: &Arc<O>, amount: u64) {
+    fn count(&self, lease: &PoolLease<O>, amount: u64) {
         let mut state = self.lock();
         state.used += amount;
-        state.accounts.entry(Arc::clone(owner)).or_default().held += amount;
+        let account = state.accounts.entry(Arc::clone(&lease.owner)).or_default();
+        account.held += amount;
+        if lease.is_dependent {
+            account.held_by_dependent += amount;
+        }
     }
 
-    fn give(&self, owner: &Arc<O>, amount: u64) {
+    fn give(&self, lease: &PoolLease<O>, amount: u64) {
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
         *used -= amount;
-        if let hash_map::Entry::Occupied(mut account) = accounts.entry(Arc::clone(owner)) {
+        if let hash_map::Entry::Occupied(mut account) = accounts.entry(Arc::clone(&lease.owner)) {
             account.get_mut().held -= amount;
+            if lease.is_dependent {
+                account.get_mut().held_by_dependent -= amount;
+            }
             if account.get().is_idle() {
                 account.remove();
             }
@@ -256,11 +277,11 @@ impl<O: ShareOwner> SharedPool<O> {
         let mut unclaimed = Vec::new();
         waiting.retain(|owner| {
             let Some(account) = accounts.get_mut(owner) else { return false };
-            for room in [Room::Awaited, Room::Usual] {
+            for room in [Room::Awaited, Room::Dependent, Room::Usual] {
                 while let Some(amount) = account.first_waiter(room)
                     && account.take(used, self.total(), amount, room)
                 {
-                    let lease = self.lease(Arc::clone(owner), amount);
+                    let lease = self.lease(Arc::clone(owner), amount, room);
                     match account.queue(room).pop_front() {
                         Some(waiter) => unclaimed.extend(waiter.entry.send(lease).err()),
                         None => unclaimed.push(lease),
@@ -278,8 +299,9 @@ impl<O: ShareOwner> SharedPool<O> {
         drop(unclaimed);
     }
 
-    fn lease(&self, owner: Arc<O>, amount: u64) -> PoolLease<O> {
-        PoolLease { pool: self.clone(), owner, held: AtomicU64::new(amount) }
+    fn lease(&self, owner: Arc<O>, amount: u64, room: Room) -> PoolLease<O> {
+        let (held, is_dependent) = (AtomicU64::new(amount), room == Room::Dependent);
+        PoolLease { pool: self.clone(), owner, held, is_dependent }
     }
 
     /// Locks the state and ignores poisoning: no code that can panic runs under the lock.
@@ -290,7 +312,8 @@ impl<O: ShareOwner> SharedPool<O> {
 
 impl<O: ShareOwner> Default for Account<O> {
     fn default() -> Self {
-        Self { held: 0, awaited: VecDeque::new(), usual: VecDeque::new() }
+        let (awaited, dependent, usual) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Self { held: 0, held_by_dependent: 0, awaited, dependent, usual }
     }
 }
 
@@ -299,8 +322,19 @@ impl<O: ShareOwner> Account<O> {
     /// is the amount that all accounts hold together.
     fn take(&mut self, used: &mut u64, total: u64, amount: u64, room: Room) -> bool {
         let after = self.held.saturating_add(amount);
-        if after > room.of(share_of(total, *used - self.held)) {
+        let share = share_of(total, *used - self.held);
+        if after > room.of(share) {
             return false;
+        }
+        if room == Room::Dependent {
+            let dependent = self.held_by_dependent.saturating_add(amount);
+            let most = share - share / limit::SHARE_RESERVE_DIVISOR * 2;
+            // Otherwise a lease of more than this part could never begin.
+            let is_only = self.held_by_dependent == 0;
+            if dependent > most && !is_only {
+                return false;
+            }
+            self.held_by_dependent = dependent;
         }
         *used += amount;
         self.held = after;
@@ -310,6 +344,7 @@ impl<O: ShareOwner> Account<O> {
     fn queue(&mut self, room: Room) -> &mut VecDeque<Waiter<O>> {
         match room {
             Room::Awaited => &mut self.awaited,
+            Room::Dependent => &mut self.dependent,
             Room::Whole | Room::Usual => &mut self.usual,
         }
     }
@@ -324,7 +359,7 @@ impl<O: ShareOwner> Account<O> {
     }
 
     fn has_waiters(&self) -> bool {
-        !(self.awaited.is_empty() && self.usual.is_empty())
+        !(self.awaited.is_empty() && self.dependent.is_empty() && self.usual.is_empty())
     }
 
     fn is_idle(&self) -> bool {
@@ -337,6 +372,8 @@ pub struct PoolLease<O: ShareOwner> {
     pool: SharedPool<O>,
     owner: Arc<O>,
     held: AtomicU64,
+    /// True if the lease began within [`Room::Dependent`].
+    is_dependent: bool,
 }
 
 impl<O: ShareOwner> PoolLease<O> {
@@ -364,7 +401,7 @@ impl<O: ShareOwner> PoolLease<O> {
     pub fn grow_by(&self, more: u64) -> bool {
         let is_small = self.held().saturating_add(more) <= self.pool.0.limits.small;
         let room = if is_small { Room::Whole } else { Room::Usual };
-        let is_granted = self.pool.grow(&self.owner, more, room);
+        let is_granted = self.pool.grow(self, more, room);
         if is_granted {
             self.held.fetch_add(more, Ordering::Relaxed);
         }
@@ -374,14 +411,14 @@ impl<O: ShareOwner> PoolLease<O> {
     /// Takes a further `more` for what exists already, also beyond the share of the owner. Later
     /// leases and growth of the owner find less room.
     pub fn count(&self, more: u64) {
-        self.pool.count(&self.owner, more);
+        self.pool.count(self, more);
         self.held.fetch_add(more, Ordering::Relaxed);
     }
 
     /// Returns `less` of the amount to the pool.
     pub fn shrink_by(&self, less: u64) {
         self.held.fetch_sub(less, Ordering::Relaxed);
-        self.pool.give(&self.owner, less);
+        self.pool.give(self, less);
     }
 
     /// Raises the amount to `amount`. Returns false, and changes nothing, if the pool does not have
@@ -403,7 +440,7 @@ impl<O: ShareOwner> PoolLease<O> {
 
 impl<O: ShareOwner> Drop for PoolLease<O> {
     fn drop(&mut self) {
-        self.pool.give(&self.owner, *self.held.get_mut());
+        self.pool.give(self, self.held());
     }
 }
 

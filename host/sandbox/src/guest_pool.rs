@@ -19,7 +19,8 @@ pub(crate) enum PoolOwner {
     /// An app, with all of its loaded versions.
     App(AppName),
     /// The web handlers of an app, and the tools that the handlers call. The places of these guests
-    /// count apart from the places of other guests of the app. Their memory does not count apart.
+    /// count apart from the places of other guests of the app. Their memory does not count apart,
+    /// but leaves a part to those; see [`Room::Dependent`].
     Handlers(AppName),
     /// Components that describe themselves while they are loaded.
     Descriptions,
@@ -59,7 +60,9 @@ impl GuestPool {
         amount: u64,
         awaited_by: AwaitedBy,
     ) -> Option<PoolLease> {
-        let entered = self.0.enter(owner, amount, room_to_start(awaited_by));
+        let owner: Arc<PoolOwner> = owner.into();
+        let room = room_to_start(&owner, awaited_by);
+        let entered = self.0.enter(owner, amount, room);
         if awaited_by == AwaitedBy::Superstep {
             return entered.await;
         }
@@ -68,10 +71,13 @@ impl GuestPool {
     }
 }
 
-fn room_to_start(awaited_by: AwaitedBy) -> Room {
-    match awaited_by {
-        AwaitedBy::Guest => Room::Awaited,
-        AwaitedBy::Superstep | AwaitedBy::Client => Room::Usual,
+/// Returns the room within which a guest of an owner starts. A web handler can wait for a run of its
+/// app, whose nodes need a part of what they share with handlers.
+fn room_to_start(owner: &PoolOwner, awaited_by: AwaitedBy) -> Room {
+    match (awaited_by, owner) {
+        (AwaitedBy::Guest, _) => Room::Awaited,
+        (AwaitedBy::Client, PoolOwner::App(_)) => Room::Dependent,
+        (AwaitedBy::Superstep | AwaitedBy::Client, _) => Room::Usual,
     }
 }
 
@@ -111,6 +117,24 @@ pub(crate) mod tests {
         assert!(enter(AwaitedBy::Superstep).is_none() && enter(AwaitedBy::Client).is_none());
         assert!(enter(AwaitedBy::Guest).is_some());
         assert!(start(&pool, "b").is_some());
+    }
+
+    #[tokio::test]
+    async fn nodes_find_memory_whatever_web_handlers_wait_for_them() {
+        let pool = GuestPool::new(64 * MIB);
+        let handler = || pool.enter(app("a"), MIB, AwaitedBy::Client).now_or_never().flatten();
+        let handlers: Vec<_> = std::iter::from_fn(handler).collect();
+        assert_eq!(handlers.len(), 24, "three quarters of the share of the app");
+        let nodes: Vec<_> = std::iter::from_fn(|| start(&pool, "a")).collect();
+        assert_eq!(nodes.len(), 4);
+    }
+
+    #[tokio::test]
+    async fn places_of_web_handlers_count_apart() {
+        let pool = GuestPool::new(64);
+        let owner = || PoolOwner::Handlers(AppName::new("a").unwrap());
+        let handler = || pool.enter(owner(), 1, AwaitedBy::Client).now_or_never().flatten();
+        assert_eq!(std::iter::from_fn(handler).collect::<Vec<_>>().len(), 28);
     }
 
     #[tokio::test(start_paused = true)]

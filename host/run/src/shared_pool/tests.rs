@@ -85,6 +85,27 @@ fn amount_that_exists_already_counts_beyond_the_share() {
 }
 
 #[tokio::test]
+async fn dependent_leases_leave_a_part_of_the_share_to_others() {
+    let pool = pool();
+    let enter = |amount, room| pool.enter("a", amount, room).now_or_never().flatten();
+    let only = enter(26 * MIB, Room::Dependent).expect("the only one may have more than its part");
+    assert!(enter(MIB, Room::Dependent).is_none());
+    only.shrink_to(20 * MIB);
+    let second = enter(4 * MIB, Room::Dependent).unwrap();
+    let mut waiting = Box::pin(pool.enter("a", MIB, Room::Dependent));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    let usual = enter(4 * MIB, Room::Usual).expect("no dependent lease is before it");
+    drop(usual);
+    assert!(waiting.as_mut().now_or_never().is_none(), "that part is not for it");
+    assert!(second.grow_to(8 * MIB));
+    drop(only);
+    let third = waiting.await.unwrap();
+    assert_eq!(used(&pool), 9 * MIB);
+    drop((second, third));
+    assert!(pool.lock().accounts.is_empty());
+}
+
+#[tokio::test]
 async fn lease_that_does_not_wait_comes_after_those_that_wait() {
     let pool = pool();
     let try_enter = || pool.try_enter("a", MIB, Room::Usual);
