@@ -15,9 +15,9 @@
 //! | a client of apps | 176 MiB | 176 MiB | 44 MiB | 88 MiB | | 88 MiB each | 660 MiB |
 //! | both | 176 MiB | 176 MiB | 44 MiB | 88 MiB | 176 MiB | 88 MiB each | 836 MiB |
 //!
-//! These are 692 MB, or 877 MB for both. A process that does nothing takes about 100 MB, so it
-//! stays below 1 GB. With an app or a client alone, 200 MB remain for the work of others and for
-//! the caches of the host.
+//! These are 692 MB, or 877 MB for both. A process that does nothing takes about 100 MB. So with an
+//! app or a client alone it stays below 1 GB, and 200 MB remain for the work of others, for the
+//! caches of the host and for documents that are being parsed. With both, 20 MB remain.
 
 use crate::limit::{
     LEAST_CODE_MEMORY_BYTES, LEAST_GUESTS_MEMORY_BYTES, LEAST_RUNS_MEMORY_BYTES,

@@ -267,7 +267,8 @@ fn memory(config: &Config, report: &mut Report) {
         ("SQLite", budget.sqlite_bytes),
     ];
     let pools = pools.map(|(pool, bytes)| format!("{pool} {}", ByteSize(bytes)));
-    report.ok("memory", format!("at most {}", pools.join(", ")));
+    let message = format!("at most {}; `limits.memory` raises them", pools.join(", "));
+    report.ok("memory", message);
 }
 
 fn memory_mappings(report: &mut Report) {
