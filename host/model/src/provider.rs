@@ -3,6 +3,7 @@
 mod anthropic;
 mod arguments;
 mod attempt;
+mod body_format;
 mod compression;
 mod error;
 mod event_data;

@@ -16,6 +16,7 @@ use wattle_run::json::bounded::JsonError;
 use wattle_run::json::lenient;
 use wattle_run::service_memory::ResponseMemory;
 
+use crate::provider::body_format::BodyFormat;
 use crate::provider::compression;
 use crate::provider::error::{self, ProviderError};
 use crate::provider::event_data::{self, DONE_MARKER};
@@ -23,18 +24,10 @@ use crate::provider::idle::IdleCounter;
 use crate::provider::left_out::LeftOutLog;
 use crate::provider::provider_state::has_content;
 use crate::provider::service::Service;
-use crate::provider::sse::SseParser;
 use crate::provider::throttle::{MAX_OUTPUT_BYTES, Throttle};
 use crate::provider::turn_response::TurnResponse;
 use crate::provider::{AttemptSpec, Provider};
 use crate::sink::CallSink;
-
-/// Maximum bytes of one response. A stream takes hundreds of bytes for a token.
-const MAX_RESPONSE_BYTES: usize = 64 << 20;
-
-/// Maximum bytes of a response that is one document. All of it is in memory until it has arrived, so
-/// it is below the part of one caller in the memory of responses of services.
-pub(crate) const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 
 /// Maximum bytes that are read of a response with an error status. The message of an error has
 /// about one sentence.
@@ -56,9 +49,6 @@ const MAX_SKIPPED_CHARS: usize = 200;
 /// Fields next to an `error` that describe it further.
 const ERROR_FIELDS: [&str; 7] =
     ["code", "status", "statusCode", "status_code", "message", "detail", "msg"];
-
-/// The byte order mark that some gateways send first.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Assembles a response in the format of one kind of provider. Emits each delta as it arrives.
 pub(super) trait ResponseBuilder: Send {
@@ -241,36 +231,6 @@ struct ResponseReader<'a, A> {
     skipped_text: Option<String>,
 }
 
-/// The form of a response.
-enum BodyFormat {
-    /// Unknown, because only a byte order mark or white space has arrived. DeepSeek sends white
-    /// space while it is busy.
-    Unknown,
-    /// One JSON document.
-    Document(Vec<u8>),
-    /// Server-sent events.
-    Events(SseParser),
-}
-
-impl BodyFormat {
-    /// Returns the maximum bytes of the response.
-    fn max_bytes(&self) -> usize {
-        match self {
-            Self::Document(_) => MAX_DOCUMENT_BYTES,
-            Self::Unknown | Self::Events(_) => MAX_RESPONSE_BYTES,
-        }
-    }
-
-    /// Returns the bytes that are parsed when the response ends.
-    fn pending_bytes(&self) -> usize {
-        match self {
-            Self::Unknown => 0,
-            Self::Document(document) => document.len(),
-            Self::Events(events) => events.pending_bytes(),
-        }
-    }
-}
-
 impl<A: ResponseBuilder> ResponseReader<'_, A> {
     /// Returns whether the output may be complete.
     fn is_finished(&self) -> bool {
@@ -321,7 +281,7 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
             }
             self.idle.add_bytes(chunk.len());
             self.count_memory(chunk.len())?;
-            let events = self.feed(&chunk);
+            let events = self.format.feed(&chunk);
             let is_long = is_long_parse(events.iter().map(String::len).sum());
             let owner = self.spec.owner();
             if block_in_place_in_turn(owner, is_long, || self.push_events(&events)).await? {
@@ -352,26 +312,6 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
         let bytes = self.format.pending_bytes() + self.builder.total_bytes() + chunk_bytes;
         let counted = self.memory.set(bytes as u64);
         counted.map_err(|full| error::without_memory(self.service, self.spec, full))
-    }
-
-    /// Adds a chunk. Returns the data of the events that are complete now.
-    fn feed(&mut self, mut chunk: &[u8]) -> Vec<String> {
-        if let BodyFormat::Unknown = self.format {
-            chunk = trim_bom(chunk);
-            match chunk.first() {
-                None => return Vec::new(),
-                Some(b'{' | b'[') => self.format = BodyFormat::Document(Vec::new()),
-                Some(_) => self.format = BodyFormat::Events(SseParser::default()),
-            }
-        }
-        match &mut self.format {
-            BodyFormat::Document(document) => {
-                document.extend_from_slice(chunk);
-                Vec::new()
-            }
-            BodyFormat::Events(events) => events.feed(chunk),
-            BodyFormat::Unknown => Vec::new(),
-        }
     }
 
     /// Adds the data of events. Returns whether the response is complete.
@@ -594,12 +534,4 @@ impl<A: ResponseBuilder> ResponseReader<'_, A> {
     fn malformed(&self, reason: &str) -> ProviderError {
         error::malformed_response(self.service, self.spec, reason)
     }
-}
-
-/// Returns the bytes without leading white space and byte order mark. Each byte of the mark may
-/// come in a separate chunk.
-fn trim_bom(bytes: &[u8]) -> &[u8] {
-    let is_lead = |byte: u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte);
-    let start = bytes.iter().position(|byte| !is_lead(*byte));
-    &bytes[start.unwrap_or(bytes.len())..]
 }

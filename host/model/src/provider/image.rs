@@ -23,9 +23,9 @@ use wattle_run::service_memory::ResponseMemory;
 
 use crate::chat::MAX_IMAGES_BYTES;
 use crate::config::ProviderKind;
+use crate::provider::body_format::MAX_DOCUMENT_BYTES;
 use crate::provider::compression;
 use crate::provider::error::{self, ProviderError};
-use crate::provider::exchange::MAX_DOCUMENT_BYTES;
 pub(crate) use crate::provider::image::image_bytes::ImageBytes;
 use crate::provider::service::Service;
 use crate::provider::{AttemptSpec, Provider};
