@@ -22,14 +22,14 @@ pub const LEAST_CODE_MEMORY_BYTES: u64 = 64 << 20;
 pub const LEAST_SQLITE_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Divisor of an app's share of what all guests hold together. New nodes, new web handlers and
-/// guests that hold more than [`SMALL_GUEST_BYTES`] cannot use the quotient, which is 22 MiB by
+/// guests that hold more than [`SMALL_GUEST_BYTES`] cannot use the quotient, which is 64 MiB by
 /// default. A guest that has started finds its next few MiB there, whatever other guests of the app
 /// take. So 438 of the 1,000 guests of a host can be nodes of one app. The same part of a caller's
 /// share of the memory of runs is for runs of at most [`SMALL_RUN_BYTES`].
 pub const SHARE_RESERVE_DIVISOR: u64 = 8;
 
 /// Divisor of an app's share of what all guests hold together. Tools and other guests for which a
-/// guest waits cannot use the quotient, which is 5.5 MiB by default. They can use the rest of the
+/// guest waits cannot use the quotient, which is 16 MiB by default. They can use the rest of the
 /// reserve, since the guest that waits holds a part of the share and ends only after them. The same
 /// part of a caller's share of the memory of runs is kept from recovered runs, which may use the
 /// rest of the other reserve before new runs.
@@ -79,8 +79,8 @@ pub const WAITING_GUESTS: usize = 1_000;
 pub const GUEST_WAIT_MS: u64 = 30_000;
 
 /// Divisor of the memory of all guests. The quotient bounds the memory that the slots of ended guests keep for the next
-/// guests, because it is not counted. With a thousand slots each keeps 180 KiB by default, more than most guests write.
-pub const KEPT_MEMORY_DIVISOR: u64 = 2;
+/// guests, because it is not counted. With a thousand slots each keeps 256 KiB by default, more than most guests write.
+pub const KEPT_MEMORY_DIVISOR: u64 = 4;
 
 /// Maximum CPU time of a guest call, without waiting. JSON processing needs far less.
 pub const CPU_MS: u64 = 2_000;

@@ -7,17 +7,21 @@
 //!
 //! An app or a caller holds at most half of a pool that [`fair_share`](crate::fair_share) divides.
 //! The pools of compiled code and of SQLite have no shares. With the budget of [`BUDGET_BYTES`],
-//! one attacker therefore holds at most:
+//! one attacker holds at most:
 //!
-//! | | guests | runs | services | SQLite | code | bodies, responses | together |
+//! | MiB | guests | runs | services | SQLite | code | bodies, responses | together |
 //! |---|---|---|---|---|---|---|---|
-//! | an app | 176 MiB | 176 MiB | 44 MiB | 88 MiB | 176 MiB | | 660 MiB |
-//! | a client of apps | 176 MiB | 176 MiB | 44 MiB | 88 MiB | | 88 MiB each | 660 MiB |
-//! | both | 176 MiB | 176 MiB | 44 MiB | 88 MiB | 176 MiB | 88 MiB each | 836 MiB |
+//! | an app | 512 | 512 | 128 | 256 | 1,024 | | 2,432 |
+//! | a client of apps | 512 | 512 | 128 | 256 | | 128 each | 1,664 |
+//! | both | 512 | 512 | 128 | 256 | 1,024 | 128 each | 2,688 |
 //!
-//! These are 692 MB, or 877 MB for both. A process that does nothing takes about 100 MB. So with an
-//! app or a client alone it stays below 1 GB, and 200 MB remain for the work of others, for the
-//! caches of the host and for documents that are being parsed. With both, 20 MB remain.
+//! A process that does nothing takes about 100 MB. An attack on one pool other than that of code
+//! takes at most 512 MiB, which are 537 MB. So the process stays below 1 GB, and 360 MB remain for
+//! the work of others, for the caches of the host and for documents that are being parsed. One
+//! attacker who fills several pools, or components that fill the pool of code, can take more than 1
+//! GB. With a budget of 1,408 MiB, an app that fills all pools holds 836 MiB and a client 628 MiB,
+//! which are 877 MB and 659 MB, so the process stays below 1 GB with either. Several attackers
+//! together fill at most all pools.
 
 use crate::limit::{
     LEAST_CODE_MEMORY_BYTES, LEAST_GUESTS_MEMORY_BYTES, LEAST_RUNS_MEMORY_BYTES,
@@ -26,40 +30,41 @@ use crate::limit::{
 
 /// Budget of a machine with enough memory, in bytes. See [the module](self) for what one attacker
 /// can take of it.
-pub const BUDGET_BYTES: u64 = 1_408 << 20;
+pub const BUDGET_BYTES: u64 = 4 << 30;
 
 /// Minimum of the budget that an operator can set, in bytes. Most pools then have their minimum.
 pub const LEAST_BUDGET_BYTES: u64 = 256 << 20;
 
-/// Part of the memory of the machine that the budget takes at most: three of eight. The rest is for
-/// the host itself, its caches, the processes that compile components, the page cache of the system
-/// and other programs. A machine with 3.7 GiB has [`BUDGET_BYTES`].
-const MACHINE_FRACTION: (u64, u64) = (3, 8);
+/// Divisor of the memory of the machine. The budget takes at most the quotient. The rest is for the
+/// host itself, its caches, the processes that compile components, the page cache of the system and
+/// other programs. A machine with 8 GiB has [`BUDGET_BYTES`].
+const MACHINE_DIVISOR: u64 = 2;
 
-/// Divisor of the part of guests. A guest that is compiled from Rust begins with 1 MiB, so some 150
+/// Divisor of the part of guests. A guest that is compiled from Rust begins with 1 MiB, so some 400
 /// nodes of one app execute at once.
 const GUESTS_DIVISOR: u64 = 4;
 
-/// Divisor of the part of runs. One run can have a state and outcomes of the largest default size.
+/// Divisor of the part of runs. One run can have a state, outcomes and the journal of a task of the
+/// largest default size.
 const RUNS_DIVISOR: u64 = 4;
 
-/// Divisor of the part of compiled code. Dozens of components of Rust fit, each with a few MiB, and
-/// a few that contain an interpreter.
-const CODE_DIVISOR: u64 = 8;
+/// Divisor of the part of compiled code. Hundreds of components of Rust fit, each with a few MiB, or
+/// two components of the largest size.
+const CODE_DIVISOR: u64 = 4;
 
 /// Divisor of the part of request bodies. A caller can have a body of the largest default size with
 /// its values.
-const BODIES_DIVISOR: u64 = 8;
+const BODIES_DIVISOR: u64 = 16;
 
 /// Divisor of the part of responses. A caller can have a response with a state of the largest
 /// default size.
-const RESPONSES_DIVISOR: u64 = 8;
+const RESPONSES_DIVISOR: u64 = 16;
 
 /// Divisor of the part of responses of services. A caller can have a document of a model of the
 /// largest size.
 const SERVICES_DIVISOR: u64 = 16;
 
-/// Divisor of the part of SQLite. A sort of two million short rows fits.
+/// Divisor of the part of SQLite. A sort of five million short rows fits.
 const SQLITE_DIVISOR: u64 = 16;
 
 const MIB: u64 = 1 << 20;
@@ -113,8 +118,7 @@ impl MemoryBudget {
 /// Returns the default budget of a machine, in bytes.
 #[must_use]
 pub fn default_total_bytes(machine_bytes: Option<u64>) -> u64 {
-    let (numerator, denominator) = MACHINE_FRACTION;
-    let of_machine = machine_bytes.map(|machine| machine / denominator * numerator);
+    let of_machine = machine_bytes.map(|machine| machine / MACHINE_DIVISOR);
     of_machine.map_or(BUDGET_BYTES, |bytes| bytes.min(BUDGET_BYTES))
 }
 
@@ -130,7 +134,19 @@ mod tests {
 
     use super::*;
     use crate::fair_share::share_of;
-    use crate::limit::{MEMORY_BYTES, SHARE_RESERVE_DIVISOR};
+    use crate::limit::{
+        JSON_VALUES_BYTES, KEPT_MEMORY_DIVISOR, MEMORY_BYTES, SHARE_RESERVE_DIVISOR,
+        TASK_JOURNAL_BYTES,
+    };
+
+    /// Memory of a process that does nothing, in bytes.
+    const IDLE_BYTES: u64 = 100_000_000;
+
+    /// Maximum memory of a process under attack, in bytes.
+    const MOST_BYTES: u64 = 1_000_000_000;
+
+    /// Default maximum size of a request body, in bytes.
+    const BODY_BYTES: u64 = 16 * MIB;
 
     /// Returns what one owner holds of a pool if no other owner holds anything.
     fn share(pool: u64) -> u64 {
@@ -162,30 +178,52 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_attacker_and_the_process_stay_below_a_gigabyte() {
-        /// Memory of a process that does nothing, in bytes.
-        const IDLE_BYTES: u64 = 100_000_000;
-        let all = DEFAULT_BUDGET;
+    /// Returns what one app and one client hold if each fills all pools that it can fill.
+    fn held_by_one(total: u64) -> (u64, u64) {
+        let all = MemoryBudget::new(total);
+        // The host raises the parts of bodies and responses to two of the largest.
+        let bodies = all.bodies_bytes.max(2 * (BODY_BYTES + JSON_VALUES_BYTES));
+        let responses = all.responses_bytes.max(2 * STATE_BYTES);
         let shared = share(all.guests_bytes) + share(all.runs_bytes) + share(all.services_bytes);
         let shared = shared + all.sqlite_bytes;
-        let client = share(all.bodies_bytes) + share(all.responses_bytes);
-        let (app, client) = (shared + all.code_bytes, shared + client);
-        assert_eq!((app, client), (660 * MIB, 660 * MIB));
-        let both = client + all.code_bytes;
-        assert_eq!(both, 836 * MIB);
-        assert!(both + IDLE_BYTES < 1_000_000_000);
+        (shared + all.code_bytes, shared + share(bodies) + share(responses))
     }
 
     #[test]
-    fn budget_is_at_most_three_eighths_of_a_small_machine() {
+    fn process_stays_below_a_gigabyte_while_one_pool_is_attacked() {
+        let all = DEFAULT_BUDGET;
+        let kept = all.guests_bytes / KEPT_MEMORY_DIVISOR;
+        let attacked = [
+            share(all.guests_bytes) + kept,
+            share(all.runs_bytes),
+            share(all.bodies_bytes),
+            share(all.responses_bytes),
+            share(all.services_bytes),
+            all.sqlite_bytes,
+        ];
+        for held in attacked {
+            assert!(held + IDLE_BYTES < MOST_BYTES, "{held}");
+        }
+    }
+
+    #[test]
+    fn process_stays_below_a_gigabyte_with_a_lower_budget_while_one_attacker_fills_all_pools() {
+        assert_eq!(held_by_one(BUDGET_BYTES), (2_432 * MIB, 1_664 * MIB));
+        let (app, client) = held_by_one(1_408 * MIB);
+        assert_eq!((app, client), (836 * MIB, 628 * MIB));
+        assert!(app.max(client) + IDLE_BYTES < MOST_BYTES);
+    }
+
+    #[test]
+    fn budget_is_at_most_half_of_the_machine() {
         assert_eq!(default_total_bytes(None), BUDGET_BYTES);
         assert_eq!(default_total_bytes(Some(64 << 30)), BUDGET_BYTES);
-        assert_eq!(default_total_bytes(Some(4 << 30)), BUDGET_BYTES);
-        assert_eq!(default_total_bytes(Some(2 << 30)), 768 * MIB);
+        assert_eq!(default_total_bytes(Some(8 << 30)), BUDGET_BYTES);
+        assert_eq!(default_total_bytes(Some(2 << 30)), 1 << 30);
         let small = MemoryBudget::of_machine(Some(1 << 30));
-        assert_eq!((small.guests_bytes, small.runs_bytes), (96 * MIB, 96 * MIB));
-        assert_eq!((small.bodies_bytes, small.code_bytes), (48 * MIB, LEAST_CODE_MEMORY_BYTES));
+        assert_eq!((small.guests_bytes, small.runs_bytes), (128 * MIB, 128 * MIB));
+        assert_eq!((small.bodies_bytes, small.code_bytes), (32 * MIB, 128 * MIB));
+        assert_eq!(small.services_bytes, LEAST_SERVICES_MEMORY_BYTES);
     }
 
     #[test]
@@ -201,7 +239,8 @@ mod tests {
     fn largest_default_items_fit_into_the_share_of_one_owner() {
         let most_of_one = |pool: u64| share(pool) - share(pool) / SHARE_RESERVE_DIVISOR;
         let all = DEFAULT_BUDGET;
-        assert!(STATE_BYTES + STEP_OUTCOME_BYTES <= most_of_one(all.runs_bytes));
+        let run = STATE_BYTES + STEP_OUTCOME_BYTES + TASK_JOURNAL_BYTES;
+        assert!(run <= most_of_one(all.runs_bytes));
         assert!(MEMORY_BYTES <= most_of_one(all.guests_bytes));
     }
 }

@@ -286,7 +286,7 @@ mod tests {
     fn freed_slots_keep_a_fraction_of_the_memory_of_all_guests() {
         let all = DEFAULT_BUDGET.guests_bytes;
         let kept = kept_bytes(1_000, all) as u64;
-        assert!(kept >= 128 << 10 && kept * 1_000 <= all / limit::KEPT_MEMORY_DIVISOR);
+        assert!(kept >= 256 << 10 && kept * 1_000 <= all / limit::KEPT_MEMORY_DIVISOR);
         assert_eq!(kept_bytes(8, all) as u64, KEEP_RESIDENT_BYTES);
         assert_eq!(kept_bytes(1_000, 0), 0);
     }

@@ -288,7 +288,7 @@ mod tests {
         let limits = LimitsConfig::default();
         assert_eq!(limits.memory_budget_of(None), DEFAULT_BUDGET);
         assert_eq!(limits.memory_budget_of(Some(64 << 30)), DEFAULT_BUDGET);
-        assert_eq!(limits.memory_budget_of(Some(2 << 30)).runs_bytes, 192 * MIB);
+        assert_eq!(limits.memory_budget_of(Some(2 << 30)).runs_bytes, 256 * MIB);
         let memory = Some(ByteSize(8 << 30));
         let larger = LimitsConfig { memory, runs_memory: Some(ByteSize(64 * MIB)), ..limits };
         let budget = larger.memory_budget_of(Some(1 << 30));

@@ -2,6 +2,7 @@
 
 use wattle_kit::standin::Handle;
 use wattle_run::limit;
+use wattle_run::memory_budget::BUDGET_BYTES;
 
 use super::hostile::Hostile;
 use crate::guests;
@@ -266,7 +267,8 @@ pub fn put_callers(workspace: &Workspace) {
 }
 
 /// Returns the configuration. Limits have their defaults, except the timeouts of MCP servers, the
-/// places for runs, and the memory of compiled code.
+/// places for runs, and the memory of compiled code. The budget of memory is the default of a
+/// machine with 8 GiB or more, so that the attacks meet the same limits on every machine.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = workspace::base_toml(standin);
     let base = format!("http://{}", hostile.address);
@@ -291,6 +293,7 @@ pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
         r#"
 [limits]
 runs = {PLACES}
+memory = "{memory_mib}MiB"
 code_memory = "{code_mib}MiB"
 [sql.notes]
 url = "sqlite:notes.db"
@@ -308,6 +311,7 @@ tools = ["misdeeds/doubled"]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
 limits = {{ cpu = "30s" }}
 "#,
+        memory_mib = BUDGET_BYTES >> 20,
         code_mib = CODE_BYTES >> 20,
         port = standin.addr.port(),
         hostile = hostile.address.port(),

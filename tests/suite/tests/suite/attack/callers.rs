@@ -83,7 +83,8 @@ async fn bodies_of_one_caller_do_not_fill_the_memory() {
     let head = "POST /api/v1/apps/misdeeds/runs HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ncontent-length: 16000000\r\n\r\n";
     let piece = vec![b' '; 12 << 20];
-    // The bodies never end. Together they have 192 MiB, and the share of a caller is 88 MiB.
+    // The bodies never end. Together they have 192 MiB, and the share of a caller is at most 128
+    // MiB.
     let half = join_all((0..16).map(|_| async {
         let mut socket = TcpStream::connect(server.running.addr).await.unwrap();
         socket.write_all(head.as_bytes()).await.unwrap();

@@ -55,7 +55,7 @@ fn snapshot(name: &str, scene: &Scene, text: &str) {
             (r"\b\d+(\.\d)?(us|ms|s)\b", "[TIME]"),
             (r#""duration_us": \d+"#, r#""duration_us": [TIME]"#),
             (r#""(size_bytes|request_bytes|answer_bytes|written_bytes|input_tokens|output_tokens)": \d+"#, r#""$1": [NUMBER]"#),
-            (r"\b\d+(\.\d+)? ?[KM]iB\b", "[SIZE]"),
+            (r"\b\d+(\.\d+)? ?[KMG]iB\b", "[SIZE]"),
             (r"\b\d+ ?B\b", "[SIZE]"),
             (r"has \S+ free, and nothing begins below \S+", "has [SIZE] free, and nothing begins below [SIZE]"),
             (r"\d+ \+ \d+ tokens", "[NUMBER] + [NUMBER] tokens"),
