@@ -45,7 +45,7 @@ pub struct Task {
 impl Task {
     /// Returns the input: that of the send, or else the part of the state that the node reads.
     /// `values` are those of the checkpoint that the task starts from.
-    pub fn input(&self, graph: &Graph, values: &Arc<Values>) -> TaskInput {
+    pub fn input(&self, graph: &Graph, values: &Values) -> TaskInput {
         match &self.own_input {
             Some(own) => TaskInput::Sent(own.clone()),
             None => TaskInput::State {

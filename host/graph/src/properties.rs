@@ -382,7 +382,7 @@ proptest! {
         };
         let values = state.iter().map(|(name, value)| (channel(name), value.clone().into()));
         let input = TaskInput::State {
-            values: Arc::new(values.collect()),
+            values: values.collect(),
             reads: reads.map(|reads| Arc::new(reads.iter().map(channel).collect())),
         };
         let sent = TaskInput::Sent(Arc::new(part.clone()));

@@ -19,7 +19,7 @@ pub enum TaskInput {
     /// The part of the state that the node reads: an object. Channels without a value are left out.
     State {
         /// Values of the checkpoint that the task starts from.
-        values: Arc<Values>,
+        values: Values,
         /// Channels that the node reads; `None` for the whole state.
         reads: Option<Arc<BTreeSet<ChannelName>>>,
     },
@@ -169,7 +169,7 @@ mod tests {
         let reads = ["a", "b", "c"].map(name).into();
         let sent = json!({ "a": list, "b": list, "c": 1 });
         [
-            TaskInput::State { values: Arc::new(values.into()), reads: Some(Arc::new(reads)) },
+            TaskInput::State { values: values.into(), reads: Some(Arc::new(reads)) },
             TaskInput::Sent(Arc::new(sent)),
         ]
     }

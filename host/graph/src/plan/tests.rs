@@ -58,7 +58,7 @@ fn error_handler_replaces_the_failed_task() {
     lineage.apply(&failed(&a));
     let handler = ready(&graph, &lineage).remove(0);
     assert_eq!((Some(&handler.id), handler.node.as_str()), (a.handler.as_ref(), "h"));
-    let input = handler.input(&graph, &Arc::new(lineage.checkpoint.values.clone()));
+    let input = handler.input(&graph, &lineage.checkpoint.values);
     assert_eq!((&handler.from, input.to_value()), (&Some(node("a")), json!({})));
     assert_eq!(handler.handles.as_ref().unwrap().task, a.id);
     assert_eq!(all(&graph, &lineage), [handler.id.clone(), b.id.clone(), c.id.clone()]);

@@ -184,7 +184,7 @@ fn ephemeral_values_last_for_one_superstep() {
     let mut inputs = Vec::new();
     for _ in 0..3 {
         let task = ready(&flash, &lineage).remove(0);
-        let input = task.input(&flash, &Arc::new(lineage.checkpoint.values.clone())).to_value();
+        let input = task.input(&flash, &lineage.checkpoint.values).to_value();
         let act = |task: &Task| match task.node.as_str() {
             "a" => ScriptedResult::write("hint", input.clone()),
             _ => ScriptedResult::default(),

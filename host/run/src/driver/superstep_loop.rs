@@ -241,7 +241,7 @@ impl SuperstepLoop {
             remaining_steps: self.limit.saturating_sub(self.state.steps + 1),
             outcomes: self.state.outcomes.clone(),
             base: meta.id,
-            values: Arc::new(values.clone()),
+            values: values.clone(),
             children: meta.subgraph_checkpoints.clone(),
         };
         self.state.has_executed_tasks = true;

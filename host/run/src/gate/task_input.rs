@@ -94,7 +94,7 @@ mod tests {
         let values = [(name("messages"), ChannelValue::from(json!(messages)))];
         let sent = json!({ "messages": messages, "n": 1 });
         for input in [
-            TaskInput::State { values: Arc::new(values.into()), reads: None },
+            TaskInput::State { values: values.into(), reads: None },
             TaskInput::Sent(Arc::new(sent.clone())),
         ] {
             let input = HistoryInput::new(input);
@@ -143,7 +143,7 @@ mod tests {
     fn a_list_of_the_state_is_not_copied() {
         let list: Vec<u32> = (0..2_000).collect();
         let (messages, list) = (name("messages"), ChannelValue::from(json!(list)));
-        let values = Arc::new([(messages.clone(), list.clone())].into());
+        let values = [(messages.clone(), list.clone())].into();
         let input = HistoryInput::new(TaskInput::State { values, reads: None });
         assert!(!input.is_long_read(&messages, ListRead::Items));
         assert!(input.is_long_read(&messages, ListRead::Index));

@@ -298,7 +298,7 @@ impl Superstep<'_> {
             remaining_steps: limit.saturating_sub(steps + 1),
             outcomes: Arc::default(),
             base: meta.id,
-            values: Arc::new(self.lineage.checkpoint.values.clone()),
+            values: self.lineage.checkpoint.values.clone(),
             children: meta.subgraph_checkpoints.clone(),
         }
     }

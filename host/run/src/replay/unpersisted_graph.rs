@@ -58,8 +58,8 @@ impl Superstep<'_> {
         let body = self.graph_version.graph.node(&task.node).map(|node| &node.body);
         let Some(NodeKind::Graph { graph, .. }) = body else { return };
         let Some(graph_version) = replay_context.app.graphs.get(graph).cloned() else { return };
-        let values = Arc::new(self.lineage.checkpoint.values.clone());
-        let own = task.input(&self.graph_version.graph, &values).to_value();
+        let values = &self.lineage.checkpoint.values;
+        let own = task.input(&self.graph_version.graph, values).to_value();
         let input = subgraph_input(&self.graph_version.graph, &graph_version.graph, own);
         let parent_graph = Some(self.graph_version.clone());
         let inner = UnpersistedGraph {

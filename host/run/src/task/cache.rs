@@ -193,8 +193,6 @@ fn warn(context: &GraphContext, task: &Task, message: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use wattle_graph::checkpoint::ChannelValue;
     use wattle_graph::id::ChannelName;
     use wattle_graph::plan::TaskInput;
@@ -209,7 +207,7 @@ mod tests {
         let values = [("b", json!({ "z": 1, "a": "\n" })), ("a", json!([null, 2.5]))];
         let values = values
             .map(|(name, value)| (ChannelName::new(name).unwrap(), ChannelValue::from(value)));
-        let input = TaskInput::State { values: Arc::new(values.into()), reads: None };
+        let input = TaskInput::State { values: values.into(), reads: None };
         let list = json!([code, config, false, { "a": [null, 2.5], "b": { "z": 1, "a": "\n" } }]);
         let config = JsonWithText::from(config);
         let expected = Digest::of(list.to_string().as_bytes()).to_hex();

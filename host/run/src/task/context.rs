@@ -87,7 +87,7 @@ pub(crate) struct StepContext {
     pub outcomes: Arc<OutcomeBytes>,
     pub base: CheckpointId,
     /// Channel values of checkpoint `base`, which the tasks read.
-    pub values: Arc<Values>,
+    pub values: Values,
     /// Last checkpoint of each subgraph with `state = "own"`, as of checkpoint `base`.
     pub children: BTreeMap<Namespace, CheckpointId>,
 }

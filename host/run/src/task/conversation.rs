@@ -62,7 +62,7 @@ mod tests {
         let values = [("messages", messages.clone()), ("n", json!(1)), ("none", json!(null))];
         let values = values.map(|(channel, value)| (name(channel), ChannelValue::from(value)));
         let sent = json!({ "messages": messages, "n": 1, "none": null });
-        [TaskInput::State { values: Arc::new(values.into()), reads: None }, sent_input(sent)]
+        [TaskInput::State { values: values.into(), reads: None }, sent_input(sent)]
             .map(HistoryInput::new)
     }
 

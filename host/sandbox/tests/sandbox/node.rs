@@ -230,7 +230,7 @@ async fn input_has_the_current_turn_of_the_conversation() {
     let turn = json!({ "messages": ["c"], "notes": ["a", "b"] });
     let field = |name: &str| (channel(name), ChannelValue::from(whole[name].clone()));
     let fields = ["messages", "notes"].map(field);
-    let state = TaskInput::State { values: Arc::new(fields.into()), reads: None };
+    let state = TaskInput::State { values: fields.into(), reads: None };
     for input in [state, TaskInput::Sent(Arc::new(whole.clone()))] {
         let extra = json!({ "channel": "messages", "from": 2, "length": 3 });
         assert_eq!(received(input.clone(), Some(part(2))).await, [turn.clone(), extra]);
