@@ -3,6 +3,7 @@
 //! A channel accepts any object. A [`MessageView`] treats a field that is missing or has another
 //! type as absent.
 
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::llm::ToolCall;
@@ -118,7 +119,8 @@ pub(crate) fn result_call_id(message: &Value) -> Option<&str> {
 }
 
 /// Returns a message without its id, as [`SharedList::digest`](crate::checkpoint::SharedList::digest)
-/// leaves it out. A task that is executed again can give its messages other ids.
+/// leaves it out. A task that is executed again can give its messages other ids. Other values of
+/// `id` are part of the content.
 pub(crate) fn without_id(mut message: Value) -> Value {
     if let Value::Object(fields) = &mut message
         && fields.get("id").is_some_and(Value::is_string)
@@ -126,6 +128,20 @@ pub(crate) fn without_id(mut message: Value) -> Value {
         fields.shift_remove("id");
     }
     message
+}
+
+/// Serializes a value as [`without_id`] returns it, without a copy of the value.
+pub(crate) struct WithoutId<'v>(pub(crate) &'v Value);
+
+impl Serialize for WithoutId<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(fields) if fields.get("id").is_some_and(Value::is_string) => {
+                serializer.collect_map(fields.iter().filter(|(name, _)| *name != "id"))
+            }
+            value => value.serialize(serializer),
+        }
+    }
 }
 
 /// Returns true for a message of a user.

@@ -3,12 +3,13 @@
 //! A text or an image is converted to a part. Any other block is replaced with a description of its
 //! type and size. No block therefore prevents a conversation from continuing.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::id::BlobRef;
+use crate::json_text;
 use crate::llm::{Image, ImageSource, PROVIDER_STATE, Part};
-use crate::message::without_id;
+use crate::message::WithoutId;
 
 /// Types of blocks that only the provider of the model understands.
 const OPAQUE: &[&str] = &[PROVIDER_STATE, "provider_part", "reasoning_signature"];
@@ -144,9 +145,8 @@ fn picture_of(block: &Value) -> Option<Image> {
 /// Returns a description of a message that models cannot get. The size is that of the message
 /// without its id.
 pub(super) fn message(message: &Value) -> Part {
-    let bytes = without_id(message.clone()).to_string().len();
     let role = message.get("role").and_then(Value::as_str).filter(|role| !role.is_empty());
-    let further = role.map(name).into_iter().chain([format!("{bytes} bytes")]);
+    let further = role.map(name).into_iter().chain([text_size(&WithoutId(message))]);
     Part::Text(words("message", None, further))
 }
 
@@ -170,7 +170,7 @@ fn told(block: &Value) -> String {
         (Some((_, data)), _) => size(data),
         (None, Some(data)) if bytes.is_some() => size(data),
         (None, Some(address)) => name(address),
-        (None, None) => format!("{} bytes", block.to_string().len()),
+        (None, None) => text_size(block),
     };
     let named = find(block, NAMES).map(name);
     words(kind, media_type.as_deref(), named.into_iter().chain([extent]))
@@ -203,6 +203,12 @@ fn name(text: &str) -> String {
 fn size(base64: &str) -> String {
     let letters = base64.trim_end_matches('=').len();
     format!("{} bytes", letters * BASE64_BYTES / BASE64_CHARS)
+}
+
+/// Formats the size of a value as JSON text.
+fn text_size<T: Serialize>(value: &T) -> String {
+    let bytes = json_text::length(value).expect("a JSON value has a text");
+    format!("{bytes} bytes")
 }
 
 fn kind(block: &Value) -> &str {

@@ -2,12 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::ser::{Serialize, Serializer};
-use serde_json::Value;
-
 use super::item::{Item, id_hash};
 use crate::id::Digest;
-use crate::message::{call_ids, is_from_user, result_call_id};
+use crate::message::{WithoutId, call_ids, is_from_user, result_call_id};
 
 /// Derived from the items of a chunk. Positions are those in the chunk.
 pub(super) struct ChunkIndex {
@@ -86,23 +83,9 @@ fn open_calls(items: &[Item]) -> Vec<(u8, u32)> {
     open
 }
 
-/// Serializes an item without the `id` of a message. Other values of `id` are part of the content.
-struct WithoutId<'v>(&'v Value);
-
-impl Serialize for WithoutId<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Object(fields) if fields.get("id").is_some_and(Value::is_string) => {
-                serializer.collect_map(fields.iter().filter(|(name, _)| *name != "id"))
-            }
-            value => value.serialize(serializer),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::checkpoint::SharedList;
