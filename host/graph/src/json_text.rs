@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-pub use self::append::{append, append_list};
+pub use self::append::{append, append_list, append_object};
 pub use self::surrogates::{
     HIGH_SURROGATES, LOW_SURROGATES, replace_lone_surrogates, replace_surrogates,
 };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::checkpoint::list::SharedList;
+use crate::json_text;
 use crate::weight::{SHARED_ITEM_BYTES, weight};
 
 /// The value of a channel, which many checkpoints share. A clone copies a pointer.
@@ -62,6 +63,18 @@ impl ChannelValue {
         match self.content() {
             Content::List(list) => Cow::Owned(list.to_value()),
             Content::Other(value) => Cow::Borrowed(value),
+        }
+    }
+
+    /// Appends the value as JSON text; see [`json_text::append`].
+    ///
+    /// # Errors
+    ///
+    /// Errors of the serializer.
+    pub fn append_text(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        match self.content() {
+            Content::List(list) => json_text::append_list(text, list.iter()),
+            Content::Other(value) => json_text::append(text, value),
         }
     }
 
@@ -185,6 +198,9 @@ mod tests {
             assert_eq!(shared.memory_bytes(), weight(&value) + items * SHARED_ITEM_BYTES);
             let text = value.to_string();
             assert_eq!(serde_json::to_string(&shared).unwrap(), text);
+            let mut appended = Vec::new();
+            shared.append_text(&mut appended).unwrap();
+            assert_eq!(appended, text.as_bytes());
             assert_eq!(serde_json::from_str::<ChannelValue>(&text).unwrap(), shared);
             let (clone, equal) = (shared.clone(), ChannelValue::from(value));
             assert!(shared.is_shared_with(&clone) && shared.address() == clone.address());

@@ -18,17 +18,8 @@ pub fn append(text: &mut Vec<u8>, value: &Value) -> serde_json::Result<()> {
         Value::String(string) => append_string(text, string),
         Value::Array(items) => append_list(text, items),
         Value::Object(fields) => {
-            text.push(b'{');
-            for (place, (name, field)) in fields.iter().enumerate() {
-                if place > 0 {
-                    text.push(b',');
-                }
-                append_string(text, name)?;
-                text.push(b':');
-                append(text, field)?;
-            }
-            text.push(b'}');
-            Ok(())
+            let fields = fields.iter().map(|(name, field)| (name.as_str(), field));
+            append_object(text, fields, |text, _, field| append(text, field))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => serde_json::to_writer(text, value),
     }
@@ -51,6 +42,30 @@ pub fn append_list<'v>(
         append(text, item)?;
     }
     text.push(b']');
+    Ok(())
+}
+
+/// Appends the JSON text of an object. `append_field` appends the text of the value of a field, and
+/// gets the name of the field.
+///
+/// # Errors
+///
+/// Errors of `append_field`, and those of [`append`].
+pub fn append_object<'n, V>(
+    text: &mut Vec<u8>,
+    fields: impl IntoIterator<Item = (&'n str, V)>,
+    append_field: impl Fn(&mut Vec<u8>, &str, V) -> serde_json::Result<()>,
+) -> serde_json::Result<()> {
+    text.push(b'{');
+    for (place, (name, field)) in fields.into_iter().enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        append_string(text, name)?;
+        text.push(b':');
+        append_field(text, name, field)?;
+    }
+    text.push(b'}');
     Ok(())
 }
 

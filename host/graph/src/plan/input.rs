@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::checkpoint::{ChannelValue, Values};
 use crate::id::ChannelName;
+use crate::json_text;
 
 /// The input of a task. The input shares its values with the state or the send, so a task that has
 /// not started yet holds no copy of them.
@@ -80,7 +81,7 @@ impl Serialize for TaskInput {
 
 /// An input without the first items of one list.
 ///
-/// The serialized form is that of the [`TaskInput`], except for this list.
+/// Its text is that of the [`TaskInput`], except for this list.
 #[derive(Clone, Copy, Debug)]
 pub struct CutInput<'i> {
     input: &'i TaskInput,
@@ -100,43 +101,42 @@ impl<'i> CutInput<'i> {
         self.cut.filter(|(field, _)| *field == name).map(|(_, omitted)| omitted)
     }
 
-    fn state_field<'v>(&self, name: &str, value: &'v ChannelValue) -> Field<'v, ChannelValue> {
-        match (self.omitted(name), value.list()) {
-            (Some(omitted), Some(list)) => Field::Tail(list.tail(omitted).unwrap_or_default()),
-            _ => Field::Whole(value),
-        }
-    }
-
-    fn sent_field<'v>(&self, name: &str, value: &'v Value) -> Field<'v, Value> {
-        match (self.omitted(name), value.as_array()) {
-            (Some(omitted), Some(items)) => Field::Tail(items.iter().skip(omitted).collect()),
-            _ => Field::Whole(value),
-        }
-    }
-}
-
-impl Serialize for CutInput<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Returns the input as JSON text. The values are written in place, without a copy.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the serializer.
+    pub fn text(&self) -> serde_json::Result<String> {
+        let mut text = Vec::new();
         match self.input {
             TaskInput::State { values, reads } => {
                 let fields = fields(values, reads.as_deref());
-                serializer.collect_map(fields.map(|(name, it)| (name, self.state_field(name, it))))
+                json_text::append_object(&mut text, fields, |text, name, value| {
+                    match (self.omitted(name), value.list()) {
+                        (Some(omitted), Some(list)) => {
+                            json_text::append_list(text, list.range(omitted, list.len()))
+                        }
+                        _ => value.append_text(text),
+                    }
+                })?;
             }
             TaskInput::Sent(sent) => match &**sent {
-                Value::Object(fields) => serializer
-                    .collect_map(fields.iter().map(|(name, it)| (name, self.sent_field(name, it)))),
-                other => other.serialize(serializer),
+                Value::Object(fields) => {
+                    let fields = fields.iter().map(|(name, value)| (name.as_str(), value));
+                    json_text::append_object(&mut text, fields, |text, name, value| {
+                        match (self.omitted(name), value.as_array()) {
+                            (Some(omitted), Some(items)) => {
+                                json_text::append_list(text, items.iter().skip(omitted))
+                            }
+                            _ => json_text::append(text, value),
+                        }
+                    })?;
+                }
+                other => json_text::append(&mut text, other)?,
             },
         }
+        Ok(String::from_utf8(text).expect("JSON text is UTF-8"))
     }
-}
-
-/// A field of an input, or the last items of the list in it.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Field<'v, T> {
-    Whole(&'v T),
-    Tail(Vec<&'v Value>),
 }
 
 /// Returns the values of the channels that a node reads, in the order of their names.
@@ -180,7 +180,7 @@ mod tests {
             for (field, omitted) in [("a", 0), ("a", 1), ("b", 64), ("b", 129), ("a", 130)] {
                 let mut expected = input.to_value();
                 expected[field].as_array_mut().unwrap().drain(..omitted);
-                let text = serde_json::to_string(&CutInput::new(&input, Some((field, omitted))));
+                let text = CutInput::new(&input, Some((field, omitted))).text();
                 assert_eq!(text.unwrap(), expected.to_string(), "{field} from {omitted}");
             }
         }
@@ -191,7 +191,7 @@ mod tests {
         let other = TaskInput::Sent(Arc::new(json!([[1, 2], "a"])));
         for input in inputs().iter().chain([&other]) {
             for cut in [None, Some(("c", 1)), Some(("d", 1)), Some(("missing", 1))] {
-                let text = serde_json::to_string(&CutInput::new(input, cut)).unwrap();
+                let text = CutInput::new(input, cut).text().unwrap();
                 assert_eq!(text, input.to_value().to_string(), "{cut:?}");
             }
         }

@@ -63,9 +63,9 @@ pub(crate) async fn run(
     block_in_place_in_turn(owner, is_long_parse(bytes), convert).await
 }
 
-/// Returns the input as JSON text. The values are serialized in place, without a copy.
+/// Returns the input as JSON text.
 fn input_text(input: &CutInput<'_>, callee: Callee<'_>) -> Result<String, GuestError> {
-    serde_json::to_string(input).map_err(|error| {
+    input.text().map_err(|error| {
         GuestError::Host(Failure::internal(format!("cannot write the input of {callee}: {error}")))
     })
 }
