@@ -6,6 +6,7 @@
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::json_text;
 use crate::llm::ToolCall;
 
 /// Returns the messages of a write or a channel value, which is one message or a list.
@@ -133,13 +134,31 @@ pub(crate) fn without_id(mut message: Value) -> Value {
 /// Serializes a value as [`without_id`] returns it, without a copy of the value.
 pub(crate) struct WithoutId<'v>(pub(crate) &'v Value);
 
+impl<'v> WithoutId<'v> {
+    /// Returns the fields of a message without its id; `None` for a value that has no such id.
+    fn fields(&self) -> Option<impl Iterator<Item = (&'v str, &'v Value)> + use<'v>> {
+        let fields = self.0.as_object()?;
+        fields.get("id").filter(|id| id.is_string())?;
+        let fields = fields.iter().map(|(name, field)| (name.as_str(), field));
+        Some(fields.filter(|(name, _)| *name != "id"))
+    }
+
+    /// Appends the value as JSON text; see [`json_text::append`].
+    pub(crate) fn append_text(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        match self.fields() {
+            Some(fields) => json_text::append_object(text, fields, |text, _, field| {
+                json_text::append(text, field)
+            }),
+            None => json_text::append(text, self.0),
+        }
+    }
+}
+
 impl Serialize for WithoutId<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Object(fields) if fields.get("id").is_some_and(Value::is_string) => {
-                serializer.collect_map(fields.iter().filter(|(name, _)| *name != "id"))
-            }
-            value => value.serialize(serializer),
+        match self.fields() {
+            Some(fields) => serializer.collect_map(fields),
+            None => self.0.serialize(serializer),
         }
     }
 }

@@ -59,8 +59,7 @@ fn digest(items: &[Item]) -> (Digest, u64) {
     let (mut hasher, mut text, mut bytes) = (blake3::Hasher::new(), Vec::<u8>::new(), 0);
     for item in items {
         text.clear();
-        let written = serde_json::to_writer(&mut text, &WithoutId(&item.value));
-        written.expect("a JSON value has a text");
+        WithoutId(&item.value).append_text(&mut text).expect("a JSON value has a text");
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(&text);
         bytes += text.len() as u64;
@@ -87,7 +86,6 @@ fn open_calls(items: &[Item]) -> Vec<(u8, u32)> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::*;
     use crate::checkpoint::SharedList;
 
     fn talk(first_id: Value, content: &str) -> SharedList {
