@@ -14,8 +14,6 @@ use std::collections::BTreeSet;
 use lz4_flex::block::{self, CompressTable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use wattle_graph::checkpoint::{ChannelValue, Content};
 use wattle_graph::id::Digest;
 use wattle_graph::json_text;
 use wattle_run::ports::store::{EncodedEvents, StoreError};
@@ -156,14 +154,6 @@ fn json_of(plain: &[u8]) -> &[u8] {
     plain.get(1..).unwrap_or_default()
 }
 
-/// Appends the JSON of a value of a channel.
-fn append_value(json: &mut Vec<u8>, value: &ChannelValue) -> serde_json::Result<()> {
-    match value.content() {
-        Content::List(list) => json_text::append_list(json, list.iter()),
-        Content::Other(value) => json_text::append(json, value),
-    }
-}
-
 /// Packs the records of one batch and collects the blobs that the records mention.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
@@ -179,27 +169,17 @@ impl Packer {
 
     /// Encodes a record that is sealed. The error says why it cannot be stored.
     pub(crate) fn encode<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Encoded, String> {
-        self.encoded(|json| serde_json::to_writer(json, record))
+        self.encode_with(|json| serde_json::to_writer(json, record))
     }
 
-    /// Encodes a value of a channel. The error says why it cannot be stored.
-    pub(crate) fn encode_value(&mut self, value: &ChannelValue) -> Result<Encoded, String> {
-        self.encoded(|json| append_value(json, value))
-    }
-
-    /// Encodes the items of a list delta. The error says why they cannot be stored.
-    pub(crate) fn encode_items(&mut self, items: &[&Value]) -> Result<Encoded, String> {
-        self.encoded(|json| json_text::append_list(json, items.iter().copied()))
-    }
-
-    /// Encodes the JSON that `write` appends.
-    fn encoded(
+    /// Encodes a record whose JSON `append` appends. The error says why it cannot be stored.
+    pub(crate) fn encode_with(
         &mut self,
-        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+        append: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     ) -> Result<Encoded, String> {
         let mut plain = Vec::with_capacity(PLAIN_CAPACITY);
         plain.push(PLAIN);
-        write(&mut plain).map_err(|error| error.to_string())?;
+        append(&mut plain).map_err(|error| error.to_string())?;
         self.check_json(json_of(&plain))?;
         if plain.capacity() - plain.len() > MAX_SPARE_BYTES {
             plain.shrink_to_fit();
@@ -225,25 +205,17 @@ impl Packer {
 
     /// Encodes a record as JSON. The error says why it cannot be stored.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
-        self.checked_json(|json| serde_json::to_writer(json, record))
+        self.json_with(|json| serde_json::to_writer(json, record))
     }
 
-    /// Encodes a value of a channel as JSON. The error says why it cannot be stored.
-    pub(crate) fn value_json(&mut self, value: &ChannelValue) -> Result<Vec<u8>, String> {
-        self.checked_json(|json| append_value(json, value))
-    }
-
-    /// Encodes the items of a list delta as JSON. The error says why they cannot be stored.
-    pub(crate) fn items_json(&mut self, items: &[&Value]) -> Result<Vec<u8>, String> {
-        self.checked_json(|json| json_text::append_list(json, items.iter().copied()))
-    }
-
-    fn checked_json(
+    /// Returns the JSON of a record, which `append` appends. The error says why it cannot be
+    /// stored.
+    pub(crate) fn json_with(
         &mut self,
-        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+        append: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     ) -> Result<Vec<u8>, String> {
         let mut json = Vec::with_capacity(JSON_CAPACITY);
-        write(&mut json).map_err(|error| error.to_string())?;
+        append(&mut json).map_err(|error| error.to_string())?;
         self.check_json(&json)?;
         Ok(json)
     }
@@ -367,7 +339,8 @@ pub(crate) fn unpack_json<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop_assert_eq, proptest};
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use wattle_graph::checkpoint::ChannelValue;
 
     use super::*;
 
@@ -426,17 +399,12 @@ mod tests {
             for value in [json!("x".repeat(length)), json!([1, "x".repeat(length)])] {
                 let packed = Packer::default().pack(&value).unwrap();
                 let text = value.to_string().into_bytes();
-                let channel_value = ChannelValue::from(value.clone());
-                let encoded = Packer::default().encode_value(&channel_value).unwrap();
+                let value = ChannelValue::from(value);
+                let append = |json: &mut Vec<u8>| value.append_text(json);
+                let encoded = Packer::default().encode_with(append).unwrap();
                 assert_eq!(encoded.json(), text);
                 assert_eq!(encoded.into_packed(), packed);
-                assert_eq!(Packer::default().value_json(&channel_value).unwrap(), text);
-                let Some(items) = value.as_array() else { continue };
-                let items: Vec<&Value> = items.iter().collect();
-                let encoded = Packer::default().encode_items(&items).unwrap();
-                assert_eq!(encoded.json(), text);
-                assert_eq!(encoded.into_packed(), packed);
-                assert_eq!(Packer::default().items_json(&items).unwrap(), text);
+                assert_eq!(Packer::default().json_with(append).unwrap(), text);
             }
         }
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, ListDelta};
 use wattle_graph::id::{ChannelName, Digest, ThreadId};
+use wattle_graph::json_text;
 use wattle_run::ports::store::Batch;
 
 use crate::codec::{Encoded, Packer};
@@ -55,8 +56,11 @@ impl EncodedBatch {
         });
         let values = written.map(|(new, value)| {
             Ok(match new {
-                Some((delta, items)) => EncodedValue::Delta(delta, packer.encode_items(&items)?),
-                None => EncodedValue::Full(packer.encode_value(value)?),
+                Some((delta, items)) => {
+                    let append = |json: &mut Vec<u8>| json_text::append_list(json, items);
+                    EncodedValue::Delta(delta, packer.encode_with(append)?)
+                }
+                None => EncodedValue::Full(packer.encode_with(|json| value.append_text(json))?),
             })
         });
         let values = values.collect::<Result<_, String>>()?;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, ListDelta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
+use wattle_graph::json_text;
 use wattle_graph::seal::Sealer;
 use wattle_run::ports::store::{EncodedEvents, StoredBatch, StoredValue};
 
@@ -100,8 +101,11 @@ impl Frame {
             bytes += meta.len();
             for (channel, part) in parts {
                 let (delta, json) = match part.delta_items() {
-                    Some((delta, items)) => (Some(delta), packer.items_json(&items)?),
-                    None => (None, packer.value_json(&part.value)?),
+                    Some((delta, items)) => {
+                        let append = |json: &mut Vec<u8>| json_text::append_list(json, items);
+                        (Some(delta), packer.json_with(append)?)
+                    }
+                    None => (None, packer.json_with(|json| part.value.append_text(json))?),
                 };
                 sealer.value(channel.as_str(), delta, &json);
                 bytes += json.len();
