@@ -7,6 +7,7 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, CheckpointMeta, SharedList};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
+use wattle_graph::json_text;
 use wattle_run::ports::store::{EncodedEvents, RunRecord, StoreError, ThreadRecord};
 
 use crate::codec::{Packer, unpack};
@@ -281,16 +282,13 @@ impl Rewriter<'_> {
         let chain = match value {
             RewrittenValue::Full(value) => {
                 let items = value.list().map_or(0, SharedList::len);
-                builder.push_full(channel, items, self.packer.encode(&value).map_err(refusal)?)
+                let encoded = self.packer.encode_with(|json| value.append_text(json));
+                builder.push_full(channel, items, encoded.map_err(refusal)?)
             }
             RewrittenValue::Delta(link, added) => {
                 let items = link.keep as usize + added.len();
-                builder.push_delta(
-                    channel,
-                    link,
-                    items,
-                    self.packer.encode(&added).map_err(refusal)?,
-                )
+                let encoded = self.packer.encode_with(|json| json_text::append_list(json, &added));
+                builder.push_delta(channel, link, items, encoded.map_err(refusal)?)
             }
         };
         self.value_index.insert(channel, version, self.next_entry);

@@ -99,7 +99,7 @@ impl FrameRefs<'_> {
                 EncodedValue::Delta(list_delta, delta) => {
                     match self.delta_link(group, channel, list_delta)? {
                         Some(link) => builder.push_delta(channel, link, items, delta),
-                        None => match packer.encode(value) {
+                        None => match packer.encode_with(|json| value.append_text(json)) {
                             Ok(full) => builder.push_full(channel, items, full),
                             Err(message) => return Ok(Err(message)),
                         },

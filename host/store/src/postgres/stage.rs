@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use wattle_graph::checkpoint::{ChannelValue, Checkpoint, ListDelta};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
+use wattle_graph::json_text;
 use wattle_run::ports::store::{
     Batch, QueueCondition, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
 };
@@ -405,7 +406,7 @@ impl BodyValue {
         value: &ChannelValue,
         packer: &mut Packer,
     ) -> Result<Self, String> {
-        let json = packer.json(value)?;
+        let json = packer.json_with(|json| value.append_text(json))?;
         let packed = compress(&json);
         let chain = ChainStats {
             root: version,
@@ -431,7 +432,8 @@ impl BodyValue {
         appended: &DeltaItems<'_>,
         packer: &mut Packer,
     ) -> Result<Self, String> {
-        let json = packer.json(&appended.items)?;
+        let items = appended.items.iter().copied();
+        let json = packer.json_with(|json| json_text::append_list(json, items))?;
         let packed = compress(&json);
         let chain = ChainStats {
             items: Some(u64::from(appended.delta.prefix_len) + appended.items.len() as u64),
