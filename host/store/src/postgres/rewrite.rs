@@ -123,7 +123,8 @@ async fn apply_once(
     let mut transaction = database.transaction(OPERATION).await?;
     let Some(contents) = read(&mut transaction, thread).await? else { return Ok(false) };
     let number = contents.row.number;
-    let summaries = log_pages::fold(&mut transaction, number, Vec::new(), summarize).await?;
+    let pages = LogPages::new(number).without_values();
+    let summaries = pages.fold(&mut transaction, Vec::new(), summarize).await?;
     let current = contents.row.current;
     let plan = match kind {
         RewriteKind::DropRuns(runs) => {
@@ -171,7 +172,8 @@ async fn rewrite_thread(
     let ThreadContents { row, record, runs, .. } = contents;
     let plan = Arc::new(plan);
     let first = FirstKept { plan: plan.clone(), seq: None };
-    let first = log_pages::fold(transaction, row.number, first, FirstKept::find).await?;
+    let pages = LogPages::new(row.number).without_values();
+    let first = pages.fold(transaction, first, FirstKept::find).await?;
     rewriter.begin(transaction, first.seq).await?;
     rewriter.row.current = plan.current;
     let mut pages = LogPages::new(row.number);

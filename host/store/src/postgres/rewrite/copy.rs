@@ -14,7 +14,7 @@ use crate::postgres::decode::decode_on_blocking_pool;
 use crate::postgres::delete::ensure_unleased;
 use crate::postgres::in_doubt::commit;
 use crate::postgres::retry::{RetryState, TxError};
-use crate::postgres::rewrite::log_pages::{self, LogBatch, LogPages};
+use crate::postgres::rewrite::log_pages::{LogBatch, LogPages};
 use crate::postgres::rewrite::{OPERATION, ThreadRewriter, read_all};
 use crate::postgres::stage::{BatchHeader, Body};
 use crate::postgres::thread_row;
@@ -63,7 +63,8 @@ async fn copy_once(
     let contents = read_all(&mut transaction, from, source).await?;
     validate::ensure_not_running(&contents.record)?;
     let number = contents.row.number;
-    let found = log_pages::fold(&mut transaction, number, Found::default(), Found::add).await?;
+    let pages = LogPages::new(number).without_values();
+    let found = pages.fold(&mut transaction, Found::default(), Found::add).await?;
     let all_runs = contents.runs.iter().map(|run| &run.id).chain(&found.runs);
     let new_ids: HashMap<RunId, RunId> = all_runs.map(|run| (run.clone(), run_id(run))).collect();
     let (record, runs) =

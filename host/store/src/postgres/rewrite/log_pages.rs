@@ -15,10 +15,12 @@ use crate::retention_plan::{BatchSummary, checkpoints_made_by};
 
 const OPERATION: &str = "read the log of a thread";
 
-/// A position in a log.
+/// The pages of a log that have not been read yet.
 pub(super) struct LogPages {
     number: i64,
+    /// Position from which the next page is read.
     next: i64,
+    has_values: bool,
 }
 
 /// A batch with the `CheckpointMeta` of its checkpoint.
@@ -28,9 +30,19 @@ pub(super) struct LogBatch {
 }
 
 impl LogPages {
-    /// Returns the position before the oldest batch of a thread number.
+    /// Returns all pages of a thread number.
     pub(super) fn new(number: i64) -> Self {
-        Self { number, next: 0 }
+        Self { number, next: 0, has_values: true }
+    }
+
+    /// Leaves out the values of the batches.
+    pub(super) fn without_values(self) -> Self {
+        Self { has_values: false, ..self }
+    }
+
+    /// Leaves out the batches before a position.
+    pub(super) fn starting_at(self, position: i64) -> Self {
+        Self { next: position, ..self }
     }
 
     /// Reads the next page, which is not decoded. Returns `None` after the last page.
@@ -38,39 +50,40 @@ impl LogPages {
         &mut self,
         transaction: &mut PgTransaction,
     ) -> Result<Option<BatchRows>, StoreError> {
-        let rows = batch_scan::read_rows(transaction, self.number, self.next).await?;
+        let rows = if self.has_values {
+            batch_scan::read_rows(transaction, self.number, self.next).await?
+        } else {
+            batch_scan::read_rows_without_values(transaction, self.number, self.next).await?
+        };
         let Some(last) = rows.last_position else { return Ok(None) };
         self.next = last + 1;
         Ok(Some(rows))
     }
-}
 
-/// Passes the batches of a log without their values to `add`, oldest first, until `add` breaks.
-/// Returns the state after the last batch.
-pub(super) async fn fold<T: Send + 'static>(
-    transaction: &mut PgTransaction,
-    number: i64,
-    mut state: T,
-    add: fn(&mut T, &LogBatch) -> Result<ControlFlow<()>, StoreError>,
-) -> Result<T, StoreError> {
-    let mut next = 0;
-    loop {
-        let rows = batch_scan::read_rows_without_values(transaction, number, next).await?;
-        let Some(last) = rows.last_position else { return Ok(state) };
-        next = last + 1;
-        let add_page = move || {
-            for scanned in rows.decode()? {
-                if add(&mut state, &LogBatch::new(scanned)?)?.is_break() {
-                    return Ok((state, true));
+    /// Reads all pages. Passes their batches to `add`, oldest first, until `add` breaks. Returns
+    /// the state after the last batch.
+    pub(super) async fn fold<T: Send + 'static>(
+        mut self,
+        transaction: &mut PgTransaction,
+        mut state: T,
+        add: fn(&mut T, &LogBatch) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<T, StoreError> {
+        while let Some(rows) = self.read_next(transaction).await? {
+            let add_page = move || {
+                for scanned in rows.decode()? {
+                    if add(&mut state, &LogBatch::new(scanned)?)?.is_break() {
+                        return Ok((state, true));
+                    }
                 }
+                Ok((state, false))
+            };
+            let (after, is_over) = decode_on_blocking_pool(OPERATION, None, add_page).await?;
+            if is_over {
+                return Ok(after);
             }
-            Ok((state, false))
-        };
-        let (after, is_over) = decode_on_blocking_pool(OPERATION, None, add_page).await?;
-        if is_over {
-            return Ok(after);
+            state = after;
         }
-        state = after;
+        Ok(state)
     }
 }
 
