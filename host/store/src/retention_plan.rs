@@ -162,9 +162,19 @@ impl RetentionPlan {
         self.keep.contains(&id)
     }
 
+    /// Returns whether events of a batch may be kept. Which runs the events belong to is not known.
+    pub(crate) fn may_keep_events(&self, batch: &BatchSummary) -> bool {
+        batch.last_seq > batch.after_seq.max(self.after) && !self.drops_base(batch.base)
+    }
+
+    /// Returns whether the events with a base checkpoint are dropped.
+    fn drops_base(&self, base: Option<CheckpointId>) -> bool {
+        base.is_some_and(|base| self.dropped.contains(&base))
+    }
+
     /// Returns the events of a batch that are kept.
     pub(crate) fn events(&self, base: Option<CheckpointId>, mut events: Vec<Event>) -> Vec<Event> {
-        if base.is_some_and(|base| self.dropped.contains(&base)) {
+        if self.drops_base(base) {
             return Vec::new();
         }
         events.retain(|event| event.seq > self.after && !self.runs.contains(&event.run));

@@ -72,7 +72,8 @@ impl FrameList {
         snapshot: &Snapshot,
         plan: &RetentionPlan,
     ) -> Result<Option<u64>, StoreError> {
-        for (number, header) in &self.frames {
+        let frames = self.frames.iter().zip(&self.summaries);
+        for ((number, header), _) in frames.filter(|(_, batch)| plan.may_keep_events(batch)) {
             let events = load_frame(snapshot, *number, header.clone())?.events()?;
             if let Some(first) = plan.events(header.base, events).first() {
                 return Ok(Some(first.seq));

@@ -124,16 +124,17 @@ async fn apply_once(
     let Some(contents) = read(&mut transaction, thread).await? else { return Ok(false) };
     let number = contents.row.number;
     let pages = LogPages::new(number).without_values();
-    let summaries = pages.fold(&mut transaction, Vec::new(), summarize).await?;
+    let log = pages.fold(&mut transaction, LogSummary::default(), LogSummary::add).await?;
+    let summaries = &log.batches;
     let current = contents.row.current;
     let plan = match kind {
         RewriteKind::DropRuns(runs) => {
             let own = contents.runs.iter().map(|run| &run.id).filter(|run| runs.contains(run));
-            RetentionPlan::drop_runs(&summaries, current, own.cloned().collect())
+            RetentionPlan::drop_runs(summaries, current, own.cloned().collect())
         }
-        RewriteKind::KeepLatest => RetentionPlan::keep_latest(&summaries, current, &contents.runs),
+        RewriteKind::KeepLatest => RetentionPlan::keep_latest(summaries, current, &contents.runs),
     };
-    if plan.is_noop(&summaries) {
+    if plan.is_noop(summaries) {
         return Ok(false);
     }
     if plan.drops_thread() {
@@ -142,25 +143,42 @@ async fn apply_once(
         commit(database, transaction).await?;
         return Ok(true);
     }
-    Box::pin(rewrite_thread(&mut transaction, thread, contents, plan)).await?;
+    let first = log.first_kept(&plan);
+    Box::pin(rewrite_thread(&mut transaction, thread, contents, plan, first)).await?;
     commit(database, transaction).await?;
     Ok(false)
 }
 
-fn summarize(
-    summaries: &mut Vec<BatchSummary>,
-    batch: &LogBatch,
-) -> Result<ControlFlow<()>, StoreError> {
-    summaries.push(batch.summary()?);
-    Ok(ControlFlow::Continue(()))
+/// What a plan reads of a log.
+#[derive(Default)]
+struct LogSummary {
+    batches: Vec<BatchSummary>,
+    /// Positions of the batches.
+    positions: Vec<i64>,
 }
 
-/// Replaces a thread by its kept part.
+impl LogSummary {
+    fn add(&mut self, batch: &LogBatch) -> Result<ControlFlow<()>, StoreError> {
+        self.batches.push(batch.summary()?);
+        self.positions.push(batch.scanned.position);
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Returns the position of the first batch of which a plan may keep events.
+    fn first_kept(&self, plan: &RetentionPlan) -> Option<i64> {
+        let mut batches = self.batches.iter().zip(&self.positions);
+        batches.find(|(batch, _)| plan.may_keep_events(batch)).map(|(_, position)| *position)
+    }
+}
+
+/// Replaces a thread by its kept part. `first` is the position of the first batch of which events
+/// may be kept.
 async fn rewrite_thread(
     transaction: &mut PgTransaction,
     thread: &ThreadId,
     contents: ThreadContents,
     plan: RetentionPlan,
+    first: Option<i64>,
 ) -> Result<(), TxError> {
     let mut rewriter = ThreadRewriter::new(
         thread,
@@ -171,10 +189,15 @@ async fn rewrite_thread(
     );
     let ThreadContents { row, record, runs, .. } = contents;
     let plan = Arc::new(plan);
-    let first = FirstKept { plan: plan.clone(), seq: None };
-    let pages = LogPages::new(row.number).without_values();
-    let first = pages.fold(transaction, first, FirstKept::find).await?;
-    rewriter.begin(transaction, first.seq).await?;
+    let first_seq = match first {
+        Some(position) => {
+            let pages = LogPages::new(row.number).without_values().starting_at(position);
+            let first = FirstKept { plan: plan.clone(), seq: None };
+            pages.fold(transaction, first, FirstKept::find).await?.seq
+        }
+        None => None,
+    };
+    rewriter.begin(transaction, first_seq).await?;
     rewriter.row.current = plan.current;
     let mut pages = LogPages::new(row.number);
     while let Some(rows) = pages.read_next(transaction).await? {
