@@ -1,6 +1,7 @@
 //! Requests for runs. A run starts immediately if its thread is free and this host has capacity.
 //! Otherwise it is stored as pending.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::json;
@@ -218,20 +219,17 @@ impl Engine {
         new_thread: Option<Box<ThreadRecord>>,
     ) -> Result<(), Failure> {
         let (thread, spec) = (&record.thread, record.spec.as_deref());
-        let created = match &new_thread {
-            Some(new) => self.store_new_thread(new).await,
-            None => {
-                let new = NewThread {
-                    thread: Some(thread.clone()),
-                    tenant: tenant.clone(),
-                    ttl: spec.and_then(|spec| spec.ttl),
-                    requested_graph: spec.and_then(|spec| self.requested_graph(spec)),
-                    ..NewThread::default()
-                };
-                self.create_thread(new).await.map(drop)
-            }
+        let new = match new_thread.as_deref() {
+            Some(new) => Cow::Borrowed(new),
+            None => Cow::Owned(self.unbound_thread(NewThread {
+                thread: Some(thread.clone()),
+                tenant: tenant.clone(),
+                ttl: spec.and_then(|spec| spec.ttl),
+                requested_graph: spec.and_then(|spec| self.requested_graph(spec)),
+                ..NewThread::default()
+            })),
         };
-        match created {
+        match self.store_new_thread(&new).await {
             Err(failure) if failure.code == code::BUSY && new_thread.is_some() => {
                 return Err(being_created(thread));
             }
