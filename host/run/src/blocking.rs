@@ -86,10 +86,12 @@ fn exhausts(value: &Value, left: &mut usize) -> bool {
     }
 }
 
-/// Returns true if converting the messages of a history for a model is long work.
-pub(crate) fn is_long_history(history: &History) -> bool {
+/// Returns true if converting the messages of a history for a model is long work. `repeated_bytes`
+/// returns [`History::repeated_bytes`], which reads all messages. It is not called for a history
+/// that is long without them.
+pub(crate) fn is_long_history(history: &History, repeated_bytes: impl FnOnce() -> u64) -> bool {
     let is_long = |bytes: u64| bytes > SHORT_JSON_BYTES;
-    is_long(history.bytes) || are_large_values(&history.append) || is_long(history.repeated_bytes())
+    is_long(history.bytes) || are_large_values(&history.append) || is_long(repeated_bytes())
 }
 
 /// Returns true if giving the calls of a completion ids that are unique in the conversation of a
@@ -288,7 +290,8 @@ mod tests {
             let request = CompletionRequest::new("chat", Vec::new());
             let list = list.iter().cloned().collect();
             let request = request.with_history(reference, list).unwrap();
-            is_long_history(&request.history.unwrap())
+            let history = request.history.unwrap();
+            is_long_history(&history, || history.repeated_bytes())
         };
         assert!(!is_long(&[said(100_000)], &[said(50_000)]));
         assert!(is_long(&[said(300_000)], &[]));

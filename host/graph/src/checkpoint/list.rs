@@ -91,6 +91,15 @@ impl SharedList {
         *self.weight.get_or_init(|| VALUE_BYTES + self.iter().map(weight).sum::<u64>())
     }
 
+    /// Returns the sum of the weights of the items at the positions from `from` up to but not
+    /// including `to`, in bytes. That of all items is computed once, as [`Self::weight`].
+    pub(crate) fn range_weight(&self, from: usize, to: usize) -> u64 {
+        if from == 0 && to >= self.len() {
+            return self.weight() - VALUE_BYTES;
+        }
+        self.range(from, to).map(weight).sum()
+    }
+
     /// Returns true if the weight is known and need not be computed.
     pub fn is_weighed(&self) -> bool {
         self.weight.get().is_some()

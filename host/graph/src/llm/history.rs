@@ -13,7 +13,7 @@ use crate::checkpoint::SharedList;
 use crate::conversation::{last_user, to_messages, unique_call_ids};
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, Digest};
-use crate::limit::{HISTORY_NAME_BYTES, HISTORY_REPEATED_BYTES};
+use crate::limit::HISTORY_NAME_BYTES;
 use crate::llm::completion::Completion;
 use crate::llm::message::Message;
 use crate::message::{call_ids, is_from_user, without_id};
@@ -170,13 +170,10 @@ impl History {
         repeated.saturating_mul(longest)
     }
 
-    /// Returns the [`weight`] of the messages of the conversation that the model gets, with an
-    /// estimate of the tool results that they repeat, in bytes. Reads all messages.
+    /// Returns the [`weight`] of the messages of the conversation that the model gets, in bytes.
+    /// Reads these messages, unless the model gets the whole conversation and its weight is known.
     pub(crate) fn listed_weight(&self) -> u64 {
-        let listed = self.list.iter().flat_map(|list| list.range(self.from, self.to));
-        // A request with more than the limit is refused when it is expanded.
-        let repeated = self.repeated_bytes().min(HISTORY_REPEATED_BYTES);
-        listed.map(weight).sum::<u64>() + repeated
+        self.list.as_ref().map_or(0, |list| list.range_weight(self.from, self.to))
     }
 
     /// Returns ids for the tool calls of a completion, in order, which are unique in the whole

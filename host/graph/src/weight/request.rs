@@ -1,6 +1,7 @@
 //! Weight of requests to models.
 
 use super::{NAME_BYTES, VALUE_BYTES, named, weight};
+use crate::limit::HISTORY_REPEATED_BYTES;
 use crate::llm::{CompletionRequest, ImageSource, Message, Part, Role};
 
 /// Weight of a part without its content, in bytes: the size of a [`Part`] on a 64-bit machine.
@@ -8,12 +9,18 @@ const PART_BYTES: u64 = 2 * VALUE_BYTES;
 
 /// Returns the approximate memory that a model call with this request holds until its end, in
 /// bytes: the request, the messages of its history, and the body that is made of them.
-pub fn call_weight(request: &CompletionRequest) -> u64 {
+/// `repeated_bytes` are the [`History::repeated_bytes`](crate::llm::History::repeated_bytes) of the
+/// request; they are 0 without a history.
+pub fn call_weight(request: &CompletionRequest, repeated_bytes: u64) -> u64 {
     let own = own_weight(request);
     match &request.history {
         None => 2 * own,
         // The expanded request has copies of the request's own messages.
-        Some(history) => 3 * own + 2 * history.listed_weight(),
+        Some(history) => {
+            // A request with more than the limit is refused when it is expanded.
+            let repeated = repeated_bytes.min(HISTORY_REPEATED_BYTES);
+            3 * own + 2 * (history.listed_weight() + repeated)
+        }
     }
 }
 
@@ -82,7 +89,7 @@ mod tests {
 
     /// Returns how many times a call holds the text.
     fn copies(request: &CompletionRequest) -> u64 {
-        call_weight(request) / TEXT_BYTES
+        call_weight(request, 0) / TEXT_BYTES
     }
 
     #[test]

@@ -11,8 +11,9 @@ mod sql;
 mod tools;
 
 use std::future::Future;
+use std::sync::LazyLock;
 
-use wattle_graph::llm::{Completion, CompletionRequest, Delta};
+use wattle_graph::llm::{Completion, CompletionRequest, Delta, History};
 use wattle_graph::weight::call_weight;
 
 use crate::blocking::{block_in_place_in_turn, is_long_history};
@@ -102,11 +103,13 @@ impl EffectContext<'_> {
         request: &CompletionRequest,
         on_deltas: impl Fn(&[Delta]),
     ) -> Result<Completion, CallError> {
-        let is_long = request.history.as_deref().is_some_and(is_long_history);
+        let history = request.history.as_deref();
+        let repeated_bytes = LazyLock::new(|| history.map_or(0, History::repeated_bytes));
+        let is_long = history.is_some_and(|it| is_long_history(it, || *repeated_bytes));
         let held = self.budget.call_memory();
         let expand = || {
             if held.is_of_run() {
-                held.raise_to(call_weight(request))?;
+                held.raise_to(call_weight(request, *repeated_bytes))?;
             }
             request.expanded()
         };

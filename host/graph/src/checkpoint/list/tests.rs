@@ -110,6 +110,8 @@ proptest! {
         let part = array.iter().enumerate().filter(|(place, _)| (from..to).contains(place));
         let part: Vec<u8> = part.map(|(_, item)| *item).collect();
         prop_assert_eq!(json!(grown.range(from, to).collect::<Vec<_>>()), json!(part));
+        prop_assert_eq!(grown.range_weight(from, to), weight(&json!(part)) - VALUE_BYTES);
+        prop_assert_eq!(grown.range_weight(0, array.len()), grown.weight() - VALUE_BYTES);
         prop_assert_eq!(grown.digest(), list(&array).digest());
         prop_assert_eq!(grown.digest() == list(&start).digest(), array == start);
         prop_assert_eq!(grown.json_bytes(), json!(array).to_string().len() as u64);
