@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "bindings/plugin.h"
+
 /*
  * Returns memory of zeros. A guest without memory cannot go on, and the host reports its limit.
  */
@@ -30,5 +32,17 @@ const char *wattle_skip_blank(const char *at);
  * quotes. Returns false at the end. Nothing is copied, since memory is never freed.
  */
 bool wattle_next(const char **at, wattle_piece *name, wattle_piece *value);
+
+/* Copies a text of the host. */
+const char *wattle_text_of(plugin_string_t text);
+
+/* Copies a text of the host; NULL if there is none. */
+const char *wattle_optional_text(plugin_option_string_t text);
+
+/* Adds an extension field with a value as JSON. */
+void wattle_add_extra(wattle_plugin_types_extra_t *to, const char *name, const char *value);
+
+/* Converts the failure of this call for the host. Returns false. */
+bool wattle_failed(wattle_plugin_types_failure_t *failure);
 
 #endif

@@ -87,10 +87,12 @@ wattle_output wattle_error(const char *text) { return (wattle_output){text, NULL
 
 /* Texts in both directions. */
 
-static const char *text_of(plugin_string_t text) { return wattle_copy((const char *)text.ptr, text.len); }
+const char *wattle_text_of(plugin_string_t text) {
+    return wattle_copy((const char *)text.ptr, text.len);
+}
 
-static const char *optional_text(plugin_option_string_t text) {
-    return text.is_some ? text_of(text.val) : NULL;
+const char *wattle_optional_text(plugin_option_string_t text) {
+    return text.is_some ? wattle_text_of(text.val) : NULL;
 }
 
 static void set(plugin_string_t *to, const char *text) { plugin_string_dup(to, text); }
@@ -102,14 +104,14 @@ static plugin_string_t lend(const char *text) {
 
 static const char *extra_field(wattle_plugin_types_extra_t fields, const char *name) {
     for (size_t index = 0; index < fields.len; index += 1) {
-        if (strcmp(text_of(fields.ptr[index].f0), name) == 0) {
-            return text_of(fields.ptr[index].f1);
+        if (strcmp(wattle_text_of(fields.ptr[index].f0), name) == 0) {
+            return wattle_text_of(fields.ptr[index].f1);
         }
     }
     return NULL;
 }
 
-static void add_extra(wattle_plugin_types_extra_t *to, const char *name, const char *value) {
+void wattle_add_extra(wattle_plugin_types_extra_t *to, const char *name, const char *value) {
     void *fields = realloc(to->ptr, (to->len + 1) * sizeof *to->ptr);
     if (fields == NULL) {
         abort();
@@ -122,14 +124,13 @@ static void add_extra(wattle_plugin_types_extra_t *to, const char *name, const c
 
 /* Records the failure of a call of the host. */
 static const char *host_failed(const wattle_plugin_types_failure_t *failure) {
-    wattle_fail(text_of(failure->code), text_of(failure->message));
+    wattle_fail(wattle_text_of(failure->code), wattle_text_of(failure->message));
     call.retryable = failure->retryable;
-    call.details = failure->details.is_some ? text_of(failure->details.val) : NULL;
+    call.details = failure->details.is_some ? wattle_text_of(failure->details.val) : NULL;
     return NULL;
 }
 
-/* Converts the failure of this call for the host. */
-static bool failed(wattle_plugin_types_failure_t *failure) {
+bool wattle_failed(wattle_plugin_types_failure_t *failure) {
     set(&failure->code, call.code);
     set(&failure->message, call.message);
     failure->retryable = call.retryable;
@@ -185,7 +186,7 @@ const char *wattle_ask(const char *payload, const char *schema) {
     plugin_string_t answer;
     wattle_plugin_types_failure_t failure;
     if (wattle_plugin_interrupt_ask(&question, &answer, &failure)) {
-        return text_of(answer);
+        return wattle_text_of(answer);
     }
     return host_failed(&failure);
 }
@@ -246,7 +247,10 @@ wattle_output wattle_call(const char *tool, const char *arguments) {
         host_failed(&failure);
         return (wattle_output){NULL, NULL, false};
     }
-    const char *structured = output.structured.is_some ? text_of(output.structured.val) : NULL;
+    const char *structured = NULL;
+    if (output.structured.is_some) {
+        structured = wattle_text_of(output.structured.val);
+    }
     return (wattle_output){joined(&output), structured, output.is_error};
 }
 
@@ -266,10 +270,10 @@ void exports_wattle_plugin_node_describe(exports_wattle_plugin_node_list_node_in
         set(&ret->ptr[index].input_schema, or_empty(node->input_schema));
         set(&ret->ptr[index].output_schema, or_empty(node->output_schema));
         if (node->config_schema != NULL) {
-            add_extra(&ret->ptr[index].extra, "config-schema", node->config_schema);
+            wattle_add_extra(&ret->ptr[index].extra, "config-schema", node->config_schema);
         }
         if (node->reads != NULL) {
-            add_extra(&ret->ptr[index].extra, "reads", node->reads);
+            wattle_add_extra(&ret->ptr[index].extra, "reads", node->reads);
         }
     }
 }
@@ -344,22 +348,22 @@ bool exports_wattle_plugin_node_run(
     const char *error = extra_field(context->extra, "error");
     bool has_config = config != NULL && strcmp(config, "null") != 0;
     wattle_context known = {
-        .node = text_of(context->node),
-        .graph = text_of(context->graph),
-        .thread_id = text_of(context->thread_id),
-        .run_id = text_of(context->run_id),
-        .task_id = text_of(context->task_id),
+        .node = wattle_text_of(context->node),
+        .graph = wattle_text_of(context->graph),
+        .thread_id = wattle_text_of(context->thread_id),
+        .run_id = wattle_text_of(context->run_id),
+        .task_id = wattle_text_of(context->task_id),
         .step = context->step,
         .attempt = context->attempt,
         .remaining_steps = context->remaining_steps,
-        .tenant = optional_text(context->tenant),
-        .context = text_of(context->context),
+        .tenant = wattle_optional_text(context->tenant),
+        .context = wattle_text_of(context->context),
         .config = has_config ? config : "{}",
         .error = error != NULL && strcmp(error, "null") != 0 ? error : NULL,
         .conversation = extra_field(context->extra, "conversation"),
     };
-    if (!run(&known, text_of(*input))) {
-        return failed(err);
+    if (!run(&known, wattle_text_of(*input))) {
+        return wattle_failed(err);
     }
     set_updates(&ret->updates.ptr, &ret->updates.len);
     ret->goto_.len = call.targets.count;
@@ -397,7 +401,7 @@ void exports_wattle_plugin_tool_list(exports_wattle_plugin_tool_list_tool_info_t
         set(&ret->ptr[index].arguments_schema, or_empty(tool->arguments_schema));
         ret->ptr[index].accepts_invalid = tool->accepts_invalid;
         if (tool->read_only || tool->idempotent) {
-            add_extra(&ret->ptr[index].extra, "hints", hints(tool));
+            wattle_add_extra(&ret->ptr[index].extra, "hints", hints(tool));
         }
     }
 }
@@ -428,17 +432,17 @@ bool exports_wattle_plugin_tool_call(
 ) {
     const char *state = extra_field(context->extra, "state");
     wattle_tool_context known = {
-        .tool = text_of(context->tool),
-        .call_id = text_of(context->call_id),
-        .thread_id = optional_text(context->thread_id),
-        .task_id = optional_text(context->task_id),
-        .tenant = optional_text(context->tenant),
+        .tool = wattle_text_of(context->tool),
+        .call_id = wattle_text_of(context->call_id),
+        .thread_id = wattle_optional_text(context->thread_id),
+        .task_id = wattle_optional_text(context->task_id),
+        .tenant = wattle_optional_text(context->tenant),
         .state = state == NULL ? "{}" : state,
         .violations = context->violations.len,
     };
     wattle_output output;
-    if (!call_tool(&known, text_of(*arguments), &output)) {
-        return failed(err);
+    if (!call_tool(&known, wattle_text_of(*arguments), &output)) {
+        return wattle_failed(err);
     }
     ret->content.len = 1;
     ret->content.ptr = wattle_allocate(1, sizeof *ret->content.ptr);
