@@ -14,8 +14,23 @@ const CONTRACT: &str = "wit/wattle";
 /// The folder of the bindings, relative to the root.
 const FOLDER: &str = "plugins/sdk/c/bindings";
 
-/// The world of the contract that has nodes and tools.
-const WORLD: &str = "plugin";
+/// The name of the world, with which names of the bindings begin.
+const NAME: &str = "plugin";
+
+/// The world of a component in C, with every import and every export of the contract. A plugin that
+/// has no reducers describes an empty list of them, and so for the other exports. The contract has
+/// no such world: a toolchain without an SDK would have to implement every export.
+const WORLD: &str = "
+    package wattle:c;
+
+    world plugin {
+        include wattle:plugin/imports@0.1.0;
+        export wattle:plugin/node@0.1.0;
+        export wattle:plugin/tool@0.1.0;
+        export wattle:plugin/reducer@0.1.0;
+        export wattle:plugin/web@0.1.0;
+    }
+";
 
 /// Returns the folder of the bindings.
 pub fn folder() -> PathBuf {
@@ -34,8 +49,9 @@ fn root() -> PathBuf {
 /// If the contract cannot be read.
 pub fn generate() -> Result<BTreeMap<String, Vec<u8>>> {
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_path(root().join(CONTRACT))?;
-    let world = resolve.select_world(&[package], Some(WORLD))?;
+    resolve.push_path(root().join(CONTRACT))?;
+    let package = resolve.push_str("component.wit", WORLD)?;
+    let world = resolve.select_world(&[package], Some(NAME))?;
     let mut files = Files::default();
     wit_bindgen_c::Opts::default().build().generate(&mut resolve, world, &mut files)?;
     Ok(files.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect())

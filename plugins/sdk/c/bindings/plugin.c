@@ -577,6 +577,238 @@ void __wasm_export_exports_wattle_plugin_tool_call_post_return(uint8_t * arg0) {
   }
 }
 
+// Exported Functions from `wattle:plugin/reducer@0.1.0`
+
+__attribute__((__weak__, __export_name__("cabi_post_wattle:plugin/reducer@0.1.0#reducers")))
+void __wasm_export_exports_wattle_plugin_reducer_reducers_post_return(uint8_t * arg0) {
+  size_t len0 = *((size_t*) (arg0 + sizeof(void*)));
+  if (len0 > 0) {
+    uint8_t *ptr1 = *((uint8_t **) (arg0 + 0));
+    for (size_t i2 = 0; i2 < len0; i2++) {
+      uint8_t *base = ptr1 + i2 * (6*sizeof(void*));
+      (void) base;
+      if ((*((size_t*) (base + sizeof(void*)))) > 0) {
+        free(*((uint8_t **) (base + 0)));
+      }
+      if ((*((size_t*) (base + (3*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (base + (2*sizeof(void*)))));
+      }
+      size_t len = *((size_t*) (base + (5*sizeof(void*))));
+      if (len > 0) {
+        uint8_t *ptr = *((uint8_t **) (base + (4*sizeof(void*))));
+        for (size_t i = 0; i < len; i++) {
+          uint8_t *base = ptr + i * (4*sizeof(void*));
+          (void) base;
+          if ((*((size_t*) (base + sizeof(void*)))) > 0) {
+            free(*((uint8_t **) (base + 0)));
+          }
+          if ((*((size_t*) (base + (3*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (base + (2*sizeof(void*)))));
+          }
+        }
+        free(ptr);
+      }
+    }
+    free(ptr1);
+  }
+}
+
+__attribute__((__weak__, __export_name__("cabi_post_wattle:plugin/reducer@0.1.0#reduce")))
+void __wasm_export_exports_wattle_plugin_reducer_reduce_post_return(uint8_t * arg0) {
+  switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
+    case 0: {
+      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      }
+      break;
+    }
+    case 1: {
+      if ((*((size_t*) (arg0 + (2*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + sizeof(void*))));
+      }
+      if ((*((size_t*) (arg0 + (4*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (3*sizeof(void*)))));
+      }
+      switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (6*sizeof(void*))))) {
+        case 0: {
+          break;
+        }
+        case 1: {
+          if ((*((size_t*) (arg0 + (8*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (arg0 + (7*sizeof(void*)))));
+          }
+          break;
+        }
+      }
+      break;
+    }
+  }
+}
+
+// Exported Functions from `wattle:plugin/web@0.1.0`
+
+__attribute__((__weak__, __export_name__("cabi_post_wattle:plugin/web@0.1.0#routes")))
+void __wasm_export_exports_wattle_plugin_web_routes_post_return(uint8_t * arg0) {
+  size_t len0 = *((size_t*) (arg0 + sizeof(void*)));
+  if (len0 > 0) {
+    uint8_t *ptr1 = *((uint8_t **) (arg0 + 0));
+    for (size_t i2 = 0; i2 < len0; i2++) {
+      uint8_t *base = ptr1 + i2 * (6*sizeof(void*));
+      (void) base;
+      if ((*((size_t*) (base + sizeof(void*)))) > 0) {
+        free(*((uint8_t **) (base + 0)));
+      }
+      if ((*((size_t*) (base + (3*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (base + (2*sizeof(void*)))));
+      }
+      size_t len = *((size_t*) (base + (5*sizeof(void*))));
+      if (len > 0) {
+        uint8_t *ptr = *((uint8_t **) (base + (4*sizeof(void*))));
+        for (size_t i = 0; i < len; i++) {
+          uint8_t *base = ptr + i * (4*sizeof(void*));
+          (void) base;
+          if ((*((size_t*) (base + sizeof(void*)))) > 0) {
+            free(*((uint8_t **) (base + 0)));
+          }
+          if ((*((size_t*) (base + (3*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (base + (2*sizeof(void*)))));
+          }
+        }
+        free(ptr);
+      }
+    }
+    free(ptr1);
+  }
+}
+
+__attribute__((__weak__, __export_name__("cabi_post_wattle:plugin/web@0.1.0#handle")))
+void __wasm_export_exports_wattle_plugin_web_handle_post_return(uint8_t * arg0) {
+  switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
+    case 0: {
+      size_t len = *((size_t*) (arg0 + (8+2*sizeof(void*))));
+      if (len > 0) {
+        uint8_t *ptr = *((uint8_t **) (arg0 + (8+1*sizeof(void*))));
+        for (size_t i = 0; i < len; i++) {
+          uint8_t *base = ptr + i * (4*sizeof(void*));
+          (void) base;
+          if ((*((size_t*) (base + sizeof(void*)))) > 0) {
+            free(*((uint8_t **) (base + 0)));
+          }
+          if ((*((size_t*) (base + (3*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (base + (2*sizeof(void*)))));
+          }
+        }
+        free(ptr);
+      }
+      switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (16+2*sizeof(void*))))) {
+        case 0: {
+          break;
+        }
+        case 1: {
+          size_t len0 = *((size_t*) (arg0 + (24+3*sizeof(void*))));
+          if (len0 > 0) {
+            uint8_t *ptr1 = *((uint8_t **) (arg0 + (24+2*sizeof(void*))));
+            for (size_t i2 = 0; i2 < len0; i2++) {
+              uint8_t *base = ptr1 + i2 * 1;
+              (void) base;
+            }
+            free(ptr1);
+          }
+          break;
+        }
+        case 2: {
+          if ((*((size_t*) (arg0 + (24+3*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (arg0 + (24+2*sizeof(void*)))));
+          }
+          break;
+        }
+        case 3: {
+          if ((*((size_t*) (arg0 + (24+3*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (arg0 + (24+2*sizeof(void*)))));
+          }
+          switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (24+4*sizeof(void*))))) {
+            case 0: {
+              break;
+            }
+            case 1: {
+              if ((*((size_t*) (arg0 + (24+6*sizeof(void*))))) > 0) {
+                free(*((uint8_t **) (arg0 + (24+5*sizeof(void*)))));
+              }
+              break;
+            }
+          }
+          switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (24+7*sizeof(void*))))) {
+            case 0: {
+              break;
+            }
+            case 1: {
+              break;
+            }
+            case 2: {
+              break;
+            }
+            case 3: {
+              if ((*((size_t*) (arg0 + (24+9*sizeof(void*))))) > 0) {
+                free(*((uint8_t **) (arg0 + (24+8*sizeof(void*)))));
+              }
+              break;
+            }
+            case 4: {
+              if ((*((size_t*) (arg0 + (24+9*sizeof(void*))))) > 0) {
+                free(*((uint8_t **) (arg0 + (24+8*sizeof(void*)))));
+              }
+              break;
+            }
+          }
+          size_t len3 = *((size_t*) (arg0 + (40+11*sizeof(void*))));
+          if (len3 > 0) {
+            uint8_t *ptr4 = *((uint8_t **) (arg0 + (40+10*sizeof(void*))));
+            for (size_t i5 = 0; i5 < len3; i5++) {
+              uint8_t *base = ptr4 + i5 * (4*sizeof(void*));
+              (void) base;
+              if ((*((size_t*) (base + sizeof(void*)))) > 0) {
+                free(*((uint8_t **) (base + 0)));
+              }
+              if ((*((size_t*) (base + (3*sizeof(void*))))) > 0) {
+                free(*((uint8_t **) (base + (2*sizeof(void*)))));
+              }
+            }
+            free(ptr4);
+          }
+          break;
+        }
+        case 4: {
+          if ((*((size_t*) (arg0 + (24+3*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (arg0 + (24+2*sizeof(void*)))));
+          }
+          break;
+        }
+      }
+      break;
+    }
+    case 1: {
+      if ((*((size_t*) (arg0 + (8+1*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + 8)));
+      }
+      if ((*((size_t*) (arg0 + (8+3*sizeof(void*))))) > 0) {
+        free(*((uint8_t **) (arg0 + (8+2*sizeof(void*)))));
+      }
+      switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + (8+5*sizeof(void*))))) {
+        case 0: {
+          break;
+        }
+        case 1: {
+          if ((*((size_t*) (arg0 + (8+7*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (arg0 + (8+6*sizeof(void*)))));
+          }
+          break;
+        }
+      }
+      break;
+    }
+  }
+}
+
 // Canonical ABI intrinsics
 
 __attribute__((__weak__, __export_name__("cabi_realloc")))
@@ -588,8 +820,8 @@ void *cabi_realloc(void *ptr, size_t old_size, size_t align, size_t new_size) {
   return ret;
 }
 
-__attribute__((__aligned__(sizeof(void*))))
-static uint8_t RET_AREA[(11*sizeof(void*))];
+__attribute__((__aligned__(8)))
+static uint8_t RET_AREA[(40+12*sizeof(void*))];
 
 // Helper Functions
 
@@ -2132,6 +2364,151 @@ void exports_wattle_plugin_tool_result_tool_output_failure_free(exports_wattle_p
     exports_wattle_plugin_tool_tool_output_free(&ptr->val.ok);
   } else {
     exports_wattle_plugin_tool_failure_free(&ptr->val.err);
+  }
+}
+
+void exports_wattle_plugin_reducer_json_free(exports_wattle_plugin_reducer_json_t *ptr) {
+  wattle_plugin_types_json_free(ptr);
+}
+
+void exports_wattle_plugin_reducer_extra_free(exports_wattle_plugin_reducer_extra_t *ptr) {
+  wattle_plugin_types_extra_free(ptr);
+}
+
+void exports_wattle_plugin_reducer_failure_free(exports_wattle_plugin_reducer_failure_t *ptr) {
+  wattle_plugin_types_failure_free(ptr);
+}
+
+void exports_wattle_plugin_reducer_reducer_info_free(exports_wattle_plugin_reducer_reducer_info_t *ptr) {
+  plugin_string_free(&ptr->name);
+  plugin_string_free(&ptr->doc);
+  exports_wattle_plugin_reducer_extra_free(&ptr->extra);
+}
+
+void exports_wattle_plugin_reducer_list_reducer_info_free(exports_wattle_plugin_reducer_list_reducer_info_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    exports_wattle_plugin_reducer_reducer_info_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+      exports_wattle_plugin_reducer_reducer_info_free(&list_ptr[i]);
+    }
+    free(list_ptr);
+  }
+}
+
+void exports_wattle_plugin_reducer_option_json_free(exports_wattle_plugin_reducer_option_json_t *ptr) {
+  if (ptr->is_some) {
+    exports_wattle_plugin_reducer_json_free(&ptr->val);
+  }
+}
+
+void exports_wattle_plugin_reducer_list_json_free(exports_wattle_plugin_reducer_list_json_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    exports_wattle_plugin_reducer_json_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+      exports_wattle_plugin_reducer_json_free(&list_ptr[i]);
+    }
+    free(list_ptr);
+  }
+}
+
+void exports_wattle_plugin_reducer_result_json_failure_free(exports_wattle_plugin_reducer_result_json_failure_t *ptr) {
+  if (!ptr->is_err) {
+    exports_wattle_plugin_reducer_json_free(&ptr->val.ok);
+  } else {
+    exports_wattle_plugin_reducer_failure_free(&ptr->val.err);
+  }
+}
+
+void exports_wattle_plugin_web_json_free(exports_wattle_plugin_web_json_t *ptr) {
+  wattle_plugin_types_json_free(ptr);
+}
+
+void exports_wattle_plugin_web_extra_free(exports_wattle_plugin_web_extra_t *ptr) {
+  wattle_plugin_types_extra_free(ptr);
+}
+
+void exports_wattle_plugin_web_failure_free(exports_wattle_plugin_web_failure_t *ptr) {
+  wattle_plugin_types_failure_free(ptr);
+}
+
+void exports_wattle_plugin_web_blob_ref_free(exports_wattle_plugin_web_blob_ref_t *ptr) {
+  wattle_plugin_types_blob_ref_free(ptr);
+}
+
+void exports_wattle_plugin_web_route_free(exports_wattle_plugin_web_route_t *ptr) {
+  plugin_string_free(&ptr->method);
+  plugin_string_free(&ptr->path);
+  exports_wattle_plugin_web_extra_free(&ptr->extra);
+}
+
+void exports_wattle_plugin_web_request_free(exports_wattle_plugin_web_request_t *ptr) {
+  plugin_string_free(&ptr->method);
+  plugin_string_free(&ptr->path);
+  plugin_string_free(&ptr->route);
+  exports_wattle_plugin_web_extra_free(&ptr->extra);
+}
+
+void exports_wattle_plugin_web_stream_format_free(exports_wattle_plugin_web_stream_format_t *ptr) {
+  switch ((int32_t) ptr->tag) {
+    case 3: {
+      plugin_string_free(&ptr->val.custom);
+      break;
+    }
+    case 4: {
+      plugin_string_free(&ptr->val.other);
+      break;
+    }
+  }
+}
+
+void exports_wattle_plugin_web_hand_off_free(exports_wattle_plugin_web_hand_off_t *ptr) {
+  plugin_string_free(&ptr->thread_id);
+  exports_wattle_plugin_web_stream_format_free(&ptr->format);
+  exports_wattle_plugin_web_extra_free(&ptr->extra);
+}
+
+void exports_wattle_plugin_web_body_free(exports_wattle_plugin_web_body_t *ptr) {
+  switch ((int32_t) ptr->tag) {
+    case 1: {
+      break;
+    }
+    case 2: {
+      exports_wattle_plugin_web_blob_ref_free(&ptr->val.blob);
+      break;
+    }
+    case 3: {
+      exports_wattle_plugin_web_hand_off_free(&ptr->val.hand_off);
+      break;
+    }
+    case 4: {
+      exports_wattle_plugin_web_json_free(&ptr->val.other);
+      break;
+    }
+  }
+}
+
+void exports_wattle_plugin_web_response_free(exports_wattle_plugin_web_response_t *ptr) {
+  exports_wattle_plugin_web_body_free(&ptr->body);
+}
+
+void exports_wattle_plugin_web_list_route_free(exports_wattle_plugin_web_list_route_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    exports_wattle_plugin_web_route_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+      exports_wattle_plugin_web_route_free(&list_ptr[i]);
+    }
+    free(list_ptr);
+  }
+}
+
+void exports_wattle_plugin_web_result_response_failure_free(exports_wattle_plugin_web_result_response_failure_t *ptr) {
+  if (!ptr->is_err) {
+    exports_wattle_plugin_web_response_free(&ptr->val.ok);
+  } else {
+    exports_wattle_plugin_web_failure_free(&ptr->val.err);
   }
 }
 
@@ -5428,6 +5805,216 @@ uint8_t * __wasm_export_exports_wattle_plugin_tool_call(uint8_t * arg) {
     *((uint8_t **)(ptr + (7*sizeof(void*)))) = (uint8_t *) ((*payload).updates).ptr;
     *((size_t*)(ptr + (10*sizeof(void*)))) = ((*payload).extra).len;
     *((uint8_t **)(ptr + (9*sizeof(void*)))) = (uint8_t *) ((*payload).extra).ptr;
+  }
+  return ptr;
+}
+
+__attribute__((__export_name__("wattle:plugin/reducer@0.1.0#reducers")))
+uint8_t * __wasm_export_exports_wattle_plugin_reducer_reducers(void) {
+  exports_wattle_plugin_reducer_list_reducer_info_t ret;
+  exports_wattle_plugin_reducer_reducers(&ret);
+  uint8_t *ptr = (uint8_t *) &RET_AREA;
+  *((size_t*)(ptr + sizeof(void*))) = (ret).len;
+  *((uint8_t **)(ptr + 0)) = (uint8_t *) (ret).ptr;
+  return ptr;
+}
+
+__attribute__((__export_name__("wattle:plugin/reducer@0.1.0#reduce")))
+uint8_t * __wasm_export_exports_wattle_plugin_reducer_reduce(uint8_t * arg, size_t arg0, int32_t arg1, uint8_t * arg2, size_t arg3, uint8_t * arg4, size_t arg5) {
+  exports_wattle_plugin_reducer_option_json_t option;
+  switch (arg1) {
+    case 0: {
+      option.is_some = false;
+      break;
+    }
+    case 1: {
+      option.is_some = true;
+      option.val = (plugin_string_t) { (uint8_t*)(arg2), (arg3) };
+      break;
+    }
+  }
+  plugin_string_t arg6 = (plugin_string_t) { (uint8_t*)(arg), (arg0) };
+  exports_wattle_plugin_reducer_list_json_t arg7 = (exports_wattle_plugin_reducer_list_json_t) { (exports_wattle_plugin_reducer_json_t*)(arg4), (arg5) };
+  exports_wattle_plugin_reducer_result_json_failure_t ret;
+  exports_wattle_plugin_reducer_json_t ok;
+  exports_wattle_plugin_reducer_failure_t err;
+  ret.is_err = !exports_wattle_plugin_reducer_reduce(&arg6, option.is_some ? &(option.val) : NULL, &arg7, &ok, &err);
+  if (ret.is_err) {
+    ret.val.err = err;
+  }
+  if (!ret.is_err) {
+    ret.val.ok = ok;
+  }
+  uint8_t *ptr = (uint8_t *) &RET_AREA;
+  if ((ret).is_err) {
+    const exports_wattle_plugin_reducer_failure_t *payload8 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
+    *((size_t*)(ptr + (2*sizeof(void*)))) = ((*payload8).code).len;
+    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) ((*payload8).code).ptr;
+    *((size_t*)(ptr + (4*sizeof(void*)))) = ((*payload8).message).len;
+    *((uint8_t **)(ptr + (3*sizeof(void*)))) = (uint8_t *) ((*payload8).message).ptr;
+    *((int8_t*)(ptr + (5*sizeof(void*)))) = (*payload8).retryable;
+    if (((*payload8).details).is_some) {
+      const wattle_plugin_types_json_t *payload10 = &((*payload8).details).val;
+      *((int8_t*)(ptr + (6*sizeof(void*)))) = 1;
+      *((size_t*)(ptr + (8*sizeof(void*)))) = (*payload10).len;
+      *((uint8_t **)(ptr + (7*sizeof(void*)))) = (uint8_t *) (*payload10).ptr;
+    } else {
+      *((int8_t*)(ptr + (6*sizeof(void*)))) = 0;
+    }
+  } else {
+    const exports_wattle_plugin_reducer_json_t *payload = &(ret).val.ok;*((int8_t*)(ptr + 0)) = 0;
+    *((size_t*)(ptr + (2*sizeof(void*)))) = (*payload).len;
+    *((uint8_t **)(ptr + sizeof(void*))) = (uint8_t *) (*payload).ptr;
+  }
+  return ptr;
+}
+
+__attribute__((__export_name__("wattle:plugin/web@0.1.0#routes")))
+uint8_t * __wasm_export_exports_wattle_plugin_web_routes(void) {
+  exports_wattle_plugin_web_list_route_t ret;
+  exports_wattle_plugin_web_routes(&ret);
+  uint8_t *ptr = (uint8_t *) &RET_AREA;
+  *((size_t*)(ptr + sizeof(void*))) = (ret).len;
+  *((uint8_t **)(ptr + 0)) = (uint8_t *) (ret).ptr;
+  return ptr;
+}
+
+__attribute__((__export_name__("wattle:plugin/web@0.1.0#handle")))
+uint8_t * __wasm_export_exports_wattle_plugin_web_handle(uint8_t * arg) {
+  plugin_option_string_t option;
+  switch ((int32_t) *((uint8_t*) (arg + (14*sizeof(void*))))) {
+    case 0: {
+      option.is_some = false;
+      break;
+    }
+    case 1: {
+      option.is_some = true;
+      option.val = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (15*sizeof(void*))))), (*((size_t*) (arg + (16*sizeof(void*))))) };
+      break;
+    }
+  }
+  exports_wattle_plugin_web_request_t arg0 = (exports_wattle_plugin_web_request_t) {
+    (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + 0))), (*((size_t*) (arg + sizeof(void*)))) },
+    (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (2*sizeof(void*))))), (*((size_t*) (arg + (3*sizeof(void*))))) },
+    (plugin_string_t) (plugin_string_t) { (uint8_t*)(*((uint8_t **) (arg + (4*sizeof(void*))))), (*((size_t*) (arg + (5*sizeof(void*))))) },
+    (plugin_list_tuple2_string_string_t) (plugin_list_tuple2_string_string_t) { (plugin_tuple2_string_string_t*)(*((uint8_t **) (arg + (6*sizeof(void*))))), (*((size_t*) (arg + (7*sizeof(void*))))) },
+    (plugin_list_tuple2_string_string_t) (plugin_list_tuple2_string_string_t) { (plugin_tuple2_string_string_t*)(*((uint8_t **) (arg + (8*sizeof(void*))))), (*((size_t*) (arg + (9*sizeof(void*))))) },
+    (plugin_list_tuple2_string_string_t) (plugin_list_tuple2_string_string_t) { (plugin_tuple2_string_string_t*)(*((uint8_t **) (arg + (10*sizeof(void*))))), (*((size_t*) (arg + (11*sizeof(void*))))) },
+    (plugin_list_u8_t) (plugin_list_u8_t) { (uint8_t*)(*((uint8_t **) (arg + (12*sizeof(void*))))), (*((size_t*) (arg + (13*sizeof(void*))))) },
+    (plugin_option_string_t) option,
+    (exports_wattle_plugin_web_extra_t) (wattle_plugin_types_extra_t) { (wattle_plugin_types_tuple2_string_json_t*)(*((uint8_t **) (arg + (17*sizeof(void*))))), (*((size_t*) (arg + (18*sizeof(void*))))) },
+  };
+  exports_wattle_plugin_web_result_response_failure_t ret;
+  exports_wattle_plugin_web_response_t ok;
+  exports_wattle_plugin_web_failure_t err;
+  ret.is_err = !exports_wattle_plugin_web_handle(&arg0, &ok, &err);
+  if (ret.is_err) {
+    ret.val.err = err;
+  }
+  if (!ret.is_err) {
+    ret.val.ok = ok;
+  }
+  free(arg);
+  uint8_t *ptr = (uint8_t *) &RET_AREA;
+  if ((ret).is_err) {
+    const exports_wattle_plugin_web_failure_t *payload15 = &(ret).val.err;*((int8_t*)(ptr + 0)) = 1;
+    *((size_t*)(ptr + (8+1*sizeof(void*)))) = ((*payload15).code).len;
+    *((uint8_t **)(ptr + 8)) = (uint8_t *) ((*payload15).code).ptr;
+    *((size_t*)(ptr + (8+3*sizeof(void*)))) = ((*payload15).message).len;
+    *((uint8_t **)(ptr + (8+2*sizeof(void*)))) = (uint8_t *) ((*payload15).message).ptr;
+    *((int8_t*)(ptr + (8+4*sizeof(void*)))) = (*payload15).retryable;
+    if (((*payload15).details).is_some) {
+      const wattle_plugin_types_json_t *payload17 = &((*payload15).details).val;
+      *((int8_t*)(ptr + (8+5*sizeof(void*)))) = 1;
+      *((size_t*)(ptr + (8+7*sizeof(void*)))) = (*payload17).len;
+      *((uint8_t **)(ptr + (8+6*sizeof(void*)))) = (uint8_t *) (*payload17).ptr;
+    } else {
+      *((int8_t*)(ptr + (8+5*sizeof(void*)))) = 0;
+    }
+  } else {
+    const exports_wattle_plugin_web_response_t *payload = &(ret).val.ok;*((int8_t*)(ptr + 0)) = 0;
+    *((int16_t*)(ptr + 8)) = (int32_t) ((*payload).status);
+    *((size_t*)(ptr + (8+2*sizeof(void*)))) = ((*payload).headers).len;
+    *((uint8_t **)(ptr + (8+1*sizeof(void*)))) = (uint8_t *) ((*payload).headers).ptr;
+    switch ((int32_t) ((*payload).body).tag) {
+      case 0: {
+        *((int8_t*)(ptr + (16+2*sizeof(void*)))) = 0;
+        break;
+      }
+      case 1: {
+        const plugin_list_u8_t *payload2 = &((*payload).body).val.bytes;
+        *((int8_t*)(ptr + (16+2*sizeof(void*)))) = 1;
+        *((size_t*)(ptr + (24+3*sizeof(void*)))) = (*payload2).len;
+        *((uint8_t **)(ptr + (24+2*sizeof(void*)))) = (uint8_t *) (*payload2).ptr;
+        break;
+      }
+      case 2: {
+        const exports_wattle_plugin_web_blob_ref_t *payload3 = &((*payload).body).val.blob;
+        *((int8_t*)(ptr + (16+2*sizeof(void*)))) = 2;
+        *((size_t*)(ptr + (24+3*sizeof(void*)))) = (*payload3).len;
+        *((uint8_t **)(ptr + (24+2*sizeof(void*)))) = (uint8_t *) (*payload3).ptr;
+        break;
+      }
+      case 3: {
+        const exports_wattle_plugin_web_hand_off_t *payload4 = &((*payload).body).val.hand_off;
+        *((int8_t*)(ptr + (16+2*sizeof(void*)))) = 3;
+        *((size_t*)(ptr + (24+3*sizeof(void*)))) = ((*payload4).thread_id).len;
+        *((uint8_t **)(ptr + (24+2*sizeof(void*)))) = (uint8_t *) ((*payload4).thread_id).ptr;
+        if (((*payload4).run_id).is_some) {
+          const plugin_string_t *payload6 = &((*payload4).run_id).val;
+          *((int8_t*)(ptr + (24+4*sizeof(void*)))) = 1;
+          *((size_t*)(ptr + (24+6*sizeof(void*)))) = (*payload6).len;
+          *((uint8_t **)(ptr + (24+5*sizeof(void*)))) = (uint8_t *) (*payload6).ptr;
+        } else {
+          *((int8_t*)(ptr + (24+4*sizeof(void*)))) = 0;
+        }
+        switch ((int32_t) ((*payload4).format).tag) {
+          case 0: {
+            *((int8_t*)(ptr + (24+7*sizeof(void*)))) = 0;
+            break;
+          }
+          case 1: {
+            *((int8_t*)(ptr + (24+7*sizeof(void*)))) = 1;
+            break;
+          }
+          case 2: {
+            *((int8_t*)(ptr + (24+7*sizeof(void*)))) = 2;
+            break;
+          }
+          case 3: {
+            const plugin_string_t *payload10 = &((*payload4).format).val.custom;
+            *((int8_t*)(ptr + (24+7*sizeof(void*)))) = 3;
+            *((size_t*)(ptr + (24+9*sizeof(void*)))) = (*payload10).len;
+            *((uint8_t **)(ptr + (24+8*sizeof(void*)))) = (uint8_t *) (*payload10).ptr;
+            break;
+          }
+          case 4: {
+            const plugin_string_t *payload11 = &((*payload4).format).val.other;
+            *((int8_t*)(ptr + (24+7*sizeof(void*)))) = 4;
+            *((size_t*)(ptr + (24+9*sizeof(void*)))) = (*payload11).len;
+            *((uint8_t **)(ptr + (24+8*sizeof(void*)))) = (uint8_t *) (*payload11).ptr;
+            break;
+          }
+        }
+        if (((*payload4).after).is_some) {
+          const uint64_t *payload13 = &((*payload4).after).val;
+          *((int8_t*)(ptr + (24+10*sizeof(void*)))) = 1;
+          *((int64_t*)(ptr + (32+10*sizeof(void*)))) = (int64_t) (*payload13);
+        } else {
+          *((int8_t*)(ptr + (24+10*sizeof(void*)))) = 0;
+        }
+        *((size_t*)(ptr + (40+11*sizeof(void*)))) = ((*payload4).extra).len;
+        *((uint8_t **)(ptr + (40+10*sizeof(void*)))) = (uint8_t *) ((*payload4).extra).ptr;
+        break;
+      }
+      case 4: {
+        const exports_wattle_plugin_web_json_t *payload14 = &((*payload).body).val.other;
+        *((int8_t*)(ptr + (16+2*sizeof(void*)))) = 4;
+        *((size_t*)(ptr + (24+3*sizeof(void*)))) = (*payload14).len;
+        *((uint8_t **)(ptr + (24+2*sizeof(void*)))) = (uint8_t *) (*payload14).ptr;
+        break;
+      }
+    }
   }
   return ptr;
 }

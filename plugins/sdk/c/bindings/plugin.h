@@ -1427,6 +1427,152 @@ typedef struct {
   } val;
 } exports_wattle_plugin_tool_result_tool_output_failure_t;
 
+typedef wattle_plugin_types_json_t exports_wattle_plugin_reducer_json_t;
+
+typedef wattle_plugin_types_extra_t exports_wattle_plugin_reducer_extra_t;
+
+typedef wattle_plugin_types_failure_t exports_wattle_plugin_reducer_failure_t;
+
+// What a reducer is.
+typedef struct exports_wattle_plugin_reducer_reducer_info_t {
+  plugin_string_t   name;
+  plugin_string_t   doc;
+  exports_wattle_plugin_reducer_extra_t   extra;
+} exports_wattle_plugin_reducer_reducer_info_t;
+
+typedef struct {
+  exports_wattle_plugin_reducer_reducer_info_t *ptr;
+  size_t len;
+} exports_wattle_plugin_reducer_list_reducer_info_t;
+
+typedef struct {
+  bool is_some;
+  exports_wattle_plugin_reducer_json_t val;
+} exports_wattle_plugin_reducer_option_json_t;
+
+typedef struct {
+  exports_wattle_plugin_reducer_json_t *ptr;
+  size_t len;
+} exports_wattle_plugin_reducer_list_json_t;
+
+typedef struct {
+  bool is_err;
+  union {
+    exports_wattle_plugin_reducer_json_t ok;
+    exports_wattle_plugin_reducer_failure_t err;
+  } val;
+} exports_wattle_plugin_reducer_result_json_failure_t;
+
+typedef wattle_plugin_types_json_t exports_wattle_plugin_web_json_t;
+
+typedef wattle_plugin_types_extra_t exports_wattle_plugin_web_extra_t;
+
+typedef wattle_plugin_types_failure_t exports_wattle_plugin_web_failure_t;
+
+typedef wattle_plugin_types_blob_ref_t exports_wattle_plugin_web_blob_ref_t;
+
+// One endpoint.
+typedef struct exports_wattle_plugin_web_route_t {
+  // `GET`, `POST` and so on, upper case.
+  plugin_string_t   method;
+  // A path with optional parameters, such as `/api/items/{id}`.
+  plugin_string_t   path;
+  // `openapi`: the description of the endpoint, for the host's OpenAPI document. An object
+  // with `operation`, an operation of OpenAPI 3.1, and `schemas`, the JSON Schemas by name
+  // to which the operation refers as `#/components/schemas/<name>`. The host adds the
+  // parameters of the path.
+  exports_wattle_plugin_web_extra_t   extra;
+} exports_wattle_plugin_web_route_t;
+
+// One HTTP request.
+typedef struct exports_wattle_plugin_web_request_t {
+  plugin_string_t   method;
+  // The path as the app sees it, without the mount prefix.
+  plugin_string_t   path;
+  // The pattern of the route that matched.
+  plugin_string_t   route;
+  // Values of the path parameters, percent-decoded.
+  plugin_list_tuple2_string_string_t   params;
+  // Query parameters in their order, percent-decoded.
+  plugin_list_tuple2_string_string_t   query;
+  // Names in lower case. Credentials of the host API are removed.
+  plugin_list_tuple2_string_string_t   headers;
+  plugin_list_u8_t   body;
+  plugin_option_string_t   tenant;
+  exports_wattle_plugin_web_extra_t   extra;
+} exports_wattle_plugin_web_request_t;
+
+// How a handed-off stream looks on the wire.
+typedef struct exports_wattle_plugin_web_stream_format_t {
+  uint8_t tag;
+  union {
+    plugin_string_t     custom;
+    plugin_string_t     other;
+  } val;
+} exports_wattle_plugin_web_stream_format_t;
+
+// The host's own server-sent events.
+#define EXPORTS_WATTLE_PLUGIN_WEB_STREAM_FORMAT_SSE 0
+// AI SDK UI message stream.
+#define EXPORTS_WATTLE_PLUGIN_WEB_STREAM_FORMAT_AI_SDK 1
+// AG-UI.
+#define EXPORTS_WATTLE_PLUGIN_WEB_STREAM_FORMAT_AG_UI 2
+// A mapping that the app's folder defines under this name.
+#define EXPORTS_WATTLE_PLUGIN_WEB_STREAM_FORMAT_CUSTOM 3
+#define EXPORTS_WATTLE_PLUGIN_WEB_STREAM_FORMAT_OTHER 4
+
+// A stream that the host serves in place of the guest.
+typedef struct exports_wattle_plugin_web_hand_off_t {
+  plugin_string_t   thread_id;
+  // The run to follow; without it the thread's newest.
+  plugin_option_string_t   run_id;
+  exports_wattle_plugin_web_stream_format_t   format;
+  // Only events after this sequence number.
+  plugin_option_u64_t   after;
+  // `on_disconnect`: `cancel` cancels the run when nobody has followed it for `grace_ms`
+  // milliseconds (0 without it, 600,000 at most) after a client that followed it went away; `continue`, which
+  // holds without it, lets it run. `nodes`: for `ai-sdk` and `ag-ui`, the nodes whose model
+  // calls are the conversation; all without it.
+  exports_wattle_plugin_web_extra_t   extra;
+} exports_wattle_plugin_web_hand_off_t;
+
+// The body of a response.
+typedef struct exports_wattle_plugin_web_body_t {
+  uint8_t tag;
+  union {
+    plugin_list_u8_t     bytes;
+    exports_wattle_plugin_web_blob_ref_t     blob;
+    exports_wattle_plugin_web_hand_off_t     hand_off;
+    exports_wattle_plugin_web_json_t     other;
+  } val;
+} exports_wattle_plugin_web_body_t;
+
+#define EXPORTS_WATTLE_PLUGIN_WEB_BODY_EMPTY 0
+#define EXPORTS_WATTLE_PLUGIN_WEB_BODY_BYTES 1
+#define EXPORTS_WATTLE_PLUGIN_WEB_BODY_BLOB 2
+#define EXPORTS_WATTLE_PLUGIN_WEB_BODY_HAND_OFF 3
+#define EXPORTS_WATTLE_PLUGIN_WEB_BODY_OTHER 4
+
+// One HTTP response.
+typedef struct exports_wattle_plugin_web_response_t {
+  uint16_t   status;
+  plugin_list_tuple2_string_string_t   headers;
+  exports_wattle_plugin_web_body_t   body;
+} exports_wattle_plugin_web_response_t;
+
+typedef struct {
+  exports_wattle_plugin_web_route_t *ptr;
+  size_t len;
+} exports_wattle_plugin_web_list_route_t;
+
+typedef struct {
+  bool is_err;
+  union {
+    exports_wattle_plugin_web_response_t ok;
+    exports_wattle_plugin_web_failure_t err;
+  } val;
+} exports_wattle_plugin_web_result_response_failure_t;
+
 // Imported Functions from `wattle:plugin/llm@0.1.0`
 // Calls a model and waits for the whole answer.
 extern bool wattle_plugin_llm_complete(wattle_plugin_llm_request_t *request, wattle_plugin_llm_completion_t *ret, wattle_plugin_llm_failure_t *err);
@@ -1610,6 +1756,14 @@ bool exports_wattle_plugin_node_run(exports_wattle_plugin_node_task_context_t *c
 // Exported Functions from `wattle:plugin/tool@0.1.0`
 void exports_wattle_plugin_tool_list(exports_wattle_plugin_tool_list_tool_info_t *ret);
 bool exports_wattle_plugin_tool_call(exports_wattle_plugin_tool_call_context_t *context, exports_wattle_plugin_tool_json_t *arguments, exports_wattle_plugin_tool_tool_output_t *ret, exports_wattle_plugin_tool_failure_t *err);
+
+// Exported Functions from `wattle:plugin/reducer@0.1.0`
+void exports_wattle_plugin_reducer_reducers(exports_wattle_plugin_reducer_list_reducer_info_t *ret);
+bool exports_wattle_plugin_reducer_reduce(plugin_string_t *reducer, exports_wattle_plugin_reducer_json_t *maybe_current, exports_wattle_plugin_reducer_list_json_t *updates, exports_wattle_plugin_reducer_json_t *ret, exports_wattle_plugin_reducer_failure_t *err);
+
+// Exported Functions from `wattle:plugin/web@0.1.0`
+void exports_wattle_plugin_web_routes(exports_wattle_plugin_web_list_route_t *ret);
+bool exports_wattle_plugin_web_handle(exports_wattle_plugin_web_request_t *request, exports_wattle_plugin_web_response_t *ret, exports_wattle_plugin_web_failure_t *err);
 
 // Helper Functions
 
@@ -2030,6 +2184,46 @@ void exports_wattle_plugin_tool_tool_output_free(exports_wattle_plugin_tool_tool
 void exports_wattle_plugin_tool_list_tool_info_free(exports_wattle_plugin_tool_list_tool_info_t *ptr);
 
 void exports_wattle_plugin_tool_result_tool_output_failure_free(exports_wattle_plugin_tool_result_tool_output_failure_t *ptr);
+
+void exports_wattle_plugin_reducer_json_free(exports_wattle_plugin_reducer_json_t *ptr);
+
+void exports_wattle_plugin_reducer_extra_free(exports_wattle_plugin_reducer_extra_t *ptr);
+
+void exports_wattle_plugin_reducer_failure_free(exports_wattle_plugin_reducer_failure_t *ptr);
+
+void exports_wattle_plugin_reducer_reducer_info_free(exports_wattle_plugin_reducer_reducer_info_t *ptr);
+
+void exports_wattle_plugin_reducer_list_reducer_info_free(exports_wattle_plugin_reducer_list_reducer_info_t *ptr);
+
+void exports_wattle_plugin_reducer_option_json_free(exports_wattle_plugin_reducer_option_json_t *ptr);
+
+void exports_wattle_plugin_reducer_list_json_free(exports_wattle_plugin_reducer_list_json_t *ptr);
+
+void exports_wattle_plugin_reducer_result_json_failure_free(exports_wattle_plugin_reducer_result_json_failure_t *ptr);
+
+void exports_wattle_plugin_web_json_free(exports_wattle_plugin_web_json_t *ptr);
+
+void exports_wattle_plugin_web_extra_free(exports_wattle_plugin_web_extra_t *ptr);
+
+void exports_wattle_plugin_web_failure_free(exports_wattle_plugin_web_failure_t *ptr);
+
+void exports_wattle_plugin_web_blob_ref_free(exports_wattle_plugin_web_blob_ref_t *ptr);
+
+void exports_wattle_plugin_web_route_free(exports_wattle_plugin_web_route_t *ptr);
+
+void exports_wattle_plugin_web_request_free(exports_wattle_plugin_web_request_t *ptr);
+
+void exports_wattle_plugin_web_stream_format_free(exports_wattle_plugin_web_stream_format_t *ptr);
+
+void exports_wattle_plugin_web_hand_off_free(exports_wattle_plugin_web_hand_off_t *ptr);
+
+void exports_wattle_plugin_web_body_free(exports_wattle_plugin_web_body_t *ptr);
+
+void exports_wattle_plugin_web_response_free(exports_wattle_plugin_web_response_t *ptr);
+
+void exports_wattle_plugin_web_list_route_free(exports_wattle_plugin_web_list_route_t *ptr);
+
+void exports_wattle_plugin_web_result_response_failure_free(exports_wattle_plugin_web_result_response_failure_t *ptr);
 
 // Sets the string `ret` to reference the input string `s` without copying it
 void plugin_string_set(plugin_string_t *ret, const char*s);
