@@ -36,6 +36,7 @@ const COPIED: &[(&str, &str)] = &[
     ("sdk/c/README.md", "plugins/sdk/c/README.md"),
     ("sdk/c/wattle.h", "plugins/sdk/c/wattle.h"),
     ("sdk/c/wattle.c", "plugins/sdk/c/wattle.c"),
+    ("sdk/c/web.c", "plugins/sdk/c/web.c"),
     ("sdk/c/json.c", "plugins/sdk/c/json.c"),
     ("sdk/c/internal.h", "plugins/sdk/c/internal.h"),
     // `cargo xtask bindings` generates them.

@@ -1,5 +1,6 @@
 /*
- * The C SDK for Wattle plugins: the exports of a component for the table of its nodes and tools.
+ * The C SDK for Wattle plugins: the exports of a component for the table of its nodes, tools and
+ * reducers.
  *
  * Results are lists and texts from `malloc`, which the bindings free after the call.
  */
@@ -455,5 +456,58 @@ bool exports_wattle_plugin_tool_call(
     ret->is_error = output.is_error;
     set_updates(&ret->updates.ptr, &ret->updates.len);
     ret->extra = (wattle_plugin_types_extra_t){NULL, 0};
+    return true;
+}
+
+/* The export `reducer`. */
+
+void exports_wattle_plugin_reducer_reducers(
+    exports_wattle_plugin_reducer_list_reducer_info_t *ret
+) {
+    ret->len = wattle_exports.reducers_count;
+    ret->ptr = wattle_allocate(ret->len, sizeof *ret->ptr);
+    for (size_t index = 0; index < ret->len; index += 1) {
+        const wattle_reducer *reducer = &wattle_exports.reducers[index];
+        set(&ret->ptr[index].name, reducer->name);
+        set(&ret->ptr[index].doc, or_nothing(reducer->doc));
+    }
+}
+
+/* Calls a reducer. Returns NULL after a failure. */
+static const char *
+reduce(const char *name, const char *current, const char *const *updates, size_t count) {
+    for (size_t index = 0; index < wattle_exports.reducers_count; index += 1) {
+        const wattle_reducer *reducer = &wattle_exports.reducers[index];
+        if (strcmp(reducer->name, name) != 0) {
+            continue;
+        }
+        const char *value = reducer->reduce(current, updates, count);
+        if (call.code == NULL && value == NULL) {
+            wattle_fail(
+                WATTLE_INTERNAL, wattle_format("reducer `%s` returned no value", reducer->name)
+            );
+        }
+        return call.code == NULL ? value : NULL;
+    }
+    return wattle_fail(WATTLE_NOT_FOUND, wattle_format("the plugin has no reducer `%s`", name));
+}
+
+bool exports_wattle_plugin_reducer_reduce(
+    plugin_string_t *reducer,
+    plugin_string_t *maybe_current,
+    exports_wattle_plugin_reducer_list_json_t *updates,
+    plugin_string_t *ret,
+    wattle_plugin_types_failure_t *err
+) {
+    const char *current = maybe_current == NULL ? NULL : wattle_text_of(*maybe_current);
+    const char **texts = wattle_allocate(updates->len, sizeof *texts);
+    for (size_t index = 0; index < updates->len; index += 1) {
+        texts[index] = wattle_text_of(updates->ptr[index]);
+    }
+    const char *value = reduce(wattle_text_of(*reducer), current, texts, updates->len);
+    if (value == NULL) {
+        return wattle_failed(err);
+    }
+    set(ret, value);
     return true;
 }

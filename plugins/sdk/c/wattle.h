@@ -1,5 +1,6 @@
 /*
- * The C SDK for Wattle plugins: graph nodes and tools whose inputs and outputs are JSON as text.
+ * The C SDK for Wattle plugins: graph nodes, tools, reducers and HTTP endpoints. Inputs, outputs and
+ * values of channels are JSON as text.
  *
  * Each call runs in an instance of its own, whose memory the host takes back. Texts of the SDK stay
  * valid until the end of the call, and nothing is freed.
@@ -122,21 +123,151 @@ typedef struct wattle_tool {
     wattle_output (*call)(const wattle_tool_context *context, const char *arguments);
 } wattle_tool;
 
-/* The nodes and tools of a plugin. */
+/* A reducer, for state channels that no built-in reducer fits. */
+typedef struct wattle_reducer {
+    /* Name of the reducer, unique in the plugin. */
+    const char *name;
+    /* Documentation of the reducer. */
+    const char *doc;
+    /*
+     * Combines the value of a channel with the writes of one superstep, in their fixed order. All are
+     * JSON. `current` is NULL before the first write. Returns the new value, or NULL after
+     * `wattle_fail`. The result depends only on the arguments, and the only call of the host that
+     * works is `wattle_log`.
+     */
+    const char *(*reduce)(const char *current, const char *const *updates, size_t count);
+} wattle_reducer;
+
+/* A parameter or a header field of a request. */
+typedef struct wattle_pair {
+    const char *name;
+    const char *value;
+} wattle_pair;
+
+/*
+ * An HTTP request. A request with a zero byte in a parameter or a header field gets status 400 and
+ * does not reach the handler.
+ */
+typedef struct wattle_request {
+    /* Method in upper case, such as `GET`. */
+    const char *method;
+    /* Path relative to the mount of the app. */
+    const char *path;
+    /* Pattern of the matching route, such as `/api/items/{id}`. */
+    const char *route;
+    /* Path parameters, percent-decoded. */
+    const wattle_pair *params;
+    size_t params_count;
+    /* Query parameters in their order, percent-decoded. */
+    const wattle_pair *query;
+    size_t query_count;
+    /* Header fields with names in lower case, without credentials for the API of the host. */
+    const wattle_pair *headers;
+    size_t headers_count;
+    /* The body. It can contain zero bytes, and another one follows it. */
+    const char *body;
+    /* Length of the body, in bytes. */
+    size_t body_length;
+    /* Tenant of the request; NULL if it has none. */
+    const char *tenant;
+} wattle_request;
+
+/* The format of a stream that the host sends. */
+typedef enum wattle_stream_format {
+    /* Server-sent events in the format of the host. */
+    WATTLE_STREAM_SSE,
+    /* The UI message stream of the AI SDK. */
+    WATTLE_STREAM_AI_SDK,
+    /* AG-UI. */
+    WATTLE_STREAM_AG_UI,
+} wattle_stream_format;
+
+/* A hand-off: the host takes over the response and streams the events of a run. */
+typedef struct wattle_hand_off {
+    /* Id of the thread; NULL for a response without a hand-off. */
+    const char *thread_id;
+    /* Id of the run; NULL for the newest run of the thread. */
+    const char *run_id;
+    /* Format of the stream. */
+    wattle_stream_format format;
+    /* Name of a format that the app defines in a file, in place of `format`; NULL for none. */
+    const char *custom_format;
+    /* Sequence number after which the stream begins; 0 for the first event. */
+    uint64_t after;
+    /* True to cancel the run if its last client disconnects and none connects again in time. */
+    bool cancels_on_disconnect;
+    /* This time, in milliseconds, at most 600,000. */
+    uint32_t grace_ms;
+    /*
+     * Names of the nodes whose model calls are shown, as a JSON array, in formats that show a
+     * conversation; NULL for all.
+     */
+    const char *nodes;
+} wattle_hand_off;
+
+/* The response of a handler, from `wattle_respond` and the functions after it. */
+typedef struct wattle_response {
+    /* Status code, such as 200; 0 is no response. */
+    uint16_t status;
+    /* Media type of the body; NULL for a response without this header field. */
+    const char *content_type;
+    /* The body; NULL for none. */
+    const char *body;
+    /* Length of the body, in bytes. */
+    size_t body_length;
+    /* Reference to a blob, whose bytes the host sends in place of `body`; NULL for none. */
+    const char *blob;
+    /* Stream that the host sends in place of `body` and `blob`. */
+    wattle_hand_off hand_off;
+} wattle_response;
+
+/*
+ * The handler of an HTTP endpoint. Its calls are not journaled: work that must survive a crash
+ * belongs into a run that the handler starts.
+ */
+typedef struct wattle_handler {
+    /* Method in upper case. */
+    const char *method;
+    /* Path with optional parameters, such as `/api/items/{id}`. */
+    const char *path;
+    /* What the endpoint does, in one line, for the OpenAPI document of the host. */
+    const char *doc;
+    /*
+     * Description of the endpoint as JSON, an operation of OpenAPI 3.1, in place of `doc`; NULL for
+     * none. The host adds parameters of the path that it does not describe.
+     */
+    const char *operation;
+    /*
+     * JSON Schemas by name as a JSON object, to which the operation refers as
+     * `#/components/schemas/<name>`; NULL for none.
+     */
+    const char *schemas;
+    /*
+     * Handles a request. After `wattle_fail` or a call of the host that failed, the response is
+     * ignored and the host responds with status 500.
+     */
+    wattle_response (*handle)(const wattle_request *request);
+} wattle_handler;
+
+/* The nodes, tools, reducers and handlers of a plugin. */
 typedef struct wattle_plugin {
     const wattle_node *nodes;
     size_t nodes_count;
     const wattle_tool *tools;
     size_t tools_count;
+    const wattle_reducer *reducers;
+    size_t reducers_count;
+    const wattle_handler *handlers;
+    size_t handlers_count;
 } wattle_plugin;
 
 /* The number of elements of an array. */
 #define WATTLE_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The nodes and tools of this plugin. Its author defines them. */
+/* The nodes, tools, reducers and handlers of this plugin. Its author defines them. */
 extern const wattle_plugin wattle_exports;
 
-/* Defines `wattle_exports` of a plugin without tools, from the initializers of its nodes. */
+/* Defines `wattle_exports` of a plugin with only nodes, from their initializers. */
 #define WATTLE_EXPORT_NODES(...)                                                                   \
     static const wattle_node wattle_nodes[] = {__VA_ARGS__};                                       \
     const wattle_plugin wattle_exports = {                                                         \
@@ -209,6 +340,49 @@ wattle_output wattle_json(const char *json);
 
 /* Returns an error message for the model, which can react to it. */
 wattle_output wattle_error(const char *text);
+
+/* Returns the value of a path parameter; NULL if there is none of the name. */
+const char *wattle_request_param(const wattle_request *request, const char *name);
+
+/* Returns the first value of a query parameter; NULL if there is none of the name. */
+const char *wattle_request_query(const wattle_request *request, const char *name);
+
+/* Returns the first value of a header field, named in lower case; NULL if there is none. */
+const char *wattle_request_header(const wattle_request *request, const char *name);
+
+/* Returns a response without a body. */
+wattle_response wattle_respond(uint16_t status);
+
+/* Returns a response with a text; no response if the text is NULL. */
+wattle_response wattle_respond_text(uint16_t status, const char *text);
+
+/* Returns a response with JSON; no response if it is NULL. */
+wattle_response wattle_respond_json(uint16_t status, const char *json);
+
+/* Returns a response with a body of bytes; no response if they are NULL. */
+wattle_response wattle_respond_bytes(
+    uint16_t status, const char *content_type, const char *bytes, size_t length
+);
+
+/*
+ * Returns a response with a blob and status 200; no response if the blob is NULL. The host sends the
+ * blob with its media type.
+ */
+wattle_response wattle_respond_blob(const char *blob);
+
+/* Returns a response with a hand-off and status 200; no response if the thread is NULL. */
+wattle_response wattle_respond_hand_off(wattle_hand_off hand_off);
+
+/* Adds a header field to the response. A failure drops it. */
+void wattle_add_header(const char *name, const char *value);
+
+/*
+ * Makes the handler fail with a status: the response is the failure as an
+ * `application/problem+json` document. `details` of the failure contain the status as
+ * `http_status`, and `wattle_details` replaces them. Returns no response, so that a handler can
+ * return it.
+ */
+wattle_response wattle_refuse(uint16_t status, const char *code, const char *message);
 
 /* The severity of a log message. */
 typedef enum wattle_level {

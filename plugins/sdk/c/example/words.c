@@ -1,8 +1,9 @@
 /*
  * A plugin with a node that counts words, a node that asks a person, a node that continues a
- * conversation, and a tool.
+ * conversation, a tool, a reducer, and HTTP endpoints.
  */
 #include <ctype.h>
+#include <string.h>
 
 #include "wattle.h"
 
@@ -54,6 +55,42 @@ static wattle_output fahrenheit(const wattle_tool_context *context, const char *
     return wattle_text(wattle_format("%g F", celsius * 1.8 + 32));
 }
 
+/* Keeps the text with the longest JSON. */
+static const char *longest(const char *current, const char *const *updates, size_t count) {
+    const char *kept = current == NULL ? "\"\"" : current;
+    for (size_t index = 0; index < count; index += 1) {
+        if (wattle_string(updates[index]) == NULL) {
+            return wattle_fail(WATTLE_INVALID, "an update of the reducer `longest` is no text");
+        }
+        if (strlen(updates[index]) > strlen(kept)) {
+            kept = updates[index];
+        }
+    }
+    return kept;
+}
+
+/* Returns an order. */
+static wattle_response get_order(const wattle_request *request) {
+    const char *language = wattle_request_query(request, "language");
+    if (language == NULL) {
+        return wattle_refuse(422, WATTLE_INVALID, "the parameter `language` is missing");
+    }
+    const char *id = wattle_quote(wattle_request_param(request, "id"));
+    wattle_add_header("content-language", language);
+    return wattle_respond_json(200, wattle_format("{\"id\":%s}", id));
+}
+
+/* Streams the newest run of the thread of an order. */
+static wattle_response follow_order(const wattle_request *request) {
+    return wattle_respond_hand_off((wattle_hand_off){
+        .thread_id = wattle_request_param(request, "id"),
+        .format = WATTLE_STREAM_AI_SDK,
+        .cancels_on_disconnect = true,
+        .grace_ms = 5000,
+        .nodes = "[\"refer\"]",
+    });
+}
+
 #define TEXT "{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"}},\"required\":[\"text\"]}"
 
 #define MESSAGES "{\"config\":\"messages\",\"default\":\"messages\"}"
@@ -96,9 +133,33 @@ static const wattle_tool tools[] = {
     },
 };
 
+static const wattle_reducer reducers[] = {
+    {.name = "longest", .doc = "Keeps the longest text.", .reduce = longest},
+};
+
+static const wattle_handler handlers[] = {
+    {
+        .method = "GET",
+        .path = "/orders/{id}",
+        .doc = "Returns an order.",
+        .handle = get_order,
+    },
+    {
+        .method = "GET",
+        .path = "/orders/{id}/events",
+        .operation = "{\"summary\":\"Streams an order.\",\"responses\":{}}",
+        .schemas = "{\"Order\":{}}",
+        .handle = follow_order,
+    },
+};
+
 const wattle_plugin wattle_exports = {
     .nodes = nodes,
     .nodes_count = WATTLE_COUNT(nodes),
     .tools = tools,
     .tools_count = WATTLE_COUNT(tools),
+    .reducers = reducers,
+    .reducers_count = WATTLE_COUNT(reducers),
+    .handlers = handlers,
+    .handlers_count = WATTLE_COUNT(handlers),
 };

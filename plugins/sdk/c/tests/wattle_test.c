@@ -142,7 +142,47 @@ call(const char *tool, const char *arguments, exports_wattle_plugin_tool_tool_ou
     return exports_wattle_plugin_tool_call(&context, &document, output, &failure);
 }
 
-/* Nodes and tools are described by the table of the plugin. */
+/* Calls a reducer as the host does. `update` is the only write. */
+static bool
+reduce(const char *reducer, const char *current, const char *update, const char **value) {
+    plugin_string_t name = text(reducer);
+    plugin_string_t before = text(current == NULL ? "" : current);
+    plugin_string_t write = text(update);
+    exports_wattle_plugin_reducer_list_json_t writes = {&write, 1};
+    plugin_string_t *maybe_before = current == NULL ? NULL : &before;
+    plugin_string_t after;
+    if (!exports_wattle_plugin_reducer_reduce(&name, maybe_before, &writes, &after, &failure)) {
+        return false;
+    }
+    *value = (const char *)after.ptr;
+    return true;
+}
+
+/* Sends a request for the order 7 as the host does, with a query parameter unless it is NULL. */
+static bool handle(
+    const char *route,
+    plugin_tuple2_string_string_t *query,
+    exports_wattle_plugin_web_response_t *ret
+) {
+    plugin_tuple2_string_string_t id = {text("id"), text("7")};
+    exports_wattle_plugin_web_request_t request = {
+        .method = text("GET"),
+        .path = text("/orders/7"),
+        .route = text(route),
+        .params = {&id, 1},
+        .query = {query, query != NULL},
+        .body = {(uint8_t *)"", 0},
+    };
+    return exports_wattle_plugin_web_handle(&request, ret, &failure);
+}
+
+/* Returns the body of bytes of a response. */
+static plugin_string_t body(const exports_wattle_plugin_web_response_t *response) {
+    CHECK(response->body.tag == EXPORTS_WATTLE_PLUGIN_WEB_BODY_BYTES);
+    return (plugin_string_t){response->body.val.bytes.ptr, response->body.val.bytes.len};
+}
+
+/* The entries of the table of the plugin are described. */
 static void plugins_are_described(void) {
     exports_wattle_plugin_node_list_node_info_t nodes;
     exports_wattle_plugin_node_describe(&nodes);
@@ -156,6 +196,28 @@ static void plugins_are_described(void) {
     CHECK(is(tools.ptr[0].name, "fahrenheit"));
     CHECK(is(tools.ptr[0].extra.ptr[0].f0, "hints"));
     CHECK(is(tools.ptr[0].extra.ptr[0].f1, "{\"read_only\":true,\"idempotent\":false}"));
+    exports_wattle_plugin_reducer_list_reducer_info_t reducers;
+    exports_wattle_plugin_reducer_reducers(&reducers);
+    CHECK(reducers.len == 1 && reducers.ptr[0].extra.len == 0);
+    CHECK(is(reducers.ptr[0].name, "longest"));
+    CHECK(is(reducers.ptr[0].doc, "Keeps the longest text."));
+}
+
+static void endpoints_have_a_description(void) {
+    exports_wattle_plugin_web_list_route_t routes;
+    exports_wattle_plugin_web_routes(&routes);
+    CHECK(routes.len == 2);
+    CHECK(is(routes.ptr[0].method, "GET") && is(routes.ptr[0].path, "/orders/{id}"));
+    CHECK(is(routes.ptr[0].extra.ptr[0].f0, "openapi"));
+    CHECK(is(
+        routes.ptr[0].extra.ptr[0].f1,
+        "{\"operation\":{\"summary\":\"Returns an order.\"},\"schemas\":{}}"
+    ));
+    CHECK(is(
+        routes.ptr[1].extra.ptr[0].f1,
+        "{\"operation\":{\"summary\":\"Streams an order.\",\"responses\":{}},"
+        "\"schemas\":{\"Order\":{}}}"
+    ));
 }
 
 /* A node can have several extension fields. */
@@ -261,6 +323,75 @@ static void tools_return_errors_for_the_model(void) {
     exports_wattle_plugin_tool_tool_output_t output;
     CHECK(call("fahrenheit", "{\"celsius\": \"x\"}", &output));
     CHECK(output.is_error);
+}
+
+static void reducers_combine_values(void) {
+    const char *value;
+    CHECK(reduce("longest", NULL, "\"ab\"", &value) && strcmp(value, "\"ab\"") == 0);
+    CHECK(reduce("longest", "\"abc\"", "\"ab\"", &value) && strcmp(value, "\"abc\"") == 0);
+    CHECK(!reduce("longest", NULL, "7", &value) && is(failure.code, "invalid"));
+}
+
+static void unknown_reducers_and_endpoints_are_not_found(void) {
+    const char *value;
+    CHECK(!reduce("shortest", NULL, "1", &value) && is(failure.code, "not-found"));
+    wattle_recover();
+    exports_wattle_plugin_web_response_t response;
+    CHECK(!handle("/orders", NULL, &response) && is(failure.code, "not-found"));
+}
+
+static void handlers_read_requests(void) {
+    plugin_tuple2_string_string_t query = {text("language"), text("de")};
+    exports_wattle_plugin_web_response_t response;
+    CHECK(handle("/orders/{id}", &query, &response));
+    CHECK(response.status == 200 && is(body(&response), "{\"id\":\"7\"}"));
+    CHECK(response.headers.len == 2);
+    CHECK(is(response.headers.ptr[0].f0, "content-type"));
+    CHECK(is(response.headers.ptr[0].f1, "application/json"));
+    CHECK(is(response.headers.ptr[1].f0, "content-language"));
+    CHECK(is(response.headers.ptr[1].f1, "de"));
+}
+
+static void failures_with_a_status_become_documents(void) {
+    exports_wattle_plugin_web_response_t response;
+    CHECK(handle("/orders/{id}", NULL, &response));
+    CHECK(response.status == 422 && response.headers.len == 1);
+    CHECK(is(response.headers.ptr[0].f1, "application/problem+json"));
+    CHECK(is(
+        body(&response),
+        "{\"status\":422,\"code\":\"invalid\","
+        "\"detail\":\"the parameter `language` is missing\",\"details\":{\"http_status\":422}}"
+    ));
+}
+
+/* A text of C would end at the zero byte, and the handler would see another value. */
+static void parameters_with_a_zero_byte_are_refused(void) {
+    plugin_tuple2_string_string_t query = {text("language"), {(uint8_t *)"d\0e", 3}};
+    exports_wattle_plugin_web_response_t response;
+    CHECK(handle("/orders/{id}", &query, &response));
+    CHECK(response.status == 400);
+    CHECK(strstr((const char *)failure.message.ptr, "zero byte") != NULL);
+}
+
+/* A handler without its value must not respond with status 200. */
+static void responses_need_their_value(void) {
+    CHECK(wattle_respond_json(200, NULL).status == 0);
+    CHECK(wattle_respond_bytes(200, "image/png", NULL, 0).status == 0);
+    CHECK(wattle_respond_blob(NULL).status == 0);
+    CHECK(wattle_respond_hand_off((wattle_hand_off){.after = 1}).status == 0);
+}
+
+static void handlers_hand_off_streams(void) {
+    exports_wattle_plugin_web_response_t response;
+    CHECK(handle("/orders/{id}/events", NULL, &response));
+    CHECK(response.status == 200 && response.headers.len == 0);
+    CHECK(response.body.tag == EXPORTS_WATTLE_PLUGIN_WEB_BODY_HAND_OFF);
+    const exports_wattle_plugin_web_hand_off_t *hand_off = &response.body.val.hand_off;
+    CHECK(is(hand_off->thread_id, "7") && !hand_off->run_id.is_some && !hand_off->after.is_some);
+    CHECK(hand_off->format.tag == EXPORTS_WATTLE_PLUGIN_WEB_STREAM_FORMAT_AI_SDK);
+    CHECK(hand_off->extra.len == 3);
+    CHECK(is(hand_off->extra.ptr[0].f1, "\"cancel\"") && is(hand_off->extra.ptr[1].f1, "5000"));
+    CHECK(is(hand_off->extra.ptr[2].f0, "nodes") && is(hand_off->extra.ptr[2].f1, "[\"refer\"]"));
 }
 
 static void tools_of_others_are_called(void) {
@@ -379,6 +510,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     CASE(plugins_are_described),
+    CASE(endpoints_have_a_description),
     CASE(channels_of_nodes_are_described),
     CASE(nodes_are_exported_without_a_table),
     CASE(nodes_return_updates_by_channel),
@@ -391,6 +523,13 @@ static const struct {
     CASE(histories_need_a_conversation),
     CASE(tools_return_text),
     CASE(tools_return_errors_for_the_model),
+    CASE(reducers_combine_values),
+    CASE(unknown_reducers_and_endpoints_are_not_found),
+    CASE(handlers_read_requests),
+    CASE(failures_with_a_status_become_documents),
+    CASE(parameters_with_a_zero_byte_are_refused),
+    CASE(responses_need_their_value),
+    CASE(handlers_hand_off_streams),
     CASE(tools_of_others_are_called),
     CASE(many_parts_of_a_text_take_linear_memory),
     CASE(messages_have_levels),

@@ -125,7 +125,8 @@ fn c(paths: &Paths) -> Vec<Command> {
     let files = ["conformance.c", "calls.c", "batches.c", "services.c"];
     compile.arg("-I").arg(&sdk).args(files.map(|file| own.join(file)));
     let bindings = ["bindings/plugin.c", "bindings/plugin_component_type.o"];
-    compile.args(["wattle.c", "json.c"].into_iter().chain(bindings).map(|file| sdk.join(file)));
+    let sources = ["wattle.c", "web.c", "json.c"].into_iter().chain(bindings);
+    compile.args(sources.map(|file| sdk.join(file)));
     compile.args(["-o", &paths.guest]);
     vec![compile]
 }
