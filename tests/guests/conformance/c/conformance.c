@@ -131,6 +131,17 @@ static wattle_output pay(const wattle_tool_context *context, const char *argumen
     return wattle_text("paid");
 }
 
+/* The reducer. */
+
+static const char *larger(const char *current, const char *const *updates, size_t count) {
+    long long kept = number_of(current == NULL ? updates[0] : current);
+    for (size_t index = 0; index < count; index += 1) {
+        long long update = number_of(updates[index]);
+        kept = update > kept ? update : kept;
+    }
+    return wattle_format("%lld", kept);
+}
+
 /* The table. */
 
 #define OBJECT(properties, required)                                                               \
@@ -373,6 +384,50 @@ static const wattle_tool tools[] = {
     },
 };
 
+static const wattle_reducer reducers[] = {
+    {.name = "max", .doc = "Keeps the larger number.", .reduce = larger},
+};
+
+/* An operation with a parameter of the path. `body` is empty or ends with a comma. */
+#define OPERATION(summary, parameter, body)                                                        \
+    "{\"summary\":\"" summary "\",\"parameters\":[{\"name\":\"" parameter "\",\"in\":\"path\","    \
+    "\"required\":true,\"schema\":" STRING "}]," body                                              \
+    "\"responses\":{\"default\":{\"description\":\"Response\"}}}"
+
+#define ORDER                                                                                      \
+    "\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":"            \
+    "{\"$ref\":\"#/components/schemas/Order\"}}}},"
+
+static const wattle_handler handlers[] = {
+    {
+        .method = "POST",
+        .path = "/orders/{shop}",
+        .operation = OPERATION("Counts the words of an order.", "shop", ORDER),
+        .schemas = "{\"Order\":" TEXT "}",
+        .handle = order,
+    },
+    {
+        .method = "GET",
+        .path = "/orders/{shop}",
+        .operation = OPERATION("Says how urgent an order is.", "shop", ""),
+        .handle = urgency,
+    },
+    {
+        .method = "GET",
+        .path = "/orders/{shop}/events",
+        .operation = OPERATION("Streams the events of an order.", "shop", ""),
+        .handle = follow,
+    },
+    {
+        .method = "PUT",
+        .path = "/models/{route}",
+        .operation = OPERATION(
+            "Gives the tenant a model of its own, and takes it back.", "route", ""
+        ),
+        .handle = own_model,
+    },
+};
+
 WATTLE_MANIFEST("llm = [\"chat\"]\n");
 
 const wattle_plugin wattle_exports = {
@@ -380,4 +435,8 @@ const wattle_plugin wattle_exports = {
     .nodes_count = WATTLE_COUNT(nodes),
     .tools = tools,
     .tools_count = WATTLE_COUNT(tools),
+    .reducers = reducers,
+    .reducers_count = WATTLE_COUNT(reducers),
+    .handlers = handlers,
+    .handlers_count = WATTLE_COUNT(handlers),
 };

@@ -24,7 +24,7 @@ plugin_string_t lend(const char *text);
 /* Returns a text of the host. */
 const char *text_of(plugin_string_t text);
 
-/* Makes the node fail like a call of the host. */
+/* Makes the call fail like a call of the host. */
 const char *fail_like(const failure_t *failure);
 
 /* Returns what a failure of a call says, as JSON. */
@@ -49,5 +49,11 @@ const char *both(const wattle_context *context, const char *input);
 const char *list_tools(const wattle_context *context, const char *input);
 const char *buy(const wattle_context *context, const char *input);
 const char *measure(const wattle_context *context, const char *input);
+
+/* The handlers. */
+wattle_response order(const wattle_request *request);
+wattle_response urgency(const wattle_request *request);
+wattle_response follow(const wattle_request *request);
+wattle_response own_model(const wattle_request *request);
 
 #endif

@@ -24,8 +24,7 @@
 //! | `fail` | none |
 //! | `measure` | clock, random bytes, settings and an interrupt |
 //!
-//! C has no reducers and web handlers. What a type says is part of the description, so the types
-//! have no documentation of their own.
+//! What a type says is part of the description, so the types have no documentation of their own.
 
 mod basic;
 mod calls;

@@ -122,7 +122,7 @@ fn c(paths: &Paths) -> Vec<Command> {
     let sdk = root().join(C);
     let own = root().join("tests/guests/conformance/c");
     let mut compile = paths.zig();
-    let files = ["conformance.c", "calls.c", "batches.c", "services.c"];
+    let files = ["conformance.c", "calls.c", "batches.c", "services.c", "handlers.c"];
     compile.arg("-I").arg(&sdk).args(files.map(|file| own.join(file)));
     let bindings = ["bindings/plugin.c", "bindings/plugin_component_type.o"];
     let sources = ["wattle.c", "web.c", "json.c"].into_iter().chain(bindings);

@@ -18,7 +18,7 @@ use wattle_suite::world::{self, World, questions};
 use super::conformance::{GRAPHS, PLUGIN, events, in_rust, respond};
 use super::load;
 
-/// The guests with nodes, besides the one in Rust.
+/// The guests besides the one in Rust.
 const TWINS: &[&str] = &[
     "conformance-typescript",
     "conformance-starlingmonkey",
@@ -26,16 +26,12 @@ const TWINS: &[&str] = &[
     "conformance-c",
 ];
 
-/// Those with web handlers.
-const WITH_HANDLERS: &[&str] =
-    &["conformance-typescript", "conformance-starlingmonkey", "conformance-python"];
-
 const TENANT: &str = "acme";
 
 /// Returns the plugin in Rust, and then its twins, each with the name of the guest.
-async fn plugins(twins: &[&'static str]) -> Result<Vec<(&'static str, Arc<dyn Plugin>)>, LeftOut> {
+async fn plugins() -> Result<Vec<(&'static str, Arc<dyn Plugin>)>, LeftOut> {
     let mut plugins = vec![("conformance", in_rust().await)];
-    for &twin in twins {
+    for &twin in TWINS {
         plugins.push((twin, load(twin, PLUGIN).await?));
     }
     Ok(plugins)
@@ -70,7 +66,7 @@ async fn settings_are_the_same_in_every_language() {
         "all": { "color": "green" },
     });
     let mut first = None;
-    for (guest, plugin) in need!(plugins(TWINS).await) {
+    for (guest, plugin) in need!(plugins().await) {
         let world = world(&plugin);
         let ended = world.run_graph("read_settings", json!({})).await;
         check((guest, &world), &ended, &state, &mut first).await;
@@ -91,7 +87,7 @@ async fn pictures_are_the_same_in_every_language() {
         "refused": "invalid",
     });
     let mut first = None;
-    for (guest, plugin) in need!(plugins(TWINS).await) {
+    for (guest, plugin) in need!(plugins().await) {
         let world = world(&plugin);
         let ended = world.run_graph("draw", json!({ "prompt": "a cup of tea" })).await;
         assert_eq!(world.model.pictures(), 1, "{guest}");
@@ -113,7 +109,7 @@ async fn nodes_start_graphs_in_every_language() {
         "refused": "unsupported",
     });
     let mut first = None;
-    for (guest, plugin) in need!(plugins(TWINS).await) {
+    for (guest, plugin) in need!(plugins().await) {
         let world = world(&plugin);
         let asked = world.run_graph("delegate", json!({ "text": "two words" })).await;
         assert_eq!(questions(&asked)[0].payload, json!({ "ticket": "two words" }), "{guest}");
@@ -126,7 +122,7 @@ async fn nodes_start_graphs_in_every_language() {
 async fn nodes_know_their_tenant_in_every_language() {
     let state = json!({ "tenant": TENANT, "refused": "unsupported" });
     let mut first = None;
-    for (guest, plugin) in need!(plugins(TWINS).await) {
+    for (guest, plugin) in need!(plugins().await) {
         let world = world(&plugin);
         let graph = Some(GraphName::new("whose").unwrap());
         let tenant = Some(TENANT.to_owned());
@@ -139,7 +135,7 @@ async fn nodes_know_their_tenant_in_every_language() {
 
 #[tokio::test]
 async fn handlers_set_routes_of_their_tenant_in_every_language() {
-    for (guest, plugin) in need!(plugins(WITH_HANDLERS).await) {
+    for (guest, plugin) in need!(plugins().await) {
         let world = world(&plugin);
         let app = world::app(GRAPHS, vec![(plugin, grants())]);
         let app = Arc::new(App { web: Some(PluginName::new(PLUGIN).unwrap()), ..app });
