@@ -78,6 +78,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(load_problems::list_problems))
         .routes(routes!(keys::create_key, keys::list_keys))
         .routes(routes!(keys::revoke_key))
+        .routes(routes!(keys::list_key_names))
         .routes(routes!(thread_list::list_threads))
         .routes(routes!(thread_list::count_threads))
         .routes(routes!(interrupts::list_interrupts))

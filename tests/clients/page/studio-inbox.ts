@@ -141,8 +141,10 @@ async function competes(visit: Visit): Promise<void> {
   await enter(visit, "anna");
   await enter(other, "ben");
   const [anna, ben] = [visit.page, other.page];
-  const told = (page: Page, who: string) =>
-    page.getByText(`The key ${parameter(visit.url, who)} has answered this question.`).waitFor();
+  const told = (page: Page, who: string) => {
+    const id = parameter(visit.url, `${who}-id`);
+    return page.getByText(`The key ${who} (${id}) has answered this question.`).waitFor();
+  };
   await anna.keyboard.press("j");
   await ben.keyboard.press("j");
   const first = await selected(anna);
@@ -154,7 +156,7 @@ async function competes(visit: Visit): Promise<void> {
   await anna.locator(`[data-thread]:not([data-thread="${first}"])`).waitFor();
   other.expect(/status of 409/);
   await ben.keyboard.press("r");
-  await told(ben, "anna-id");
+  await told(ben, "anna");
   assert.equal(await textOf(ben.getByRole("group", { name: "The answer" })), "true");
   await other.look("inbox-lost");
   await ben.unroute(/\/api\/v1\/interrupts/);
@@ -164,9 +166,9 @@ async function competes(visit: Visit): Promise<void> {
   const second = await selected(ben);
   assert.equal(await selected(anna), second, "both have the next question");
   await ben.keyboard.press("r");
-  await told(anna, "ben-id");
+  await told(anna, "ben");
   await anna.keyboard.press("a");
-  await told(anna, "ben-id");
+  await told(anna, "ben");
   await visit.look("inbox-told");
   assert.equal(visit.sent.length, 1, "the question that disappeared was not answered again");
   await other.close();

@@ -56,6 +56,18 @@ impl KeySet {
         self.values().any(|record| !record.is_expired(now_ms))
     }
 
+    /// Returns the ids and names of the keys that a request sees, ordered by id: all keys for the
+    /// operator, else those of `tenant`, or those without a tenant if it is `None`.
+    pub(crate) fn names(&self, is_operator: bool, tenant: Option<&str>) -> Vec<(&str, &str)> {
+        let is_visible =
+            |record: &&Arc<KeyRecord>| is_operator || record.tenant.as_deref() == tenant;
+        let visible = self.values().filter(is_visible);
+        let mut names: Vec<_> =
+            visible.map(|record| (record.id.as_str(), record.name.as_str())).collect();
+        names.sort_unstable();
+        names
+    }
+
     fn values(&self) -> impl Iterator<Item = &Arc<KeyRecord>> {
         self.0.values()
     }
@@ -528,6 +540,18 @@ mod tests {
         let remaining =
             |now_ms| select(&key_set(&[&first, &expired]), revocation, now_ms).remaining;
         assert_eq!((remaining(4), remaining(5)), (vec![expired.id.clone()], Vec::new()));
+    }
+
+    #[test]
+    fn names_are_those_of_all_keys_for_the_operator_and_of_its_tenant_for_others() {
+        let created = [key(Some("a")), key(Some("b")), key(None)];
+        let keys: KeySet = created.iter().cloned().collect();
+        for (tenant, record) in [Some("a"), Some("b"), None].into_iter().zip(&created) {
+            assert_eq!(keys.names(false, tenant), [(record.id.as_str(), "k")]);
+            assert_eq!(keys.names(true, tenant).len(), created.len());
+        }
+        assert!(keys.names(false, Some("c")).is_empty());
+        assert!(keys.names(true, None).is_sorted());
     }
 
     #[test]

@@ -23,13 +23,14 @@ use wattle_run::engine::Engine;
 
 use crate::body::JsonBody;
 use crate::config::ApiConfig;
+use crate::document::access::KeyName;
 use crate::document::key::{CreatedKeyDocument, KeyDocument, NewKeyDocument, RevokedKeysDocument};
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::key_record::NewKey;
 use crate::guard::keyring::{Keyring, Revocation, Revoked};
 use crate::guard::request_key;
 use crate::guard::scope::KeyScope;
-use crate::native::tenant_scope::{Operator, named_tenant, operator_only_problem};
+use crate::native::tenant_scope::{Operator, RequestRole, named_tenant, operator_only_problem};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 
@@ -127,6 +128,26 @@ pub(crate) async fn list_keys(
     let keys = keyring.list(ports, admin.tenant.as_deref()).await?;
     let keys = keys.into_iter().map(|(record, used_ms)| KeyDocument::new(record, used_ms));
     Ok(Json(keys.collect()))
+}
+
+/// Lists the names of the created keys by id, so that a client can show whose request an event
+/// records. The operator sees all keys, any other request those of its tenant, or those without a
+/// tenant if it has none.
+#[utoipa::path(get, path = "/api/v1/key-names",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "keys",
+    responses(
+        (status = 200, body = Vec<KeyName>),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(crate) async fn list_key_names(
+    State(engine): State<Engine>,
+    State(keyring): State<Arc<Keyring>>,
+    role: RequestRole,
+) -> Result<Json<Vec<KeyName>>, Problem> {
+    let keys = keyring.keys(engine.ports()).await?;
+    let names = keys.names(role.is_operator, role.tenant.as_deref()).into_iter();
+    let names = names.map(|(id, name)| KeyName { id: id.into(), name: Some(name.into()) });
+    Ok(Json(names.collect()))
 }
 
 /// Options of a revocation.

@@ -1,5 +1,6 @@
 //! Keys that are created while a server runs: scopes, limits and expiry.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
@@ -307,6 +308,28 @@ async fn an_admin_key_of_a_tenant_creates_keys_of_that_tenant_only() {
     assert_eq!(answer(with(&fixture, &acme, "GET", "/api/v1/threads/t")).await.0, 200);
     assert_eq!(answer(with(&fixture, &globex, "GET", "/api/v1/threads/t")).await.0, 404);
     assert_eq!(answer(with(&fixture, &operator, "GET", "/api/v1/threads/t")).await.0, 200);
+}
+
+#[tokio::test]
+async fn names_of_keys_are_visible_to_the_operator_and_to_keys_of_the_same_tenant() {
+    let (fixture, operator) = start("").await;
+    let key = |name: &str, tenant| json!({ "name": name, "tenant": tenant, "scopes": ["read"] });
+    let (acme_id, acme) = make(&fixture, &operator, key("Acme", Some("acme"))).await;
+    let (globex_id, globex) = make(&fixture, &operator, key("Globex", Some("globex"))).await;
+    let (_, reader) = make(&fixture, &operator, key("Reader", None)).await;
+    let names = async |by: &str| {
+        let (status, names) = answer(with(&fixture, by, "GET", "/api/v1/key-names")).await;
+        assert_eq!(status, 200, "{names}");
+        names
+    };
+    assert_eq!(names(&acme).await, json!([{ "id": acme_id, "name": "Acme" }]));
+    assert_eq!(names(&globex).await, json!([{ "id": globex_id, "name": "Globex" }]));
+    assert_eq!(names(&operator).await.as_array().unwrap().len(), 4);
+    let without_tenant = names(&reader).await;
+    let found = without_tenant.as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap());
+    assert_eq!(found.collect::<BTreeSet<_>>(), ["Reader", "operator"].into());
+    assert_eq!(revoke(&fixture, &operator, &acme_id, "").await.0, 200);
+    assert!(!names(&operator).await.to_string().contains("Acme"));
 }
 
 /// Revokes a key and returns the response.

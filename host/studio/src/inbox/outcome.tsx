@@ -5,7 +5,7 @@ import type { GivenAnswer } from "../api/answer.ts";
 import { countText } from "../part/amount.ts";
 import { Facts } from "../part/facts.tsx";
 import { Time } from "../part/time.tsx";
-import { whoOf } from "../part/who.ts";
+import { useWho } from "../part/who.ts";
 import { Reading } from "../shell/failure.tsx";
 import styles from "./inbox.module.css";
 import { Document } from "./payload.tsx";
@@ -47,11 +47,15 @@ function Told({ outcome }: { outcome: Outcome }) {
   const { given } = outcome;
   return (
     <>
-      <Alert kind="warning">{TEXTS.answeredBy(whoOf(given.principal))}</Alert>
+      <Answerer given={given} />
       <Facts facts={[[TEXTS.answeredAt, <Time key="at" ms={given.at_ms} />]]} />
       <AnswerDocument given={given} />
     </>
   );
+}
+
+function Answerer({ given: { principal } }: { given: GivenAnswer }) {
+  return <Alert kind="warning">{TEXTS.answeredBy(useWho(principal))}</Alert>;
 }
 
 function AnswerDocument({ given: { answer } }: { given: GivenAnswer }) {

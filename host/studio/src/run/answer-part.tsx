@@ -8,7 +8,7 @@ import { bytesText } from "../part/amount.ts";
 import { Facts, timeFact } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
-import { whoOf } from "../part/who.ts";
+import { useWho } from "../part/who.ts";
 import { Reading } from "../shell/failure.tsx";
 import type { Row } from "./row.ts";
 import { ANSWER } from "./texts.ts";
@@ -67,18 +67,19 @@ export function AnswerPart({ place, row }: AnswerPartProps) {
     refetchInterval: ({ state }) => (isOpen && state.data?.isFinal === false ? INTERVAL_MS : false),
   });
   const { data } = read;
+  const who = useWho(data?.answer?.principal);
   if (data === undefined) return <Reading of={read} text={ANSWER.reading} />;
   if (data.answer === undefined) {
     // A fork has a question together with its answer.
     if (!isOpen) return null;
     return <p>{data.isFinal ? ANSWER.far(MOST_PAGES * PAGE_EVENTS) : ANSWER.none}</p>;
   }
-  const { at_ms, principal, answer } = data.answer;
+  const { at_ms, answer } = data.answer;
   return (
     <Section title={ANSWER.title}>
       <Facts
         facts={[
-          [ANSWER.by, whoOf(principal)],
+          [ANSWER.by, who],
           [ANSWER.at, timeFact(at_ms)],
         ]}
       />

@@ -8,7 +8,7 @@ import { type Fact, Facts, textFact, timeFact } from "../part/facts.tsx";
 import { Section } from "../part/section.tsx";
 import { StatedFailure } from "../part/stated-failure.tsx";
 import { Status } from "../part/status.tsx";
-import { whoOf } from "../part/who.ts";
+import { useWho } from "../part/who.ts";
 import { Fork } from "../travel/fork-form.tsx";
 import { AnswerPart } from "./answer-part.tsx";
 import { Document, ReadEvent, Request } from "./event.tsx";
@@ -166,5 +166,6 @@ function Documents({ place, event, call }: ValuesProps) {
 
 /** Who gave the answer of an event. */
 function Answerer({ event: { principal } }: { event: LogEvent }) {
-  return <Facts facts={[[ANSWER.by, whoOf((principal ?? undefined) as Principal | undefined)]]} />;
+  const who = useWho((principal ?? undefined) as Principal | undefined);
+  return <Facts facts={[[ANSWER.by, who]]} />;
 }

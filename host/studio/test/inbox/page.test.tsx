@@ -22,6 +22,8 @@ let count: object;
 let counted: URLSearchParams[];
 let sent: Sent[];
 let asked: URLSearchParams[];
+/** The tenants that requests for names of keys named. */
+let named: (string | null)[];
 /** What the host responds to an answer, in place of taking it. */
 let refusal: (() => Response) | undefined;
 /** What the host waits for before it takes an answer. */
@@ -36,6 +38,7 @@ beforeEach(() => {
   counted = [];
   sent = [];
   asked = [];
+  named = [];
   refusal = undefined;
   held = undefined;
   event = undefined;
@@ -55,6 +58,10 @@ async function respond(request: Request): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
   const path = pathname.replace("/api/v1", "");
   if (path === "/apps") return Response.json(apps);
+  if (path === "/key-names") {
+    named.push(request.headers.get("x-tenant"));
+    return Response.json([{ id: "k1", name: "Night shift" }]);
+  }
   if (path === "/interrupt-counts") {
     counted.push(searchParams);
     return Response.json(count);
@@ -208,6 +215,21 @@ test("who is too late is told who answered, and what", async () => {
   expect(screen.getByRole("group", { name: "The answer" }).textContent).toBe("false");
   fireEvent.click(screen.getByRole("button", { name: "Go to the next question" }));
   await heading("Second?");
+});
+
+test("an operator who is too late is told the name of the key of any tenant", async () => {
+  noteTenantHeader("x-tenant");
+  event = {
+    type: "answered",
+    interrupt: "one-i",
+    at_ms: 5,
+    principal: { key: "k1", tenant: "acme" },
+    answer: { bytes: 4, value: true },
+  };
+  const access = { is_operator: true, tenant_header: "x-tenant" };
+  show("/inbox?thread=one&interrupt=one-i&of=acme", access);
+  await screen.findByText("The key Night shift (k1) has answered this question.");
+  expect(named).toEqual([null]);
 });
 
 test("a question that disappears while it is open is not replaced by another one", async () => {

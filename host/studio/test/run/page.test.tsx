@@ -41,12 +41,14 @@ let refusal: Response | undefined;
 let seals: object;
 let checkpoint: object;
 let thread: object | Promise<object>;
+let keyNames: object[];
 
 // The view is loaded when it is opened. A busy machine takes longer for that than a test waits.
 beforeAll(() => import("../../src/run/page.tsx"));
 
 beforeEach(() => {
   refusal = undefined;
+  keyNames = [];
   [events, details, state, thread, pages, tenants] = [[], {}, {}, {}, [], []];
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(HEIGHT_PX);
   opened = serveStreams(async ({ url, headers }) => {
@@ -57,6 +59,7 @@ beforeEach(() => {
     if (pathname === `/api/v1/runs/${RUN}`) {
       return Response.json({ run: RUN, thread: "t1", thread_id: "t1", status: "running" });
     }
+    if (pathname === "/api/v1/key-names") return Response.json(keyNames);
     if (pathname === "/api/v1/threads/t1/open-calls") return Response.json([]);
     if (pathname === "/api/v1/threads/t1/checkpoints/1") return Response.json(checkpoint);
     if (pathname === "/api/v1/threads/t1") {
@@ -184,6 +187,20 @@ test("a question without an answer says so, and an answer says who gave it", asy
   fireEvent.click(await link("Answer"));
   const panel = await screen.findByRole("complementary", { name: "Answer" });
   await within(panel).findByText("The key k1");
+});
+
+test("a key that answered has its name, and its id if the host has no name for it", async () => {
+  const answered = { type: "answered", interrupt: "q1", task: "t1", run: "r2" } as const;
+  const asking = [runStarted(), taskStarted("t1"), ASKED, runEnded("interrupted")];
+  const answer = { bytes: 5, value: "Yes" };
+  keyNames = [{ id: "k2", name: "Other" }];
+  events = log(...asking, { ...answered, principal: { key: "k1" }, answer });
+  const { readAgain } = show(`${ROUTE}?at=3`);
+  const panel = await screen.findByRole("complementary", { name: "Interrupt" });
+  await within(panel).findByText("The key k1");
+  keyNames = [{ id: "k1", name: "Night shift\u202e" }];
+  await readAgain();
+  await within(panel).findByText("The key Night shift[U+202E] (k1)");
 });
 
 test("an answer is looked for in a bounded part of the log", async () => {
