@@ -65,6 +65,15 @@ impl Trigger {
     }
 }
 
+/// A case of a branch that a superstep or an edit took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenCase {
+    /// Name of the branch.
+    pub branch: String,
+    /// Index of the case in the branch, from 0.
+    pub case: u32,
+}
+
 /// A checkpoint without the channel values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointMeta {
@@ -152,6 +161,10 @@ pub struct Checkpoint {
     /// remaining items of such a list; ignoring this field is correct.
     #[serde(rename = "tails", default, skip_serializing)]
     pub list_deltas: BTreeMap<ChannelName, ListDelta>,
+    /// Cases of branches that the superstep or the edit took, in the order of the branches. The
+    /// event of the checkpoint has them, and no store: they are empty in a checkpoint that was read.
+    #[serde(skip)]
+    pub taken: Vec<TakenCase>,
 }
 
 impl PartialEq for Checkpoint {

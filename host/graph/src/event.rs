@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{EnumDiscriminants, IntoStaticStr, VariantArray, VariantNames};
 
-use crate::checkpoint::{CheckpointMeta, CheckpointSource};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, TakenCase};
 use crate::elicitation::Elicited;
 use crate::failure::Failure;
 use crate::id::{
@@ -358,6 +358,10 @@ pub struct Checkpointed {
     pub changed: Vec<ChannelName>,
     /// Nodes that run next.
     pub next: Vec<NodeName>,
+    /// Cases of branches that the superstep or the edit took, in the order of the branches. Empty
+    /// in events of older hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<TakenCase>,
     /// The party that edited the state, if an edit created the checkpoint and the party is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
@@ -371,8 +375,15 @@ impl From<&CheckpointMeta> for Checkpointed {
             source: meta.source,
             changed: meta.written_channels().cloned().collect(),
             next: meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
+            taken: Vec::new(),
             principal: None,
         }
+    }
+}
+
+impl From<&Checkpoint> for Checkpointed {
+    fn from(checkpoint: &Checkpoint) -> Self {
+        Self { taken: checkpoint.taken.clone(), ..Self::from(&checkpoint.meta) }
     }
 }
 

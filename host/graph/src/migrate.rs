@@ -154,7 +154,7 @@ pub fn migrate(
         ..base.meta.clone()
     };
     let MigrationBuilder { changes, obstacles } = migration;
-    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
+    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() };
     Migration { changes, obstacles, checkpoint }
 }
 

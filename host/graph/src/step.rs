@@ -136,7 +136,7 @@ pub fn advance(
         subgraph_checkpoints: followed.subgraph_checkpoints.into_iter().chain(ended).collect(),
         ..followed
     };
-    Ok(state.into_checkpoint(meta))
+    Ok(Checkpoint { taken: next.taken, ..state.into_checkpoint(meta) })
 }
 
 /// Returns the number of tasks that a run has finished, including `more` new tasks.
@@ -172,7 +172,12 @@ pub fn fork(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
         tasks: 0,
         ..base.meta.clone()
     };
-    Checkpoint { meta, values: base.values.clone(), list_deltas: BTreeMap::new() }
+    Checkpoint {
+        meta,
+        values: base.values.clone(),
+        list_deltas: BTreeMap::new(),
+        taken: Vec::new(),
+    }
 }
 
 /// Returns the [`CheckpointMeta`] of the checkpoint after `base`; without a base, that of the first

@@ -281,6 +281,9 @@ pub enum EventOutlineKind {
         changed: Vec<String>,
         /// Nodes that run next.
         next: Vec<String>,
+        /// Cases of branches that were taken, in the order of the branches.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        taken: Vec<TakenCaseOutline>,
         /// Who edited the state.
         #[serde(skip_serializing_if = "Option::is_none")]
         principal: Option<PrincipalTrace>,
@@ -428,6 +431,15 @@ pub struct SubgraphEndOutline {
     /// True if the next invocation of the subgraph continues from the checkpoint.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keeps: bool,
+}
+
+/// A case of a branch that a superstep or an edit took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TakenCaseOutline {
+    /// Name of the branch.
+    pub branch: String,
+    /// Index of the case in the definition of the branch, from 0.
+    pub case: u32,
 }
 
 /// A delta of a completion.

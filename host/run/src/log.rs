@@ -446,7 +446,7 @@ impl ThreadLog {
         order.wait_accepted().await;
         self.persist_checkpoint_in(&mut order).await;
         let checkpoint = make(order.next_checkpoint).await?;
-        self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint)));
         let commit = Commit { checkpoint: Some(checkpoint.clone()), ..Commit::default() };
         self.enqueue(&mut order, commit);
         order.wait_accepted().await;
@@ -475,7 +475,7 @@ impl ThreadLog {
         let number = known.map_or(order.next_checkpoint, |made| made.checkpoint);
         let checkpoint = make(number).await?;
         order.next_checkpoint = order.next_checkpoint.max(CheckpointId(number.0 + 1));
-        let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint)));
         let mut held = checkpoint.clone();
         held.meta.event_seq = Some(known.map_or_else(made, |made| made.seq));
         let replaced = self.writer.buffer.lock().unpersisted.replace(held);

@@ -205,7 +205,7 @@ fn as_nodes(
         writers: nodes.into_iter().cloned().collect(),
         ..next_meta(Some(base), &base.meta.namespace, CheckpointSource::Update, at)
     };
-    Ok(state.into_checkpoint(meta))
+    Ok(Checkpoint { taken: next.taken, ..state.into_checkpoint(meta) })
 }
 
 /// Returns a copy of a checkpoint under a new number.
@@ -218,7 +218,12 @@ fn copy(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
         versions: base.meta.versions.clone(),
         ..next_meta(Some(base), &base.meta.namespace, CheckpointSource::Update, at)
     };
-    Checkpoint { meta, values: base.values.clone(), list_deltas: BTreeMap::new() }
+    Checkpoint {
+        meta,
+        values: base.values.clone(),
+        list_deltas: BTreeMap::new(),
+        taken: Vec::new(),
+    }
 }
 
 /// Returns the error for a node that the graph does not have.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::checkpoint::{CheckpointMeta, Trigger, Values};
+use crate::checkpoint::{CheckpointMeta, TakenCase, Trigger, Values};
 use crate::definition::BranchMode;
 use crate::error::StepError;
 use crate::event::{Send, TaskFinished};
@@ -36,11 +36,13 @@ impl<'t> From<&'t TaskFinished> for FinishedNode<'t> {
     }
 }
 
-/// Triggers of the next superstep, incomplete barriers and deferred triggers.
+/// Triggers of the next superstep, incomplete barriers, deferred triggers, and the cases of
+/// branches that were taken.
 pub(super) struct NextTriggers {
     pub(super) triggers: Vec<Trigger>,
     pub(super) barriers: Barriers,
     pub(super) deferred: Vec<Trigger>,
+    pub(super) taken: Vec<TakenCase>,
 }
 
 /// Returns the triggers of the next superstep. The `goto` of a task replaces the edges, branches
@@ -65,14 +67,17 @@ pub(super) fn next(
     for edge in graph.edges() {
         take_edge(edge, &ran, &base.barriers, &mut barriers, &mut triggers);
     }
-    let budget = ConditionBudget::default();
+    let (budget, mut taken) = (ConditionBudget::default(), Vec::new());
     for branch in graph.branches() {
         if let Some(from) = branch.from.iter().find(|node| ran.contains(node)) {
-            take_branch(branch, from, state, &budget, &mut triggers)?;
+            for index in matching_cases(branch, state, &budget)? {
+                triggers.add_plain(from, &branch.cases[index].to);
+                taken.push(TakenCase { branch: branch.name.clone(), case: index as u32 });
+            }
         }
     }
     let (triggers, deferred) = split_deferred(graph, triggers.finish(tasks), base.deferred.clone());
-    Ok(NextTriggers { triggers, barriers, deferred })
+    Ok(NextTriggers { triggers, barriers, deferred, taken })
 }
 
 /// Checks the number of tasks of a superstep.
@@ -163,16 +168,14 @@ fn take_edge(
     }
 }
 
-/// Takes the matching cases of a branch.
-fn take_branch(
+/// Returns the indexes of the cases of a branch that are taken.
+fn matching_cases(
     branch: &Branch,
-    from: &NodeName,
     state: &Values,
     budget: &ConditionBudget,
-    triggers: &mut Triggers,
-) -> Result<(), StepError> {
-    let mut taken = false;
-    for case in &branch.cases {
+) -> Result<Vec<usize>, StepError> {
+    let mut matching = Vec::new();
+    for (index, case) in branch.cases.iter().enumerate() {
         let Some(condition) = &case.when else { continue };
         let matches = condition.eval(state, budget).map_err(|error| match error {
             EvalError::Failed(message) => {
@@ -183,24 +186,20 @@ fn take_branch(
             }
         })?;
         if matches {
-            taken = true;
-            triggers.add_plain(from, &case.to);
+            matching.push(index);
             if branch.mode == BranchMode::First {
                 break;
             }
         }
     }
-    if taken {
-        return Ok(());
+    if !matching.is_empty() {
+        return Ok(matching);
     }
-    match (branch.cases.iter().find(|case| case.when.is_none()), branch.mode) {
-        (Some(default), _) => triggers.add_plain(from, &default.to),
-        (None, BranchMode::All) => {}
-        (None, BranchMode::First) => {
-            return Err(StepError::NoCase { branch: branch.name.clone() });
-        }
+    match (branch.cases.iter().position(|case| case.when.is_none()), branch.mode) {
+        (Some(default), _) => Ok(vec![default]),
+        (None, BranchMode::All) => Ok(Vec::new()),
+        (None, BranchMode::First) => Err(StepError::NoCase { branch: branch.name.clone() }),
     }
-    Ok(())
 }
 
 /// Nodes to run, each with the first node that triggered it.

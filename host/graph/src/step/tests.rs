@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{
     CheckpointStamp, StepError, accept_input, check_input, check_writes, plugin_reductions,
 };
-use crate::checkpoint::{ChannelValue, CheckpointSource};
-use crate::event::{EventKind, Send, SubgraphEnd};
+use crate::checkpoint::{ChannelValue, Checkpoint, CheckpointSource};
+use crate::event::{Checkpointed, EventKind, Send, SubgraphEnd};
 use crate::graph::Graph;
 use crate::id::{CheckpointId, Namespace};
 use crate::plan::{Plan, Task, plan};
@@ -77,6 +77,41 @@ fn a_branch_can_take_every_case_that_matches() {
     check(&fan, &json!({ "kind": 0 }), &[&["a"]]);
     check(&fan, &json!({ "kind": 1 }), &[&["a"], &["b"]]);
     check(&fan, &json!({ "kind": 2 }), &[&["a"], &["b", "c"]]);
+}
+
+#[test]
+fn the_event_of_a_checkpoint_names_the_cases_that_were_taken() {
+    let routed = small(
+        r#"entry = "a"
+        nodes = { a = {}, b = {}, c = {} }
+        edges = [{ from = "b", to = "c" }]
+        [[graphs.g.branches]]
+        name = "route"
+        from = "a"
+        cases = [{ when = "state.kind == 0", to = "b" }, { to = ["b", "END"] }]
+        [[graphs.g.branches]]
+        name = "fan"
+        from = ["a", "c"]
+        mode = "all"
+        cases = [{ when = "state.kind >= 1", to = "b" }, { when = "state.kind >= 2", to = "END" }]"#,
+    );
+    let taken = |checkpoint: &Checkpoint| -> Vec<(String, u32)> {
+        let cases = Checkpointed::from(checkpoint).taken.into_iter();
+        cases.map(|taken| (taken.branch, taken.case)).collect()
+    };
+    let case = |branch: &str, index: u32| (branch.to_owned(), index);
+    for (kind, expected) in [
+        (0, vec![case("route", 0)]),
+        (1, vec![case("route", 1), case("fan", 0)]),
+        (2, vec![case("route", 1), case("fan", 0), case("fan", 1)]),
+    ] {
+        let mut lineage = start(&routed, &json!({ "kind": kind })).unwrap();
+        assert!(taken(&lineage.checkpoint).is_empty(), "an input takes no branch");
+        superstep(&routed, &mut lineage, &|_| ScriptedResult::default()).unwrap();
+        assert_eq!(taken(&lineage.checkpoint), expected, "{kind}");
+        superstep(&routed, &mut lineage, &|_| ScriptedResult::default()).unwrap();
+        assert!(taken(&lineage.checkpoint).is_empty(), "no branch begins at `b`");
+    }
 }
 
 #[test]

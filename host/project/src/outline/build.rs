@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use wattle_graph::call::CallKind;
+use wattle_graph::checkpoint::TakenCase;
 use wattle_graph::event::{
     Answered, CallStarted, Called, Checkpointed, Custom, Decision, Event, EventKind, Forked,
     InterruptRaised, Log, Migrated, Progress, Reopened, RunEnded, RunStarted, Settled, Streamed,
@@ -16,7 +17,8 @@ use wattle_graph::principal::Principal;
 
 use super::{
     DecisionOutline, DeltaOutline, EventOutline, EventOutlineKind, Excerpt, FailureOutline,
-    ForkedCallOutline, SendOutline, SubgraphEndOutline, TokensOutline, WriteOutline,
+    ForkedCallOutline, SendOutline, SubgraphEndOutline, TakenCaseOutline, TokensOutline,
+    WriteOutline,
 };
 use crate::limit::{OUTLINE_TEXT_BYTES, OUTLINE_VALUE_BYTES};
 use crate::trace::PrincipalTrace;
@@ -283,8 +285,13 @@ fn checkpointed(made: &Checkpointed) -> EventOutlineKind {
         source: made.source,
         changed: texts(&made.changed),
         next: texts(&made.next),
+        taken: made.taken.iter().map(taken_case).collect(),
         principal: principal(made.principal.as_ref()),
     }
+}
+
+fn taken_case(taken: &TakenCase) -> TakenCaseOutline {
+    TakenCaseOutline { branch: taken.branch.clone(), case: taken.case }
 }
 
 fn reopened(reopened: &Reopened) -> EventOutlineKind {

@@ -144,9 +144,9 @@ fn of_others() -> Vec<(Value, Value)> {
         ),
         (
             json!({ "type": "checkpointed", "checkpoint": 2, "step": 1, "source": "loop",
-                "changed": ["a"], "next": ["n"] }),
+                "changed": ["a"], "next": ["n"], "taken": [{ "branch": "b", "case": 1 }] }),
             json!({ "type": "checkpointed", "checkpoint": 2, "step": 1, "source": "loop",
-                "changed": ["a"], "next": ["n"] }),
+                "changed": ["a"], "next": ["n"], "taken": [{ "branch": "b", "case": 1 }] }),
         ),
         (
             json!({ "type": "reopened", "to": 2, "interrupts": ["i"], "tasks": ["t"],

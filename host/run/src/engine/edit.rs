@@ -248,7 +248,7 @@ async fn apply(
 /// Returns the event of a checkpoint that an edit made.
 fn edit_event(principal: Option<&Principal>, checkpoint: &Checkpoint) -> EventKind {
     let principal = principal.cloned();
-    EventKind::Checkpointed(Checkpointed { principal, ..Checkpointed::from(&checkpoint.meta) })
+    EventKind::Checkpointed(Checkpointed { principal, ..Checkpointed::from(checkpoint) })
 }
 
 fn check_request(request: &EditThread) -> Result<(), Failure> {

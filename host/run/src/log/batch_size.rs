@@ -66,7 +66,9 @@ pub fn event_memory_bytes(kind: &EventKind) -> u64 {
             EventKind::Log(log) => log.message.len() as u64 + weight(&log.fields),
             EventKind::Streamed(streamed) => streamed.deltas.iter().map(delta).sum(),
             EventKind::RunStarted(started) => weight(&started.context),
-            EventKind::Checkpointed(made) => PART_BYTES * made.next.len() as u64,
+            EventKind::Checkpointed(made) => {
+                PART_BYTES * (made.next.len() + made.taken.len()) as u64
+            }
             EventKind::RunEnded(ended) => ended.failure.as_ref().map_or(0, failure),
             EventKind::Reopened(reopened) => reopened.failure.as_ref().map_or(0, failure),
             EventKind::Settled(settled) => match &settled.decision {
@@ -126,7 +128,7 @@ fn inputs(checkpoint: &Checkpoint) -> impl Iterator<Item = &Value> {
 /// list. A checkpoint stores only the channels that it wrote, and only the new items of a list that
 /// grew.
 fn written_values(checkpoint: &Checkpoint) -> impl Iterator<Item = (&Value, bool)> {
-    let Checkpoint { meta, values, list_deltas } = checkpoint;
+    let Checkpoint { meta, values, list_deltas, .. } = checkpoint;
     let written = values.iter().filter(move |(name, _)| meta.versions.get(*name) == Some(&meta.id));
     written.flat_map(move |(name, value)| {
         let tail = list_deltas.get(name).filter(|tail| tail.prefix_len > 0);

@@ -244,7 +244,11 @@ fn with_stored(batch: Batch, stored: StoredBatch, values: &StoredValues) -> Batc
     };
     let list_deltas: BTreeMap<ChannelName, ListDelta> =
         written.into_iter().filter_map(list_delta).collect();
-    let checkpoint =
-        checkpoint.map(|meta| Checkpoint { values: values.values_of(&meta), meta, list_deltas });
+    let checkpoint = checkpoint.map(|meta| Checkpoint {
+        values: values.values_of(&meta),
+        meta,
+        list_deltas,
+        taken: Vec::new(),
+    });
     Batch { base, events: events.into(), checkpoint, ..batch }
 }

@@ -377,7 +377,8 @@ where
                     end = Some(number);
                     break;
                 }
-                let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new() };
+                let checkpoint =
+                    Checkpoint { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() };
                 page.push(CheckpointTuple { checkpoint, events }, bytes);
             }
         }

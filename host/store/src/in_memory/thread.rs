@@ -115,7 +115,7 @@ fn resolve_checkpoint(
     thread: Option<&Thread>,
     checkpoint: &Checkpoint,
 ) -> Result<StoredCheckpoint, StoreError> {
-    let Checkpoint { meta, values, list_deltas: deltas } = checkpoint;
+    let Checkpoint { meta, values, list_deltas: deltas, .. } = checkpoint;
     for (channel, version) in &meta.versions {
         let exists = || thread.is_some_and(|thread| thread.has_version(channel, *version));
         if *version != meta.id && !exists() {
@@ -351,7 +351,12 @@ impl Thread {
         let pending = pending.into_iter().flatten();
         let frames = pending.filter_map(|position| self.frames.get(*position));
         CheckpointTuple {
-            checkpoint: Checkpoint { meta: meta.clone(), values, list_deltas: BTreeMap::new() },
+            checkpoint: Checkpoint {
+                meta: meta.clone(),
+                values,
+                list_deltas: BTreeMap::new(),
+                taken: Vec::new(),
+            },
             events: frames.flat_map(|frame| frame.events.iter()).cloned().collect(),
         }
     }

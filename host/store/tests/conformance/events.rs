@@ -143,6 +143,7 @@ const KINDS: &[&str] = &[
     r#"{"type":"asked","interrupt":"i","task":"t","node":"n","call":0,"payload":{"message":"?"},"elicited":{"round":1,"digest":"0000000000000000000000000000000000000000000000000000000000000000","server":"s","tool":"t","asked":{"questions":{"q":{"message":"?","schema":{"type":"object"}}},"state":"opaque","held":"h"}}}"#,
     r#"{"type":"answered","interrupt":"i","task":"t","answer":"yes"}"#,
     r#"{"type":"checkpointed","checkpoint":1,"step":2,"source":"fork","changed":["a"],"next":["n"]}"#,
+    r#"{"type":"checkpointed","checkpoint":1,"step":2,"source":"loop","changed":["a"],"next":["n"],"taken":[{"branch":"b","case":1}]}"#,
     r#"{"type":"reopened","to":1,"interrupts":["i"],"failure":{"code":"c","message":"m","retryable":false}}"#,
     r#"{"type":"forked","from":3,"call":{"task":"t","scope":[1],"call":2,"seq":9}}"#,
     r#"{"type":"settled","task":"t","scope":[1],"call":0,"decision":{"kind":"answer","answer":1},"by":"policy"}"#,

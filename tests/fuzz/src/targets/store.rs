@@ -117,6 +117,7 @@ async fn append(store: &RedbStore, thread: &ThreadId, seq: u64) -> Result<(), St
         meta: from(meta),
         values: [("a".parse().expect("it is a name"), json!([seq, "value"]).into())].into(),
         list_deltas: [].into(),
+        taken: Vec::new(),
     };
     let first = (seq == 1).then(|| {
         let record = json!({

@@ -301,6 +301,7 @@ impl ThreadLog {
             meta: self.checkpoint_meta(id),
             values: [(self.channel.clone(), value)].into(),
             list_deltas: BTreeMap::new(),
+            taken: Vec::new(),
         }
     }
 

@@ -218,7 +218,12 @@ impl IdMap {
             event_seq: None,
             ..old.meta.clone()
         };
-        Checkpoint { meta, values: old.values.clone(), list_deltas: BTreeMap::new() }
+        Checkpoint {
+            meta,
+            values: old.values.clone(),
+            list_deltas: BTreeMap::new(),
+            taken: Vec::new(),
+        }
     }
 }
 

@@ -98,8 +98,12 @@ impl<'a> ForkScan<'a> {
             let above = &self.all_events.tuple.checkpoint.meta;
             let meta =
                 CheckpointMeta { id, namespace: namespace.clone(), parent_graphs, ..above.clone() };
-            let checkpoint =
-                Checkpoint { meta, values: Values::new(), list_deltas: BTreeMap::new() };
+            let checkpoint = Checkpoint {
+                meta,
+                values: Values::new(),
+                list_deltas: BTreeMap::new(),
+                taken: Vec::new(),
+            };
             return self.forked_graph(superstep, namespace, None, checkpoint).map(Some);
         };
         let stored = self.load_checkpoint(namespace, id).await?;
