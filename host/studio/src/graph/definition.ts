@@ -132,13 +132,15 @@ function lastLines(names: readonly string[], lines: readonly Line[]): Line[] {
 
 function branchLines(branch: Fields): Line[] {
   const id = branchId(branch);
-  const cases = listOf(branch.cases).map(fieldsOf);
   return [
     ...namesOf(branch.from).map((from) => lineOf(from, id, "edge")),
-    ...cases.flatMap(({ when, to }) =>
-      namesOf(to).map((target) => lineOf(id, target, "case", textOf(when) || OTHERWISE)),
-    ),
+    ...casesOf({ part: branch }).flatMap((found) => caseLines(id, found)),
   ];
+}
+
+/** Returns the lines of a case of the branch with this id. */
+export function caseLines(id: string, { when, to }: Case): Line[] {
+  return to.map((target) => lineOf(id, target, "case", when || OTHERWISE));
 }
 
 function nodeLines(name: string, node: Fields, defaults: Fields): Line[] {
@@ -169,7 +171,7 @@ export interface Case {
 }
 
 /** Returns the cases of a branch, in order. */
-export function casesOf({ part }: Item): Case[] {
+export function casesOf({ part }: Pick<Item, "part">): Case[] {
   const cases = listOf(fieldsOf(part).cases).map(fieldsOf);
   return cases.map(({ when, to }) => ({ when: textOf(when), to: namesOf(to) }));
 }

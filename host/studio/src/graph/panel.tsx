@@ -1,6 +1,6 @@
 // What is known of an item of a graph: what it runs, its schemas or conditions, and its tasks.
 import { Button } from "@wattle/page";
-import { useMemo, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { Disclosure } from "../part/disclosure.tsx";
 import { Facts, textFact } from "../part/facts.tsx";
 import { diffOf } from "../part/json-diff/diff.ts";
@@ -12,6 +12,7 @@ import { Text, visible } from "../part/text.tsx";
 import { graphRoute, playRoute, RouteLink } from "../router/links.tsx";
 import type { TaskState } from "../run/node-states.ts";
 import type { RowStatus } from "../run/row.ts";
+import type { TakenCases } from "../run/taken.ts";
 import { aspectsOf } from "./compare.ts";
 import {
   casesOf,
@@ -25,12 +26,15 @@ import styles from "./graph.module.css";
 import { type Box, shownOf } from "./layout.ts";
 import { graphOf, type Scene } from "./scene.ts";
 import { type NodeStates, stateOf } from "./states.ts";
+import { takenIn } from "./taken.ts";
 import { PANEL, TEXTS } from "./texts.ts";
 
 interface ItemPanelProps {
   /** The boxes of the item: several if graphs of parallel tasks are open. */
   boxes: readonly [Box, ...Box[]];
   states: NodeStates;
+  /** The cases of branches that the run took. */
+  taken: TakenCases;
   /** Shows the graph of a parallel task in the opened node whose box has the key. */
   onShow: (key: string, index: number) => void;
   /** Returns the route to an event of the run. */
@@ -39,12 +43,18 @@ interface ItemPanelProps {
   tenant: string | undefined;
 }
 
-export function ItemPanel({ boxes, states, onShow, routeOf, tenant }: ItemPanelProps) {
+export function ItemPanel({ boxes, states, taken, onShow, routeOf, tenant }: ItemPanelProps) {
   const [{ item, scene }] = boxes;
   const graph = graphOf(scene, item);
   const node = graph.nodes[item.id];
   const doc = item.kind === "start" ? docOf(graph.definition) : (node?.doc ?? "");
   const tasks = boxes.flatMap((box) => tasksOf(box, states, onShow));
+  const cases = takenIn(boxes, taken);
+  const noteOf = (index: number) => {
+    const found = cases.get(index);
+    if (found === undefined || routeOf === undefined) return null;
+    return <RouteLink to={routeOf(found.seq)}>{PANEL.taken(found.count)}</RouteLink>;
+  };
   return (
     <>
       {doc !== "" && (
@@ -69,7 +79,7 @@ export function ItemPanel({ boxes, states, onShow, routeOf, tenant }: ItemPanelP
       )}
       <Tasks tasks={tasks} routeOf={routeOf} />
       <Changes scene={scene} item={item} />
-      <Documents graph={graph} item={item} titled={same} />
+      <Documents graph={graph} item={item} titled={same} noteOf={noteOf} />
       <Older scene={scene} item={item} />
     </>
   );
@@ -115,16 +125,18 @@ interface DocumentsProps {
   item: Item;
   /** Returns the title of a document in this version. */
   titled: (title: string) => string;
+  /** Returns what is said of a case of a branch, by its index. */
+  noteOf?: (index: number) => ReactNode;
 }
 
 const same = (title: string) => title;
 
 /** The conditions, channels and schemas of an item. */
-function Documents({ graph, item, titled }: DocumentsProps) {
+function Documents({ graph, item, titled, noteOf }: DocumentsProps) {
   const node = graph.nodes[item.id];
   return (
     <>
-      {item.kind === "branch" && <Cases item={item} title={titled(PANEL.cases)} />}
+      {item.kind === "branch" && <Cases item={item} title={titled(PANEL.cases)} noteOf={noteOf} />}
       {item.kind === "start" && <Channels definition={graph.definition} titled={titled} />}
       <Document title={titled(PANEL.input)} value={node?.input_schema} />
       <Document title={titled(PANEL.output)} value={node?.output_schema} />
@@ -219,7 +231,13 @@ function Tasks({
   );
 }
 
-function Cases({ item, title }: { item: Item; title: string }) {
+interface CasesProps {
+  item: Item;
+  title: string;
+  noteOf: ((index: number) => ReactNode) | undefined;
+}
+
+function Cases({ item, title, noteOf }: CasesProps) {
   return (
     <Section title={title}>
       <ol className={styles.list}>
@@ -229,7 +247,7 @@ function Cases({ item, title }: { item: Item; title: string }) {
             <code className={styles.code}>
               <Text>{when === "" ? TEXTS.otherwise : when}</Text>
             </code>{" "}
-            → <Text>{to.join(", ")}</Text>
+            → <Text>{to.join(", ")}</Text> {noteOf?.(index)}
           </li>
         ))}
       </ol>

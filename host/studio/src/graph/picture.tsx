@@ -16,6 +16,8 @@ export interface PictureProps {
   label: string;
   laid: Laid;
   states: NodeStates;
+  /** Keys of the lines that the run took at branches. */
+  taken: ReadonlySet<string>;
   /** The path of the selected item. */
   selected: string | undefined;
   zoom: number;
@@ -37,7 +39,7 @@ const NEXT_KEY = "n";
 const MOST_TASKS = 12;
 
 export function Picture(props: PictureProps) {
-  const { label, laid, states, selected, zoom, onSelect, onToggle, onShow } = props;
+  const { label, laid, states, taken, selected, zoom, onSelect, onToggle, onShow } = props;
   const [focused, setFocused] = useState<string>();
   const area = useRef<HTMLDivElement>(null);
   useKeyHint("↑ ↓ ← →", TEXTS.keys);
@@ -68,7 +70,7 @@ export function Picture(props: PictureProps) {
         className={styles.area}
         style={{ width: laid.width, height: laid.height, zoom }}
       >
-        <Lines paths={laid.paths} width={laid.width} height={laid.height} />
+        <Lines paths={laid.paths} taken={taken} width={laid.width} height={laid.height} />
         {laid.boxes.map((box) => {
           const path = pathOf(box.scene, box.item);
           return (
@@ -106,17 +108,18 @@ function buttonOf(area: HTMLElement | null, key: string): HTMLElement | undefine
 
 interface LinesProps {
   paths: readonly Path[];
+  taken: ReadonlySet<string>;
   width: number;
   height: number;
 }
 
-/** The lines, which change only with the layout. */
-const Lines = memo(function Lines({ paths, width, height }: LinesProps) {
+/** The lines, which change only with the layout and with what the run takes. */
+const Lines = memo(function Lines({ paths, taken, width, height }: LinesProps) {
   return (
     <>
       <svg className={styles.lines} width={width} height={height} aria-hidden="true">
         {paths.map(({ key, line, mark, points }) => (
-          <g key={key} data-kind={line.kind} data-mark={mark}>
+          <g key={key} data-kind={line.kind} data-mark={mark} data-taken={taken.has(key)}>
             <path d={curve(points)} />
             <polygon points={arrow(points)} />
           </g>
@@ -128,6 +131,7 @@ const Lines = memo(function Lines({ paths, width, height }: LinesProps) {
             <span
               key={key}
               className={styles.label}
+              data-taken={taken.has(key)}
               style={{ left: label.x, top: label.y, width: label.width, height: label.height }}
               title={visible(line.label)}
             >

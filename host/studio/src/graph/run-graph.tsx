@@ -11,6 +11,7 @@ import { itemPath } from "./page.tsx";
 import { useGraphs, useVersions } from "./read.ts";
 import { sceneOf } from "./scene.ts";
 import type { FirstTasks } from "./states.ts";
+import { NO_CASES } from "./taken.ts";
 import { TEXTS } from "./texts.ts";
 import { GraphView } from "./view.tsx";
 
@@ -44,6 +45,8 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
     go(runViewRoute(place, search), { replace: true });
   };
   const states = timeline.nodes();
+  // Events have the indexes of cases, which may be those of others in another version.
+  const taken = known === undefined ? NO_CASES : timeline.taken();
   const scene = sceneOf(data.root, ROOT, { graphs: data.graphs, open, states, first });
   // The picture stays if a later reading fails.
   return (
@@ -54,6 +57,7 @@ export default function RunGraph({ place, store: { timeline } }: RunViewProps) {
       <GraphView
         scene={scene}
         states={states}
+        taken={taken}
         opening={{
           open,
           setOpen: (next) => {

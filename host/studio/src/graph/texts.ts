@@ -86,6 +86,7 @@ export const PANEL = {
   showTaskOf: (task: string) => `Show the graph of ${task}`,
   attempt: (status: string) => `Task, ${status}`,
   cases: "Cases",
+  taken: (count: number) => (count === 1 ? "taken once" : `taken ${countText(count)} times`),
   settings: "Definition",
   changes: "Changes",
   inside: "The graph of the node has changes. Open it in the picture to see them.",

@@ -4,12 +4,14 @@ import { type ReactNode, useMemo, useRef, useState } from "react";
 import { Split } from "../part/split.tsx";
 import { visible } from "../part/text.tsx";
 import { toggled } from "../part/toggled.ts";
+import type { TakenCases } from "../run/taken.ts";
 import styles from "./graph.module.css";
 import { type Box, layout, MOST_ITEMS, sizeOf, withScene } from "./layout.ts";
 import { ItemPanel } from "./panel.tsx";
 import { Picture } from "./picture.tsx";
 import { pathOf, type Scene, structureOf } from "./scene.ts";
 import { type FirstTasks, firstWith, type NodeStates } from "./states.ts";
+import { NO_CASES, takenLines } from "./taken.ts";
 import { PANEL, TEXTS } from "./texts.ts";
 
 /** Which nodes are open, and what opens them. */
@@ -27,6 +29,8 @@ export interface Paging {
 export interface GraphViewProps {
   scene: Scene;
   states: NodeStates;
+  /** The cases of branches that the run took. Absent without a run. */
+  taken?: TakenCases;
   opening: Opening;
   /** Absent without a run. */
   paging?: Paging;
@@ -40,7 +44,8 @@ export interface GraphViewProps {
 }
 
 export function GraphView(props: GraphViewProps) {
-  const { scene, states, opening, paging, selected, onSelect, routeOf, tenant } = props;
+  const { scene, states, taken = NO_CASES, opening, paging, selected } = props;
+  const { onSelect, routeOf, tenant } = props;
   const [zoom, setZoom] = useState(1);
   const frame = useRef<HTMLDivElement>(null);
   const structure = structureOf(scene);
@@ -52,6 +57,10 @@ export function GraphView(props: GraphViewProps) {
     [structure, isLarge],
   );
   const laid = withScene(placed, scene);
+  const lines = takenLines(scene, taken);
+  // The lines are drawn again only if the run took another one.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
+  const takenKeys = useMemo(() => new Set(lines), [JSON.stringify(lines)]);
   const [first, ...others] = laid.boxes.filter((box) => pathOf(box.scene, box.item) === selected);
   const show = (key: string, index: number) =>
     paging?.setFirst(new Map(paging.first).set(key, firstWith(index)));
@@ -77,6 +86,7 @@ export function GraphView(props: GraphViewProps) {
               key={selected}
               boxes={[first, ...others]}
               states={states}
+              taken={taken}
               onShow={show}
               routeOf={routeOf}
               tenant={tenant}
@@ -90,6 +100,7 @@ export function GraphView(props: GraphViewProps) {
             label={TEXTS.picture(visible(scene.graph.name))}
             laid={laid}
             states={states}
+            taken={takenKeys}
             selected={selected}
             zoom={zoom}
             onSelect={(path) => onSelect(path === selected ? undefined : path)}

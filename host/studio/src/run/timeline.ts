@@ -9,6 +9,7 @@ import { type Attempt, type Origin, Places, type Task } from "./places.ts";
 import type { Row, RowStatus } from "./row.ts";
 import { addDeltas, restart } from "./streamed.ts";
 import { addTimes, addUse, type Sums, sumsOf } from "./sums.ts";
+import { addTaken, type CasesOfBranch, type TakenCases } from "./taken.ts";
 import {
   type CallState,
   type Collapsed,
@@ -41,6 +42,7 @@ export class Timeline {
   /** The node of each event that has one. */
   readonly #nodes = new Map<number, TreeNode>();
   readonly #interrupts = new Map<string, TreeNode>();
+  readonly #taken = new Map<string, CasesOfBranch>();
   #lastSeq = 0;
   #version = 0;
 
@@ -105,6 +107,11 @@ export class Timeline {
   /** Returns the states of the nodes that ran, by `nodeKey`. */
   nodes(): ReadonlyMap<string, NodeState> {
     return nodeStates(this.#places.tasks.values());
+  }
+
+  /** Returns the cases of branches that the run took. */
+  taken(): TakenCases {
+    return this.#taken;
   }
 
   /**
@@ -307,6 +314,7 @@ export class Timeline {
   #checkpointed(event: Of<"checkpointed">): TreeNode {
     const graph = this.#graph(event);
     const detail = event.changed.join(", ");
+    addTaken(this.#taken, event);
     if (event.source === "input" && graph.namespace === "") this.facts.input ??= event.checkpoint;
     graph.checkpoint = event.checkpoint;
     graph.nextStep = event.step;

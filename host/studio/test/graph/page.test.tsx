@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { GraphDocument } from "../../src/graph/definition.ts";
 import { problem } from "../host.ts";
 import {
+  checkpointed,
   type Kind,
   log,
   RUN,
@@ -308,6 +309,23 @@ test("the graph of a run shows its version and the states of its tasks", async (
   await waitFor(() => expect(history.location.href).toBe(`/threads/t1/runs/${RUN}?at=3`));
 });
 
+test("the graph of a run shows which cases of a branch it took", async () => {
+  answers.main = [MAIN, { ...MAIN, version: PINNED }];
+  events = [
+    { ...runStarted(), graph: "main" },
+    taskStarted("p", 0, 1, { node: "plan" }),
+    taskFinished("p", { node: "plan" }),
+    checkpointed(1, { taken: [{ branch: "which", case: 0 }] }),
+    runEnded(),
+  ];
+  show(`/threads/t1/runs/${RUN}?view=graph`);
+  fireEvent.click(await item("?which"));
+  const panel = await screen.findByRole("complementary", { name: "which" });
+  const taken = within(panel).getByRole("link", { name: "taken once" });
+  expect(taken.getAttribute("href")).toBe(`/threads/t1/runs/${RUN}?at=4`);
+  expect(document.querySelectorAll('g[data-taken="true"]').length).toBe(1);
+});
+
 test("the graphs of many parallel tasks are chosen by keys, buttons and the list of tasks", async () => {
   const tasks = Array.from({ length: 9 }, (_, index) => `w${index}`);
   const stepOf = (task: string) => ({ node: "step", namespace: `work:${task}` });
@@ -375,8 +393,11 @@ test("the address of the graph of a run has the open nested graphs", async () =>
 
 test("the graph of a run whose version is gone is the current one", async () => {
   versions = versions.filter((it) => it.is_current);
-  events = [{ ...runStarted(), graph: "main" }, runEnded()];
+  const taken = [{ branch: "which", case: 0 }];
+  events = [{ ...runStarted(), graph: "main" }, checkpointed(1, { taken }), runEnded()];
   show(`/threads/t1/runs/${RUN}?view=graph`);
   await box("work");
+  // Its cases may be others than those of the run.
+  expect(document.querySelector('g[data-taken="true"]')).toBeNull();
   screen.getByText(/does not have the version of this run/);
 });
