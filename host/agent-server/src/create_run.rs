@@ -8,7 +8,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::RunId;
 use wattle_run::engine::Engine;
 use wattle_run::engine::threads::NewThread;
-use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, ThreadCreation};
 use wattle_run::metadata;
 use wattle_run::ports::store::{PruneStrategy, RunRecord, ThreadRecord, ThreadTtl};
 
@@ -109,8 +109,7 @@ impl RunCreator {
         };
         let thread = self.engine().unbound_thread(new);
         let (requested, mut create) = self.resolve(caller, &graph, &thread, run, request).await?;
-        create.creates_thread = true;
-        create.new_thread = Some(Box::new(thread.clone()));
+        create.creation = ThreadCreation::New(Box::new(thread.clone()));
         match self.submit(caller, &requested, create).await {
             Ok(record) => Ok(CreatedRun { thread, requested, record }),
             Err(error) => {

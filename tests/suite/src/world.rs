@@ -19,7 +19,7 @@ use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
 use wattle_run::hostcall::runs::{
     CreateRun, EndedRun, InterruptView, Multitask, OnFailure, ResumeRun, RunOutcome, RunRef,
-    RunService, StartRun,
+    RunService, StartRun, ThreadCreation,
 };
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{
@@ -301,19 +301,15 @@ impl World {
         self.engine.wait(&run).await.expect("the run ends")
     }
 
-    /// Requests a run on a thread without other runs, and waits until it ends or is interrupted.
-    ///
-    /// # Errors
-    ///
-    /// Those of the engine.
-    pub async fn run_on(&self, thread: &ThreadId, kind: RunKind) -> Result<EndedRun, Failure> {
-        let request = CreateRun {
+    /// Returns the request of a run on an existing thread, after its other runs. The test can
+    /// change the request.
+    pub fn create_run(&self, thread: &ThreadId, kind: RunKind) -> CreateRun {
+        CreateRun {
             thread: Some(thread.clone()),
-            creates_thread: false,
-            new_thread: None,
+            creation: ThreadCreation::Never,
             run: None,
             tenant: None,
-            strategy: Multitask::Reject,
+            strategy: Multitask::Enqueue,
             options: RunOptions::default(),
             may_stay_pending: false,
             spec: RunSpec {
@@ -328,7 +324,17 @@ impl World {
                 client: Value::Null,
                 principal: None,
             },
-        };
+        }
+    }
+
+    /// Requests a run on a thread without other runs, and waits until it ends or is interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub async fn run_on(&self, thread: &ThreadId, kind: RunKind) -> Result<EndedRun, Failure> {
+        let request = self.create_run(thread, kind);
+        let request = CreateRun { strategy: Multitask::Reject, ..request };
         let run = self.engine.create_run(request).await?;
         self.engine.wait(&RunRef { thread: run.thread, run: run.id }).await
     }

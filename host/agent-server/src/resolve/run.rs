@@ -10,7 +10,7 @@ use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 use wattle_graph::json_text;
 use wattle_graph::principal::Principal;
 use wattle_project::agent_server::time::format_time_with_micros;
-use wattle_run::hostcall::runs::{CreateRun, Multitask, RunRef};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, RunRef, ThreadCreation};
 use wattle_run::ports::store::{
     RunKind, RunOptions, RunRecord, RunSpec, StaleAnswers, ThreadRecord,
 };
@@ -104,8 +104,7 @@ impl RequestedRun {
         let metadata = ids.map(|(name, id)| (name.to_owned(), json!(id))).into();
         CreateRun {
             thread: Some(self.thread.clone()),
-            creates_thread: false,
-            new_thread: None,
+            creation: ThreadCreation::Never,
             run: Some(self.run.clone()),
             tenant: self.tenant.clone(),
             strategy: *strategy,

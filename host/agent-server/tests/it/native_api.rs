@@ -5,7 +5,7 @@ use wattle_api::ApiConfig;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId};
 use wattle_run::engine::threads::NewThread;
-use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, StartRun};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, StartRun, ThreadCreation};
 use wattle_run::ports::store::{LeaseHolder, RunOptions};
 
 use crate::host::{Host, request};
@@ -76,8 +76,7 @@ async fn request_later(host: &Host, thread: &str) {
     });
     let later = CreateRun {
         thread: Some(thread.parse().unwrap()),
-        creates_thread: true,
-        new_thread: None,
+        creation: ThreadCreation::IfMissing,
         run: None,
         tenant: None,
         strategy: Multitask::Enqueue,

@@ -24,7 +24,9 @@ use wattle_run::app::{App, GraphVersion};
 use wattle_run::blocking::{are_large_values, block_in_place_in_turn};
 use wattle_run::caller_id::CallerId;
 use wattle_run::engine::Engine;
-use wattle_run::hostcall::runs::{CreateRun, Multitask, RunService as _, ThreadView};
+use wattle_run::hostcall::runs::{
+    CreateRun, Multitask, RunService as _, ThreadCreation, ThreadView,
+};
 use wattle_run::json::bounded::JsonBudget;
 use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
 use wattle_run::tail::Until;
@@ -112,8 +114,7 @@ impl AgUiRequest {
         let known_calls = inward::tool_call_ids(&self.input.messages);
         let request = CreateRun {
             thread: Some(thread),
-            creates_thread: true,
-            new_thread: None,
+            creation: ThreadCreation::IfMissing,
             run: Some(run),
             tenant: self.scope.tenant,
             // The end of an earlier run reaches the client before the thread is free.

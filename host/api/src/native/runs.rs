@@ -13,7 +13,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{ChannelName, GraphName, NodeName, RunId, ThreadId};
 use wattle_graph::step::Command;
 use wattle_run::engine::Engine;
-use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService};
+use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, RunService, ThreadCreation};
 use wattle_run::ports::store::{RunKind, RunSpec, RunSummary, StaleAnswers};
 
 use crate::body::JsonBody;
@@ -53,8 +53,7 @@ pub async fn start_run(
     let delay_ms = delay_ms(request.after_seconds)?;
     let run = CreateRun {
         thread,
-        creates_thread: true,
-        new_thread: None,
+        creation: ThreadCreation::IfMissing,
         run: None,
         tenant: scope.tenant,
         strategy: request.multitask_strategy,

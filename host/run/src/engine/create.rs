@@ -17,7 +17,7 @@ use super::threads::NewThread;
 use super::{Engine, new_run_id, new_thread_id, thread_not_found};
 use crate::blocking::{block_in_place_in_turn, is_long_validation};
 use crate::free_disk::DiskUse;
-use crate::hostcall::runs::{CreateRun, Multitask, RunRef};
+use crate::hostcall::runs::{CreateRun, Multitask, RunRef, ThreadCreation};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::metadata;
 use crate::meter::model_usage::ModelUsage;
@@ -57,7 +57,7 @@ impl Engine {
     /// # Errors
     ///
     /// `not-found` if the thread does not exist and is not to be created; `conflict` if the run id
-    /// or the id of a [new thread](CreateRun::new_thread) is taken; `busy` if the thread has an
+    /// or the id of a [new thread](ThreadCreation::New) is taken; `busy` if the thread has an
     /// active or pending run and the strategy is [`Multitask::Reject`]; `limit` if the context is
     /// too large; `unavailable` if too many runs of the thread are pending, if another host creates
     /// the new thread, or below the floor of free disk space; errors of the start of the run.
@@ -81,7 +81,8 @@ impl Engine {
             check_new_id("run", run.as_str())?;
             self.reject_existing_run(run).await?;
         }
-        let CreateRun { tenant, strategy, may_stay_pending, new_thread, .. } = request;
+        let CreateRun { tenant, strategy, may_stay_pending, creation, .. } = request;
+        let new_thread = creation.new_thread();
         let mut record = self.pending_record(thread, request.run, request.options, request.spec);
         let ahead = match &head {
             Some(head) => self.preceding_runs(head).await?,
@@ -109,9 +110,9 @@ impl Engine {
         }
         if is_due && place.is_some() && (goes_before || ahead.allows_start()) {
             let tenant = head.as_ref().map_or(&tenant, |head| &head.record.tenant).clone();
-            let (turn, new_thread) = (QueueCondition::Free, new_thread.clone());
-            let is_own_thread = head.is_none() && new_thread.is_some();
-            match self.start_from_spec(&record, tenant, turn, new_thread).await {
+            let (turn, own_thread) = (QueueCondition::Free, new_thread.cloned().map(Box::new));
+            let is_own_thread = head.is_none() && own_thread.is_some();
+            match self.start_from_spec(&record, tenant, turn, own_thread).await {
                 Ok(_) => {
                     self.0.dispatch.take_turn(record.caller());
                     return self.existing_run(&record.id).await;
@@ -172,12 +173,12 @@ impl Engine {
         }
         match self.visible_thread(thread).await? {
             Some(head) => {
-                check_new_thread(&head, request.new_thread.as_deref())?;
+                check_new_thread(&head, request.creation.new_thread())?;
                 check_owner(&head, required_app(&head, &request.spec), request.tenant.as_ref())?;
                 Ok(Some(head))
             }
-            None if request.creates_thread => Ok(None),
-            None => Err(thread_not_found(thread)),
+            None if request.creation == ThreadCreation::Never => Err(thread_not_found(thread)),
+            None => Ok(None),
         }
     }
 
@@ -216,10 +217,10 @@ impl Engine {
         &self,
         record: &RunRecord,
         tenant: Option<String>,
-        new_thread: Option<Box<ThreadRecord>>,
+        new_thread: Option<&ThreadRecord>,
     ) -> Result<(), Failure> {
         let (thread, spec) = (&record.thread, record.spec.as_deref());
-        let new = match new_thread.as_deref() {
+        let new = match new_thread {
             Some(new) => Cow::Borrowed(new),
             None => Cow::Owned(self.unbound_thread(NewThread {
                 thread: Some(thread.clone()),
@@ -239,7 +240,7 @@ impl Engine {
             _ => {}
         }
         let head = self.visible_thread(thread).await?.ok_or_else(|| thread_not_found(thread))?;
-        check_new_thread(&head, new_thread.as_deref())?;
+        check_new_thread(&head, new_thread)?;
         let app = spec.and_then(|spec| required_app(&head, spec));
         check_owner(&head, app, tenant.as_ref())
     }

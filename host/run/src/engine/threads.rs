@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// Returns the record of a thread without a graph, which is not stored yet.
-    /// [`CreateRun::new_thread`](crate::hostcall::runs::CreateRun::new_thread) stores the record
+    /// [`ThreadCreation::New`](crate::hostcall::runs::ThreadCreation::New) stores the record
     /// together with the first run.
     pub fn unbound_thread(&self, new: NewThread) -> ThreadRecord {
         let unbound = self.new_thread(new.thread.unwrap_or_else(new_thread_id), new.tenant);

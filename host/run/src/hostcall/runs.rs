@@ -107,13 +107,8 @@ impl StartRun {
 pub struct CreateRun {
     /// The thread; `None` for a new thread with a generated id.
     pub thread: Option<ThreadId>,
-    /// True to create the thread if it does not exist.
-    pub creates_thread: bool,
-    /// Record of a thread that is created, from
-    /// [`Engine::unbound_thread`](crate::engine::Engine::unbound_thread). The run is then rejected
-    /// with `conflict` if the thread exists, unless it is unbound and of the same tenant. `None`
-    /// for a new thread without metadata, and for an existing thread.
-    pub new_thread: Option<Box<ThreadRecord>>,
+    /// Whether the run creates the thread.
+    pub creation: ThreadCreation,
     /// Id of the run, which must be unique; `None` for a generated id.
     pub run: Option<RunId>,
     /// Tenant. A thread of another tenant is not found; a new thread belongs to this tenant.
@@ -127,6 +122,29 @@ pub struct CreateRun {
     pub may_stay_pending: bool,
     /// Specification of the run.
     pub spec: RunSpec,
+}
+
+/// Whether a requested run creates the thread that it names.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ThreadCreation {
+    /// The thread must exist.
+    Never,
+    /// The run creates the thread, without metadata, if it does not exist.
+    IfMissing,
+    /// The run creates the thread with this record, from
+    /// [`Engine::unbound_thread`](crate::engine::Engine::unbound_thread). The run is rejected with
+    /// `conflict` if the thread exists, unless it is unbound and of the same tenant.
+    New(Box<ThreadRecord>),
+}
+
+impl ThreadCreation {
+    /// Returns the record of a new thread.
+    pub(crate) fn new_thread(&self) -> Option<&ThreadRecord> {
+        match self {
+            Self::New(record) => Some(record),
+            Self::Never | Self::IfMissing => None,
+        }
+    }
 }
 
 /// Strategy for a run that is requested while other runs of its thread are pending or active.

@@ -17,17 +17,17 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::catalog::{Catalog, LoadingItem, is_still_loading};
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
-use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, RunService};
+use wattle_run::hostcall::runs::{CreateRun, RunOutcome, RunRef, RunService};
 use wattle_run::meter::model_usage::ModelUsage;
 use wattle_run::ports::store::{
-    Batch, LeaseEpoch, LeaseHolder, OrphanedThread, RunOptions, RunRecord, StoreError, Ticket,
+    Batch, LeaseEpoch, LeaseHolder, OrphanedThread, RunKind, RunRecord, StoreError, Ticket,
 };
 use wattle_run::ports::{Plugin, Store};
 use wattle_run::reads::begin_large_read;
 use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
-use wattle_suite::world::{START_MS, World, app};
+use wattle_suite::world::{World, app};
 
 use super::calling;
 
@@ -571,19 +571,9 @@ async fn a_pending_run_whose_confirmation_was_lost_starts() {
     let first = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
     store.refuse(Some(full()));
-    let spec = json!({
-        "kind": { "kind": "start", "input": {} }, "app": "test", "due_ms": START_MS,
-    });
     let asked = CreateRun {
-        thread: Some(first.thread.clone()),
-        creates_thread: false,
-        new_thread: None,
         run: Some(RunId::new("second").unwrap()),
-        tenant: None,
-        strategy: Multitask::Enqueue,
-        options: RunOptions::default(),
-        may_stay_pending: false,
-        spec: serde_json::from_value(spec).unwrap(),
+        ..world.create_run(&first.thread, RunKind::Start { input: json!({}) })
     };
     let failure = world.engine.create_run(asked).await.unwrap_err();
     assert_eq!(failure.code, code::UNAVAILABLE, "{failure}");

@@ -1,6 +1,5 @@
 //! Result reuse: the next run of a thread reuses each result of a cancelled run once.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -12,12 +11,10 @@ use wattle_graph::tool::ToolRequest;
 use wattle_kit::forgetful::ForgetfulStore;
 use wattle_run::grant::Grants;
 use wattle_run::hostcall::interrupt::InterruptRequest;
-use wattle_run::hostcall::runs::{
-    CreateRun, EndedRun, Multitask, OnFailure, RunOutcome, RunRef, RunService,
-};
+use wattle_run::hostcall::runs::{CreateRun, EndedRun, OnFailure, RunOutcome, RunRef, RunService};
 use wattle_run::json::approx_bytes;
 use wattle_run::limit::Limits;
-use wattle_run::ports::store::{RunAnswers, RunKind, RunOptions, RunSpec, StaleAnswers};
+use wattle_run::ports::store::{RunAnswers, RunKind, StaleAnswers};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_store::InMemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -314,28 +311,10 @@ async fn results_of_finished_tasks_in_a_cancelled_superstep_are_reused() {
 /// never raised.
 fn stale_answer(world: &World, thread: &ThreadId) -> CreateRun {
     let answers = [("0".repeat(32), json!("yes"))].into();
-    CreateRun {
-        thread: Some(thread.clone()),
-        creates_thread: false,
-        new_thread: None,
-        run: None,
-        tenant: None,
-        strategy: Multitask::Enqueue,
-        options: RunOptions::default(),
-        may_stay_pending: false,
-        spec: RunSpec {
-            kind: RunKind::Answer { answer: RunAnswers::ById(answers) },
-            stale_answers: StaleAnswers::Ignore,
-            app: world.request(None, Value::Null).app,
-            graph: None,
-            context: Value::Null,
-            metadata: BTreeMap::new(),
-            due_ms: START_MS,
-            ttl: None,
-            client: Value::Null,
-            principal: None,
-        },
-    }
+    let kind = RunKind::Answer { answer: RunAnswers::ById(answers) };
+    let mut request = world.create_run(thread, kind);
+    request.spec.stale_answers = StaleAnswers::Ignore;
+    request
 }
 
 #[tokio::test]

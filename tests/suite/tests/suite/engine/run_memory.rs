@@ -1,6 +1,6 @@
 //! The memory of runs: the runs of one caller leave memory for those of another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use wattle_run::gate::unwind::CallError;
 use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::memory::{GetDocument, PutDocument};
-use wattle_run::hostcall::runs::{CreateRun, EndedRun, Multitask, RunOutcome, RunRef, RunService};
-use wattle_run::ports::memory::PutItem;
-use wattle_run::ports::store::{
-    LeaseHolder, RunKind, RunOptions, RunRecord, RunSpec, StaleAnswers,
+use wattle_run::hostcall::runs::{
+    CreateRun, EndedRun, RunOutcome, RunRef, RunService, ThreadCreation,
 };
+use wattle_run::ports::memory::PutItem;
+use wattle_run::ports::store::{LeaseHolder, RunKind, RunRecord};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, prompt, said};
-use wattle_suite::world::{START_MS, World, failure};
+use wattle_suite::world::{World, failure};
 
 use super::history::{TALK, user};
 
@@ -126,30 +126,14 @@ impl Runs {
     /// key of the caller.
     fn request(&self, name: &str, mut input: Value) -> CreateRun {
         input["name"] = json!(name);
-        let key = name.chars().take(1).collect();
-        CreateRun {
-            thread: Some(ThreadId::new(format!("thread-{name}")).unwrap()),
-            creates_thread: true,
-            new_thread: None,
-            run: None,
-            tenant: None,
-            strategy: Multitask::Enqueue,
-            options: RunOptions::default(),
-            may_stay_pending: false,
-            spec: RunSpec {
-                kind: RunKind::Start { input },
-                stale_answers: StaleAnswers::Reject,
-                app: self.world.request(None, Value::Null).app,
-                graph: None,
-                context: Value::Null,
-                metadata: BTreeMap::new(),
-                due_ms: START_MS,
-                ttl: None,
-                // The record keeps the principal of a run that has data of its client.
-                client: json!({}),
-                principal: Some(Principal { key: Some(key), ..Principal::default() }),
-            },
-        }
+        let key = Some(name.chars().take(1).collect());
+        let thread = ThreadId::new(format!("thread-{name}")).unwrap();
+        let mut request = self.world.create_run(&thread, RunKind::Start { input });
+        request.creation = ThreadCreation::IfMissing;
+        // The record keeps the principal of a run that has data of its client.
+        request.spec.client = json!({});
+        request.spec.principal = Some(Principal { key, ..Principal::default() });
+        request
     }
 
     /// Requests a run that reads the document `reads` times.

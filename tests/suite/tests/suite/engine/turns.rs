@@ -1,9 +1,9 @@
 //! The places for runs of a host: pending runs of several callers begin in turn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::code;
@@ -11,12 +11,10 @@ use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::engine::threads::NewThread;
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::hostcall::runs::{CreateRun, Multitask};
-use wattle_run::ports::store::{
-    LeaseHolder, RunKind, RunOptions, RunRecord, RunSpec, StaleAnswers,
-};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, ThreadCreation};
+use wattle_run::ports::store::{LeaseHolder, RunKind, RunRecord};
 use wattle_suite::native::NativePlugin;
-use wattle_suite::world::{START_MS, World};
+use wattle_suite::world::World;
 
 const ONE: &str = r#"
 [graphs.one]
@@ -66,29 +64,13 @@ impl Runs {
     /// Returns the request for a run on a thread of its own. The name of the run begins with the
     /// key of the caller.
     fn request(&self, name: &str) -> CreateRun {
-        let key = name.chars().take(1).collect();
-        CreateRun {
-            thread: Some(ThreadId::new(format!("thread-{name}")).unwrap()),
-            creates_thread: true,
-            new_thread: None,
-            run: None,
-            tenant: None,
-            strategy: Multitask::Enqueue,
-            options: RunOptions::default(),
-            may_stay_pending: false,
-            spec: RunSpec {
-                kind: RunKind::Start { input: json!({ "name": name }) },
-                stale_answers: StaleAnswers::Reject,
-                app: self.world.request(None, Value::Null).app,
-                graph: None,
-                context: Value::Null,
-                metadata: BTreeMap::new(),
-                due_ms: START_MS,
-                ttl: None,
-                client: Value::Null,
-                principal: Some(Principal { key: Some(key), ..Principal::default() }),
-            },
-        }
+        let key = Some(name.chars().take(1).collect());
+        let thread = ThreadId::new(format!("thread-{name}")).unwrap();
+        let kind = RunKind::Start { input: json!({ "name": name }) };
+        let mut request = self.world.create_run(&thread, kind);
+        request.creation = ThreadCreation::IfMissing;
+        request.spec.principal = Some(Principal { key, ..Principal::default() });
+        request
     }
 
     /// Requests runs, and returns their records.
@@ -222,7 +204,8 @@ async fn run_with_a_new_thread_starts_only_on_a_thread_that_no_one_uses() {
     let request = |name: &str, tenant: Option<&str>| {
         let record = host.unbound_thread(new(name, tenant));
         let tenant = record.tenant.clone();
-        CreateRun { new_thread: Some(Box::new(record)), tenant, ..runs.request(name) }
+        let creation = ThreadCreation::New(Box::new(record));
+        CreateRun { creation, tenant, ..runs.request(name) }
     };
     let code_of =
         async |request: CreateRun| host.create_run(request).await.map_err(|failure| failure.code);

@@ -1,11 +1,10 @@
 //! Several hosts on one store: a call continues on the host that holds it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
@@ -15,11 +14,11 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::InDoubtPolicy;
 use wattle_run::hostcall::runs::{
-    CreateRun, EndedRun, Multitask, OnFailure, ResumeRun, RunOutcome, RunRef, RunService as _,
+    CreateRun, EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, RunService as _,
 };
 use wattle_run::ports::store::{
     HostReport, LeaseEpoch, LeaseHolder, Notification, RunAnswers, RunKind, RunOptions, RunRecord,
-    RunSpec, StaleAnswers, StoreError,
+    RunSpec, StoreError,
 };
 use wattle_run::ports::{Ports, Store};
 use wattle_suite::native::NativePlugin;
@@ -265,28 +264,7 @@ async fn a_wrong_clock_does_not_move_a_held_call() {
 
 /// Returns a run that answers the only interrupt of a thread, in the form of the Agent Server.
 fn answering(world: &World, thread: &ThreadId) -> CreateRun {
-    CreateRun {
-        thread: Some(thread.clone()),
-        creates_thread: false,
-        new_thread: None,
-        run: None,
-        tenant: None,
-        strategy: Multitask::Enqueue,
-        options: RunOptions::default(),
-        may_stay_pending: false,
-        spec: RunSpec {
-            kind: RunKind::Answer { answer: RunAnswers::Matched(accept()) },
-            stale_answers: StaleAnswers::Reject,
-            app: world.request(None, Value::Null).app,
-            graph: None,
-            context: Value::Null,
-            metadata: BTreeMap::new(),
-            due_ms: START_MS,
-            ttl: None,
-            client: Value::Null,
-            principal: None,
-        },
-    }
+    world.create_run(thread, RunKind::Answer { answer: RunAnswers::Matched(accept()) })
 }
 
 #[tokio::test]
