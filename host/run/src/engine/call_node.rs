@@ -15,13 +15,13 @@ use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::event::{Send as SendTask, Write};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::DEFAULT_RECURSION_LIMIT;
-use wattle_graph::id::{GraphName, IdError, NodeName, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::id::{GraphName, NodeName, PluginName, TaskId};
 use wattle_graph::plan::TaskInput;
 use wattle_graph::weight::weight;
 
-use super::Engine;
 use super::call_once::to_failure;
 use super::find_function::{Found, PluginFunction as _, find_function};
+use super::{Engine, new_id, new_run_id, new_thread_id};
 use crate::app::App;
 use crate::caller_id::CallerId;
 use crate::gate::call_list::{CallList, ListedCall};
@@ -166,16 +166,17 @@ impl Engine {
     }
 }
 
-/// Returns what the gate keeps of the node, and the call. Thread, run and task have an id that no
-/// thread of the store has, and the graph has the name of the plugin.
+/// Returns what the gate keeps of the node, and the call. Thread, run and task have new ids, which
+/// the store does not have, and the graph has the name of the plugin.
 async fn node_call(
     plugin: &PluginName,
     info: &NodeInfo,
     call: CallNodeOnce,
 ) -> Result<(Arc<ClientNode>, NodeCall), Failure> {
     let CallNodeOnce { input, config, context, tenant, caller, .. } = call;
-    let id = uuid::Uuid::new_v4().to_string();
-    let task = TaskId::new(&id).map_err(invalid_id)?;
+    let graph = GraphName::new(plugin.as_str());
+    let graph = graph.map_err(|error| Failure::internal(error.to_string()))?;
+    let task = new_id(TaskId::new);
     let input = TaskInput::Sent(Arc::new(input));
     let declared = info.reads.as_ref().and_then(|reads| reads.conversation_for(config.as_ref()));
     let channel = declared.as_ref().map(|declared| declared.channel.clone());
@@ -186,9 +187,9 @@ async fn node_call(
     };
     let call = NodeCall {
         node: info.name.clone(),
-        graph: GraphName::new(plugin.as_str()).map_err(invalid_id)?,
-        thread: ThreadId::new(&id).map_err(invalid_id)?,
-        run: RunId::new(&id).map_err(invalid_id)?,
+        graph,
+        thread: new_thread_id(),
+        run: new_run_id(),
         task,
         step: 0,
         attempt: 1,
@@ -209,10 +210,6 @@ fn may_not_configure(node: &str) -> Failure {
          the node, or let the operator call it"
     );
     Failure::new(code::DENIED, text)
-}
-
-fn invalid_id(error: IdError) -> Failure {
-    Failure::internal(error.to_string())
 }
 
 /// Awaits the node, and drops it if it takes too long.
