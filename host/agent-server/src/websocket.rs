@@ -246,7 +246,7 @@ impl Session {
             permit: limits.permit.clone(),
         };
         tokio::spawn(CurrentReader::get().scope(worker.run(queue, reply_sender)));
-        let owner = limits.permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
+        let owner = RequestPermit::caller_of(limits.permit.as_ref());
         let pings = Pings::default();
         Self { parts, caller, thread, subscriptions, limits, owner, commands, replies, pings }
     }

@@ -120,7 +120,7 @@ async fn handle(
     // counts as open, and its body counts against the memory limit of request bodies.
     let (permit, body) =
         (extension::<RequestPermit>(&request), extension::<BodyReservation>(&request));
-    let caller = permit.as_ref().map(RequestPermit::caller).unwrap_or_default();
+    let caller = RequestPermit::caller_of(permit.as_ref());
     let request_parts =
         RequestParts { method: method.clone(), headers: request.headers().clone(), tenant, caller };
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());

@@ -150,8 +150,7 @@ pub async fn read_up_to(
     let limit_bytes = key_limit.unwrap_or(limit_bytes).min(limit_bytes);
     let hint = if is_key_limit { KEY_LIMIT_HINT } else { hint };
     let reservation = request.extensions().get::<BodyReservation>().cloned();
-    let caller =
-        request.extensions().get::<RequestPermit>().map(RequestPermit::caller).unwrap_or_default();
+    let caller = RequestPermit::caller_of(request.extensions().get());
     let declared = request
         .headers()
         .get(header::CONTENT_LENGTH)

@@ -112,9 +112,9 @@ pub(super) fn too_many_open(why: Full, traffic: &Traffic) -> Problem {
 }
 
 impl RequestPermit {
-    /// Returns the caller of the request.
-    pub fn caller(&self) -> CallerId {
-        self.0.caller
+    /// Returns the caller of a request with a permit; the default caller without one.
+    pub fn caller_of(permit: Option<&Self>) -> CallerId {
+        permit.map(|permit| permit.0.caller).unwrap_or_default()
     }
 
     /// From now on, counts a control-plane request against the limits of other requests. A handler

@@ -8,6 +8,7 @@ use wattle_graph::id::{AppName, PluginName};
 use wattle_run::app::App;
 use wattle_run::caller_id::CallerId;
 use wattle_run::engine::Engine;
+use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::guard::open_requests::RequestPermit;
 use crate::guard::tenant_name::check_tenant;
@@ -16,25 +17,38 @@ use crate::native::threads::invalid_id;
 use crate::problem::Problem;
 use crate::standalone::StandalonePlugins;
 
+/// A tool or a node of an app, and who calls it.
+pub(super) struct RequestedCall {
+    pub(super) app: Arc<App>,
+    /// Name of the tool or of the node, which may name its plugin.
+    pub(super) function: String,
+    pub(super) scope: ListScope,
+    pub(super) permit: Option<Extension<RequestPermit>>,
+    pub(super) is_operator: bool,
+}
+
 /// Returns the tenant and the caller of a call. `named` is the tenant that the body of the request
 /// names.
 pub(super) fn tenant_and_caller(
     scope: ListScope,
-    permit: Option<Extension<RequestPermit>>,
+    permit: Option<&RequestPermit>,
     named: Option<&str>,
 ) -> Result<(Option<String>, CallerId), Problem> {
     // A list may name all tenants, a call only one.
     named.map(check_tenant).transpose()?;
     let tenant = scope.tenant(named)?;
-    let caller = permit.map(|Extension(permit)| permit.caller()).unwrap_or_default();
-    Ok((tenant, caller))
+    Ok((tenant, RequestPermit::caller_of(permit)))
 }
 
-/// Returns the app in which a standalone plugin is called, which has the name of the plugin.
+/// Returns the app in which a function of a standalone plugin is called. The app has the name of
+/// the plugin. `kind` and `function` name the function, and `has_function` returns whether the
+/// plugin has it.
 pub(super) fn app_of_plugin(
     engine: &Engine,
     standalone: &StandalonePlugins,
     plugin: &str,
+    (kind, function): (&str, &str),
+    has_function: impl Fn(&PluginInfo) -> bool,
 ) -> Result<Arc<App>, Problem> {
     let name = plugin.parse::<PluginName>().map_err(invalid_id)?;
     let app_name = plugin.parse::<AppName>().map_err(invalid_id)?;
@@ -53,5 +67,9 @@ pub(super) fn app_of_plugin(
         let hint = "see `GET /api/v1/plugins`";
         return Err(Problem::not_found("standalone plugin", plugin, hint));
     };
+    if !app.plugins.values().any(|plugin| has_function(plugin.info())) {
+        let hint = format!("see `GET /api/v1/plugins/{plugin}`");
+        return Err(Problem::not_found(kind, function, &hint));
+    }
     Ok(Arc::new(app))
 }

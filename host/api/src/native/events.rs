@@ -89,7 +89,7 @@ pub async fn stream_events(
     let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
     let filter_run = run.clone();
     let (run, before_run) = resolve_run(&parts.engine, &record, run).await?;
-    let owner = permit.map(|Extension(permit)| permit.caller()).unwrap_or_default();
+    let owner = RequestPermit::caller_of(permit.as_deref());
     let tail = |run, after, until| {
         let thread = record.id.clone();
         TailRequest { owner, thread, run, after, until, disconnect_policy: None }

@@ -1,19 +1,16 @@
 //! Calls of one node of an app or of a standalone plugin outside of any run.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::extract::{Path, State};
-use wattle_run::app::App;
 use wattle_run::engine::Engine;
 use wattle_run::engine::call_node::CallNodeOnce;
-use wattle_run::ports::Plugin;
+use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::body::JsonBody;
 use crate::document::node::{CallNodeDocument, NodeCallDocument};
 use crate::guard::open_requests::RequestPermit;
 use crate::native::apps;
-use crate::native::client_call::{app_of_plugin, tenant_and_caller};
+use crate::native::client_call::{RequestedCall, app_of_plugin, tenant_and_caller};
 use crate::native::list_scope::ListScope;
 use crate::native::tenant_scope::{OperatorOnly, RequestRole};
 use crate::problem::{Problem, ProblemDocument};
@@ -47,8 +44,9 @@ pub async fn call_node(
     JsonBody(request): JsonBody<CallNodeDocument>,
 ) -> Result<Json<NodeCallDocument>, Problem> {
     let app = apps::find(&engine, &app)?;
-    let call = RequestedCall { app, node, scope, permit };
-    call.make(&engine, request, role.is_operator).await
+    let is_operator = role.is_operator;
+    let call = RequestedCall { app, function: node, scope, permit, is_operator };
+    make_call(&engine, call, request).await
 }
 
 /// Calls a node of a standalone plugin outside of any run and any app, with what the table
@@ -80,38 +78,23 @@ pub async fn call_plugin_node(
     Path((plugin, node)): Path<(String, String)>,
     JsonBody(request): JsonBody<CallNodeDocument>,
 ) -> Result<Json<NodeCallDocument>, Problem> {
-    let app = app_of_plugin(&engine, &standalone, &plugin)?;
-    let has_node = |it: &Arc<dyn Plugin>| it.info().nodes.iter().any(|known| known.name == node);
-    if !app.plugins.values().any(has_node) {
-        let hint = format!("see `GET /api/v1/plugins/{plugin}`");
-        return Err(Problem::not_found("node", &node, &hint));
-    }
-    let call = RequestedCall { app, node, scope, permit };
-    call.make(&engine, request, true).await
+    let has_node = |plugin: &PluginInfo| plugin.nodes.iter().any(|known| known.name == node);
+    let app = app_of_plugin(&engine, &standalone, &plugin, ("node", &node), has_node)?;
+    let call = RequestedCall { app, function: node, scope, permit, is_operator: true };
+    make_call(&engine, call, request).await
 }
 
-/// A node of an app, and who calls it.
-struct RequestedCall {
-    app: Arc<App>,
-    node: String,
-    scope: ListScope,
-    permit: Option<Extension<RequestPermit>>,
-}
-
-impl RequestedCall {
-    /// Calls the node and describes the end of the call.
-    async fn make(
-        self,
-        engine: &Engine,
-        request: CallNodeDocument,
-        is_operator: bool,
-    ) -> Result<Json<NodeCallDocument>, Problem> {
-        let Self { app, node, scope, permit } = self;
-        let CallNodeDocument { input, config, context, tenant } = request;
-        let (tenant, caller) = tenant_and_caller(scope, permit, tenant.as_deref())?;
-        let may_configure = is_operator;
-        let call = CallNodeOnce { node, input, config, may_configure, context, tenant, caller };
-        let end = engine.call_node_once(&app, call).await?;
-        Ok(Json(NodeCallDocument::new(end, is_operator)?))
-    }
+/// Calls the node and describes the end of the call.
+async fn make_call(
+    engine: &Engine,
+    call: RequestedCall,
+    request: CallNodeDocument,
+) -> Result<Json<NodeCallDocument>, Problem> {
+    let RequestedCall { app, function: node, scope, permit, is_operator } = call;
+    let CallNodeDocument { input, config, context, tenant } = request;
+    let (tenant, caller) = tenant_and_caller(scope, permit.as_deref(), tenant.as_deref())?;
+    let may_configure = is_operator;
+    let call = CallNodeOnce { node, input, config, may_configure, context, tenant, caller };
+    let end = engine.call_node_once(&app, call).await?;
+    Ok(Json(NodeCallDocument::new(end, is_operator)?))
 }

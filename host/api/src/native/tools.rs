@@ -1,19 +1,16 @@
 //! Tools of apps and of standalone plugins: a list, and calls of one tool outside of any run.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::extract::{Path, State};
-use wattle_run::app::App;
 use wattle_run::engine::Engine;
 use wattle_run::engine::call_once::CallToolOnce;
-use wattle_run::ports::Plugin;
+use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::body::JsonBody;
 use crate::document::tool::{CallToolDocument, ToolCallDocument, ToolDocument};
 use crate::guard::open_requests::RequestPermit;
 use crate::native::apps;
-use crate::native::client_call::{app_of_plugin, tenant_and_caller};
+use crate::native::client_call::{RequestedCall, app_of_plugin, tenant_and_caller};
 use crate::native::list_scope::ListScope;
 use crate::native::tenant_scope::{OperatorOnly, RequestRole};
 use crate::problem::{Problem, ProblemDocument};
@@ -64,8 +61,9 @@ pub async fn call_tool(
     JsonBody(request): JsonBody<CallToolDocument>,
 ) -> Result<Json<ToolCallDocument>, Problem> {
     let app = apps::find(&engine, &app)?;
-    let call = RequestedCall { app, tool, scope, permit };
-    call.make(&engine, request, role.is_operator).await
+    let is_operator = role.is_operator;
+    let call = RequestedCall { app, function: tool, scope, permit, is_operator };
+    make_call(&engine, call, request).await
 }
 
 /// Calls a tool of a standalone plugin outside of any run and any app, with what the table
@@ -95,37 +93,22 @@ pub async fn call_plugin_tool(
     Path((plugin, tool)): Path<(String, String)>,
     JsonBody(request): JsonBody<CallToolDocument>,
 ) -> Result<Json<ToolCallDocument>, Problem> {
-    let app = app_of_plugin(&engine, &standalone, &plugin)?;
-    let has_tool = |it: &Arc<dyn Plugin>| it.info().tools.iter().any(|known| known.name == tool);
-    if !app.plugins.values().any(has_tool) {
-        let hint = format!("see `GET /api/v1/plugins/{plugin}`");
-        return Err(Problem::not_found("tool", &tool, &hint));
-    }
-    let call = RequestedCall { app, tool, scope, permit };
-    call.make(&engine, request, true).await
+    let has_tool = |plugin: &PluginInfo| plugin.tools.iter().any(|known| known.name == tool);
+    let app = app_of_plugin(&engine, &standalone, &plugin, ("tool", &tool), has_tool)?;
+    let call = RequestedCall { app, function: tool, scope, permit, is_operator: true };
+    make_call(&engine, call, request).await
 }
 
-/// A tool of an app, and who calls it.
-struct RequestedCall {
-    app: Arc<App>,
-    tool: String,
-    scope: ListScope,
-    permit: Option<Extension<RequestPermit>>,
-}
-
-impl RequestedCall {
-    /// Calls the tool and describes the end of the call.
-    async fn make(
-        self,
-        engine: &Engine,
-        request: CallToolDocument,
-        is_operator: bool,
-    ) -> Result<Json<ToolCallDocument>, Problem> {
-        let Self { app, tool, scope, permit } = self;
-        let CallToolDocument { input, tenant } = request;
-        let (tenant, caller) = tenant_and_caller(scope, permit, tenant.as_deref())?;
-        let call = CallToolOnce { tool, arguments: input, tenant, caller };
-        let end = engine.call_tool_once(&app, call).await?;
-        Ok(Json(ToolCallDocument::new(end, is_operator)?))
-    }
+/// Calls the tool and describes the end of the call.
+async fn make_call(
+    engine: &Engine,
+    call: RequestedCall,
+    request: CallToolDocument,
+) -> Result<Json<ToolCallDocument>, Problem> {
+    let RequestedCall { app, function: tool, scope, permit, is_operator } = call;
+    let CallToolDocument { input, tenant } = request;
+    let (tenant, caller) = tenant_and_caller(scope, permit.as_deref(), tenant.as_deref())?;
+    let call = CallToolOnce { tool, arguments: input, tenant, caller };
+    let end = engine.call_tool_once(&app, call).await?;
+    Ok(Json(ToolCallDocument::new(end, is_operator)?))
 }
