@@ -99,7 +99,7 @@ impl Traffic {
     }
 
     /// Inserts the counts into the text of metrics.
-    pub fn append_to(&self, metrics: &str) -> String {
+    pub fn insert_into(&self, metrics: &mut String) {
         let open = self.connections();
         let cuts = REASONS.map(|(reason, label)| {
             format!("wattle_http_cut_total{{reason=\"{label}\"}} {}\n", self.cut_count(reason))
@@ -112,15 +112,14 @@ impl Traffic {
              # TYPE wattle_http_cut counter\n{}",
             cuts.concat()
         );
-        insert_before_end(metrics, &lines)
+        insert_before_end(metrics, &lines);
     }
 }
 
 /// Inserts lines into the text of metrics, before the end of file marker if there is one.
-pub(crate) fn insert_before_end(metrics: &str, lines: &str) -> String {
-    let before = metrics.strip_suffix(END).unwrap_or(metrics);
-    let end = if metrics.ends_with(END) { END } else { "" };
-    format!("{before}{lines}{end}")
+pub(crate) fn insert_before_end(metrics: &mut String, lines: &str) {
+    let end = metrics.strip_suffix(END).map_or(metrics.len(), str::len);
+    metrics.insert_str(end, lines);
 }
 
 #[cfg(test)]
@@ -149,7 +148,8 @@ mod tests {
         let traffic = Traffic::default();
         traffic.opened();
         traffic.count_cut(CutReason::WriteTimeout);
-        let text = traffic.append_to("a 1\n# EOF\n");
+        let mut text = "a 1\n# EOF\n".to_owned();
+        traffic.insert_into(&mut text);
         assert!(text.starts_with("a 1\n# HELP") && text.ends_with("} 0\n# EOF\n"), "{text}");
         assert!(text.contains("wattle_http_connections 1\n"), "{text}");
         assert!(text.contains("wattle_http_cut_total{reason=\"stalled\"} 1\n"), "{text}");

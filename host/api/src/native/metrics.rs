@@ -22,17 +22,20 @@ pub async fn metrics(
 ) -> Response {
     match exporter {
         Some(exporter) => {
-            let text = traffic.append_to(&(exporter.text)());
-            let text = append_disk(text, engine.disk_status().await);
+            let mut text = (exporter.text)();
+            traffic.insert_into(&mut text);
+            if let Some(disk) = engine.disk_status().await {
+                insert_disk(&mut text, disk);
+            }
             ([(header::CONTENT_TYPE, exporter.content_type)], text).into_response()
         }
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
-/// Inserts the free space of the disk and its floor, if they are known.
-fn append_disk(metrics: String, disk: Option<DiskStatus>) -> String {
-    let Some(DiskStatus { free_bytes, floor_bytes }) = disk else { return metrics };
+/// Inserts the free space of the disk and its floor.
+fn insert_disk(metrics: &mut String, disk: DiskStatus) {
+    let DiskStatus { free_bytes, floor_bytes } = disk;
     let lines = format!(
         "# HELP wattle_disk_free_bytes Free space of the disk of the store.\n\
          # TYPE wattle_disk_free_bytes gauge\n\
@@ -41,5 +44,5 @@ fn append_disk(metrics: String, disk: Option<DiskStatus>) -> String {
          # TYPE wattle_disk_floor_bytes gauge\n\
          wattle_disk_floor_bytes {floor_bytes}\n"
     );
-    insert_before_end(&metrics, &lines)
+    insert_before_end(metrics, &lines);
 }
