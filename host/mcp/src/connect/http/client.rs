@@ -35,7 +35,7 @@ use wattle_run::service_memory::{ResponseMemory, ServiceMemory};
 
 use crate::calls::Calls;
 use crate::connect::MAX_MESSAGE_BYTES;
-use crate::connect::http::error::Error;
+use crate::connect::http::error::{BodyError, Error, replaced_response};
 use crate::connect::http::full_response::{FullResponse, is_event_stream, is_page, retry_after};
 use crate::connect::http::{events, redirect};
 use crate::failure::{exceeding_response, response_without_memory};
@@ -168,13 +168,13 @@ impl NormalizingClient {
             return Ok(StreamableHttpPostResponse::Sse(events, given));
         }
         let mut memory = self.response_memory();
-        let response = match FullResponse::read(response, MAX_MESSAGE_BYTES, &mut memory).await? {
+        let response = match FullResponse::read(response, MAX_MESSAGE_BYTES, &mut memory).await {
             Ok(response) => response,
-            Err(full) => {
-                let (error, id) = (response_without_memory(full), request.id.clone());
-                let message = ServerJsonRpcMessage::error(error, Some(id));
+            Err(BodyError::Memory(full)) => {
+                let message = replaced_response(response_without_memory(full), &request.id);
                 return Ok(StreamableHttpPostResponse::Json(message, given));
             }
+            Err(BodyError::Transport(error)) => return Err(error),
         };
         if let Some(error) = self.unknown_session_error(outgoing, &response).await {
             return Err(error);
@@ -196,8 +196,7 @@ impl NormalizingClient {
     ) -> Result<StreamableHttpPostResponse, Error> {
         let messages = match self.normalizer.parse(body) {
             Err(JsonError::Limit(exceeded)) => {
-                let error = exceeding_response(exceeded);
-                let message = ServerJsonRpcMessage::error(error, Some(id.clone()));
+                let message = replaced_response(exceeding_response(exceeded), id);
                 return Ok(StreamableHttpPostResponse::Json(message, given));
             }
             parsed => parsed.map(normalize::split_messages),
@@ -374,8 +373,7 @@ impl NormalizingClient {
                 || ErrorData::new(ErrorCode::INVALID_REQUEST, format!("HTTP {status}"), None);
             let error = error.or_else(|| (is_probe && status.is_client_error()).then(refusal));
             if let Some(error) = error {
-                let id = Some(request.id.clone());
-                let message = ServerJsonRpcMessage::error(error, id);
+                let message = replaced_response(error, &request.id);
                 return Ok(StreamableHttpPostResponse::Json(message, given));
             }
         }

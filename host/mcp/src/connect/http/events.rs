@@ -8,13 +8,14 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use reqwest::Response;
-use rmcp::model::{RequestId, ServerJsonRpcMessage};
+use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_client::SseError;
 use serde_json::{Value, json};
 use sse_stream::{Sse, SseStream};
 use wattle_run::json::bounded::JsonError;
 use wattle_run::service_memory::{ResponseMemory, ServicesFull};
 
+use crate::connect::http::error::replaced_response;
 use crate::failure::{exceeding_response, response_without_memory};
 use crate::normalize::{self, Normalizer};
 use crate::pace::SharedPace;
@@ -35,9 +36,9 @@ pub(super) fn normalize_event(
         Err(JsonError::Syntax(_)) => return vec![Ok(event)],
         Err(JsonError::Limit(exceeded)) => {
             normalizer.note(&format!("a message cannot be read: {exceeded}"));
-            let Some(id) = request.cloned() else { return vec![Ok(event)] };
-            let error = ServerJsonRpcMessage::error(exceeding_response(exceeded), Some(id));
-            return vec![Ok(with_message(event, &json!(error)))];
+            let Some(id) = request else { return vec![Ok(event)] };
+            let message = replaced_response(exceeding_response(exceeded), id);
+            return vec![Ok(with_message(event, &json!(message)))];
         }
     };
     let Some(messages) = normalize::split_messages(document) else { return vec![Ok(event)] };
@@ -58,8 +59,7 @@ pub(super) fn with_message(event: Sse, message: &Value) -> Sse {
 pub(super) fn replace_error(error: SseError, request: Option<&RequestId>) -> Result<Sse, SseError> {
     match (missing_memory(&error), request) {
         (Some(full), Some(id)) => {
-            let error = response_without_memory(full);
-            let message = ServerJsonRpcMessage::error(error, Some(id.clone()));
+            let message = replaced_response(response_without_memory(full), id);
             Ok(with_message(Sse::default(), &json!(message)))
         }
         _ => Err(error),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wattle_run::json::lenient;
 use wattle_run::service_memory::{ResponseMemory, ServicesFull};
 
-use crate::connect::http::error::Error;
+use crate::connect::http::error::{BodyError, Error};
 
 /// Maximum bytes that the client reads of the body of an error response.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
@@ -27,22 +27,20 @@ impl FullResponse {
         let body = if status.is_success() && is_event_stream(&headers) {
             Vec::new()
         } else {
-            let read = read_body(response, MAX_ERROR_BODY_BYTES, |_| Ok(())).await;
-            read.ok().and_then(Result::ok).unwrap_or_default()
+            read_body(response, MAX_ERROR_BODY_BYTES, |_| Ok(())).await.unwrap_or_default()
         };
         Self { status, headers, body }
     }
 
-    /// Reads a response with a body of at most `limit` bytes, which count as `memory`. The inner
-    /// result is an error if the memory does not suffice.
+    /// Reads a response with a body of at most `limit` bytes, which count as `memory`.
     pub(super) async fn read(
         response: Response,
         limit: usize,
         memory: &mut ResponseMemory,
-    ) -> Result<Result<Self, ServicesFull>, Error> {
+    ) -> Result<Self, BodyError> {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = read_body(response, limit, |bytes| memory.set(bytes)).await?;
-        Ok(body.map(|body| Self { status, headers, body }))
+        Ok(Self { status, headers, body })
     }
 
     /// Returns true if the response can mean that the server does not know the session. Status 401
@@ -133,19 +131,17 @@ async fn read_body(
     mut response: Response,
     limit: usize,
     mut count: impl FnMut(u64) -> Result<(), ServicesFull> + Send,
-) -> Result<Result<Vec<u8>, ServicesFull>, Error> {
+) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
+    while let Some(chunk) = response.chunk().await.map_err(Error::from)? {
         let bytes = body.len() + chunk.len();
         if bytes > limit {
-            return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
+            return Err(Error::ResponseBodyTooLarge { max_size: limit }.into());
         }
-        if let Err(full) = count(bytes as u64) {
-            return Ok(Err(full));
-        }
+        count(bytes as u64)?;
         body.extend_from_slice(&chunk);
     }
-    Ok(Ok(body))
+    Ok(body)
 }
 
 #[cfg(test)]
