@@ -245,11 +245,14 @@ impl Provider {
     ) -> Result<TurnResponse, Failure> {
         self.ensure_usable()?;
         let mut tried = 0;
-        let mut rejected = self.rejected_fields.of_model(spec.model);
+        let known = self.rejected_fields.of_model(spec.model);
+        let mut rejected = known;
         loop {
             let error = match self.try_once(spec, ask, sink, rejected).await {
                 Ok(reply) => {
-                    self.rejected_fields.remember(&self.service.name, spec.model, rejected);
+                    if rejected != known {
+                        self.rejected_fields.remember(&self.service.name, spec.model, rejected);
+                    }
                     return Ok(reply);
                 }
                 Err(error) if sink.has_emitted() => return Err(error.failure),

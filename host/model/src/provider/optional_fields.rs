@@ -102,6 +102,10 @@ impl RejectedFields {
         Self(self.0 | field as u8)
     }
 
+    fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Adds the field that the service rejects with a failure. `has_field` returns whether the
     /// request has a field, apart from the fields that were rejected before. Returns `None` if the
     /// service rejects the request for another reason.
@@ -129,16 +133,13 @@ impl FieldRejections {
         self.0.accepted(|| Digest::of(model.as_bytes())).unwrap_or_default()
     }
 
-    /// Remembers fields that the service of a model rejects, because a request without them has
-    /// succeeded.
+    /// Remembers further fields that the service of a model rejects, because a request without them
+    /// has succeeded.
     pub(super) fn remember(&self, provider: &str, model: &str, rejected: RejectedFields) {
-        let known = self.of_model(model);
-        let all = RejectedFields(known.0 | rejected.0);
-        if all == known || !self.0.remember(Digest::of(model.as_bytes()), all) {
-            return;
-        }
+        let add = |known: Option<RejectedFields>| known.unwrap_or_default().union(rejected);
+        let known = self.0.update(Digest::of(model.as_bytes()), add).unwrap_or_default();
         for field in OptionalField::ALL {
-            if all.has(field) && !known.has(field) {
+            if rejected.has(field) && !known.has(field) {
                 tracing::info!(provider, model, "{}", field.note(model));
             }
         }

@@ -32,11 +32,18 @@ impl<F: Copy + PartialEq> Rejections<F> {
 
     /// Remembers the form that the service accepted. Returns false if it was known.
     pub(super) fn remember(&self, digest: Digest, accepted: F) -> bool {
+        self.update(digest, |_| accepted) != Some(accepted)
+    }
+
+    /// Remembers the form that `update` returns for the known form. Returns the known form. Other
+    /// updates wait until this one ends.
+    pub(super) fn update(&self, digest: Digest, update: impl FnOnce(Option<F>) -> F) -> Option<F> {
         let mut forms = self.forms();
         if forms.len() >= MAX_REJECTIONS && !forms.contains_key(&digest) {
             forms.clear();
         }
-        forms.insert(digest, accepted) != Some(accepted)
+        let updated = update(forms.get(&digest).copied());
+        forms.insert(digest, updated)
     }
 
     fn forms(&self) -> MutexGuard<'_, HashMap<Digest, F>> {
@@ -63,5 +70,14 @@ mod tests {
         assert!(rejections.remember(digest(MAX_REJECTIONS), 7));
         assert_eq!(rejections.accepted(|| digest(0)), None);
         assert_eq!(rejections.accepted(|| digest(MAX_REJECTIONS)), Some(7));
+    }
+
+    #[test]
+    fn update_begins_with_the_known_form() {
+        let rejections = Rejections::default();
+        let add = |number: usize| move |known: Option<usize>| known.unwrap_or_default() | number;
+        assert_eq!(rejections.update(digest(0), add(1)), None);
+        assert_eq!(rejections.update(digest(0), add(4)), Some(1));
+        assert_eq!(rejections.accepted(|| digest(0)), Some(5));
     }
 }
