@@ -52,7 +52,7 @@ pub(crate) use crate::provider::error::{WITHHELD, rejection_words};
 pub(crate) use crate::provider::image::{ImageBytes, ImageSpec};
 pub(crate) use crate::provider::key::ApiKey;
 use crate::provider::left_out::LeftOutLog;
-use crate::provider::optional_fields::{FieldRejections, OptionalField, RejectedFields};
+use crate::provider::optional_fields::{FieldRejections, TurnFields};
 use crate::provider::provider_state::StateOwner;
 use crate::provider::rejected_schemas::RejectedSchemas;
 pub use crate::provider::schema::schema_changes;
@@ -246,10 +246,11 @@ impl Provider {
         self.ensure_usable()?;
         let mut tried = 0;
         let known = self.rejected_fields.of_model(spec.model);
-        let mut rejected = known;
+        let mut optional = TurnFields::new(known);
         loop {
-            let error = match self.try_once(spec, ask, sink, rejected).await {
+            let error = match self.try_once(spec, ask, sink, &mut optional).await {
                 Ok(reply) => {
+                    let rejected = optional.rejected();
                     if rejected != known {
                         self.rejected_fields.remember(&self.service.name, spec.model, rejected);
                     }
@@ -258,31 +259,9 @@ impl Provider {
                 Err(error) if sink.has_emitted() => return Err(error.failure),
                 Err(error) => error,
             };
-            let has_field = |field| self.has_field(field, ask, sink);
-            match rejected.with_rejected(&error.failure, spec.model, has_field) {
-                Some(all) => rejected = all,
-                None => {
-                    self.wait_before_retry(spec, error, tried).await?;
-                    tried += 1;
-                }
-            }
-        }
-    }
-
-    /// Returns whether requests have an optional field, unless the service rejects it.
-    fn has_field(&self, field: OptionalField, ask: &TurnRequest<'_>, sink: &CallSink<'_>) -> bool {
-        let (request, route) = (ask.request, ask.route);
-        match field {
-            OptionalField::StreamOptions => {
-                self.kind() == ProviderKind::Openai && self.wants_stream(sink)
-            }
-            OptionalField::TokenLimit => {
-                self.kind() == ProviderKind::Openai
-                    && request.max_output_tokens.or(route.max_output_tokens).is_some()
-            }
-            OptionalField::Temperature => {
-                self.kind() != ProviderKind::Gemini
-                    && request.temperature.or(route.temperature).is_some()
+            if !optional.reject(&error.failure, spec.model) {
+                self.wait_before_retry(spec, error, tried).await?;
+                tried += 1;
             }
         }
     }
@@ -323,25 +302,25 @@ impl Provider {
         Ok(())
     }
 
-    /// Sends one request without the optional fields in `rejected`. The timeout starts after the
-    /// wait for a place.
+    /// Sends one request without the optional fields that the service rejects. The timeout starts
+    /// after the wait for a place.
     async fn try_once(
         &self,
         spec: AttemptSpec<'_>,
         ask: &TurnRequest<'_>,
         sink: &CallSink<'_>,
-        rejected: RejectedFields,
+        optional: &mut TurnFields,
     ) -> Result<TurnResponse, ProviderError> {
         let _place = self.places.take(spec.owner()).await;
         spec.requests.increment();
         let (owner, streams) = (self.state_owner(spec), self.wants_stream(sink));
         let request = match self.service.kind {
             ProviderKind::Openai => {
-                openai::request(self, ask, &owner, spec.model, streams, rejected)
+                openai::request(self, ask, &owner, spec.model, streams, optional)
             }
             ProviderKind::Gemini => gemini::request(self, ask, &owner, spec.model, streams),
             ProviderKind::Anthropic => {
-                anthropic::request(self, ask, &owner, spec.model, streams, rejected)
+                anthropic::request(self, ask, &owner, spec.model, streams, optional)
             }
         };
         exchange::send(self, spec, sink, request).await

@@ -18,19 +18,19 @@ pub(super) use self::response::OpenAiResponse;
 
 use reqwest::RequestBuilder;
 
-use crate::provider::optional_fields::RejectedFields;
+use crate::provider::optional_fields::TurnFields;
 use crate::provider::provider_state::StateOwner;
 use crate::provider::{Provider, TurnRequest};
 
-/// Builds a request to `model`, for a stream if `streams`, without the fields in `rejected`.
+/// Builds a request to `model`, for a stream if `streams`.
 pub(super) fn request(
     provider: &Provider,
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     streams: bool,
-    rejected: RejectedFields,
+    optional: &mut TurnFields,
 ) -> RequestBuilder {
-    let body = body::build(ask, owner, model, streams, rejected, provider.schemas());
+    let body = body::build(ask, owner, model, streams, optional, provider.schemas());
     provider.service.post("chat/completions").json(&body)
 }

@@ -49,7 +49,7 @@ impl OptionalField {
     fn name(self, model: &str) -> &'static str {
         match self {
             Self::StreamOptions => "stream_options",
-            Self::TokenLimit => token_limit_name(model, RejectedFields::default()),
+            Self::TokenLimit => token_limit_name(model, FieldSet::default()),
             Self::Temperature => "temperature",
         }
     }
@@ -71,7 +71,7 @@ impl OptionalField {
                  missing"
             ),
             Self::TokenLimit => {
-                let other = token_limit_name(model, RejectedFields::default().with(self));
+                let other = token_limit_name(model, FieldSet::default().with(self));
                 format!("requests have `{other}` in place of `{name}`, which the service rejects")
             }
             Self::Temperature => format!("requests have no `{name}`, which the service rejects"),
@@ -80,7 +80,7 @@ impl OptionalField {
 }
 
 /// Returns the name of the limit of output tokens in OpenAI's format.
-pub(super) fn token_limit_name(model: &str, rejected: RejectedFields) -> &'static str {
+fn token_limit_name(model: &str, rejected: FieldSet) -> &'static str {
     let is_new = MAX_COMPLETION_TOKENS_MODELS.iter().any(|name| model.starts_with(name));
     if is_new == rejected.has(OptionalField::TokenLimit) {
         "max_tokens"
@@ -89,12 +89,12 @@ pub(super) fn token_limit_name(model: &str, rejected: RejectedFields) -> &'stati
     }
 }
 
-/// The optional fields that a service rejects for a model.
+/// A set of optional fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RejectedFields(u8);
+pub(super) struct FieldSet(u8);
 
-impl RejectedFields {
-    pub(super) fn has(self, field: OptionalField) -> bool {
+impl FieldSet {
+    fn has(self, field: OptionalField) -> bool {
         self.0 & field as u8 != 0
     }
 
@@ -105,38 +105,79 @@ impl RejectedFields {
     fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
+}
 
-    /// Adds the field that the service rejects with a failure. `has_field` returns whether the
-    /// request has a field, apart from the fields that were rejected before. Returns `None` if the
-    /// service rejects the request for another reason.
-    pub(super) fn with_rejected(
-        self,
-        failure: &Failure,
+/// The optional fields of the requests of one turn.
+pub(super) struct TurnFields {
+    /// The fields that the service rejects.
+    rejected: FieldSet,
+    /// The fields that the requests have, unless the service rejects them.
+    requested: FieldSet,
+}
+
+impl TurnFields {
+    /// Returns the fields of a turn without requests. `rejected` are the fields that the service is
+    /// known to reject.
+    pub(super) fn new(rejected: FieldSet) -> Self {
+        Self { rejected, requested: FieldSet::default() }
+    }
+
+    /// Returns the fields that the service rejects.
+    pub(super) fn rejected(&self) -> FieldSet {
+        self.rejected
+    }
+
+    /// Returns the value of a field in a request: none if the service rejects the field.
+    pub(super) fn value<T>(&mut self, field: OptionalField, value: Option<T>) -> Option<T> {
+        self.request(field, value.is_some());
+        value.filter(|_| !self.rejected.has(field))
+    }
+
+    /// Returns the limit of output tokens in a request in OpenAI's format, with its name.
+    pub(super) fn token_limit(
+        &mut self,
         model: &str,
-        has_field: impl Fn(OptionalField) -> bool,
-    ) -> Option<Self> {
-        let words = rejection_words(failure)?;
+        limit: Option<u32>,
+    ) -> (&'static str, Option<u32>) {
+        self.request(OptionalField::TokenLimit, limit.is_some());
+        (token_limit_name(model, self.rejected), limit)
+    }
+
+    fn request(&mut self, field: OptionalField, has_value: bool) {
+        if has_value {
+            self.requested = self.requested.with(field);
+        }
+    }
+
+    /// Adds the field that the service rejects with a failure. Returns false if the service rejects
+    /// the request for another reason.
+    pub(super) fn reject(&mut self, failure: &Failure, model: &str) -> bool {
+        let Some(words) = rejection_words(failure) else { return false };
         let is_rejected = |field: &OptionalField| {
-            !self.has(*field) && has_field(*field) && field.is_rejected(model, &words)
+            self.requested.has(*field)
+                && !self.rejected.has(*field)
+                && field.is_rejected(model, &words)
         };
-        OptionalField::ALL.into_iter().find(is_rejected).map(|field| self.with(field))
+        let Some(field) = OptionalField::ALL.into_iter().find(is_rejected) else { return false };
+        self.rejected = self.rejected.with(field);
+        true
     }
 }
 
 /// The rejected fields of the models of one provider. A gateway has several services.
 #[derive(Debug, Default)]
-pub(super) struct FieldRejections(Rejections<RejectedFields>);
+pub(super) struct FieldRejections(Rejections<FieldSet>);
 
 impl FieldRejections {
     /// Returns the fields that the service of a model rejects.
-    pub(super) fn of_model(&self, model: &str) -> RejectedFields {
+    pub(super) fn of_model(&self, model: &str) -> FieldSet {
         self.0.accepted(|| Digest::of(model.as_bytes())).unwrap_or_default()
     }
 
     /// Remembers further fields that the service of a model rejects, because a request without them
     /// has succeeded.
-    pub(super) fn remember(&self, provider: &str, model: &str, rejected: RejectedFields) {
-        let add = |known: Option<RejectedFields>| known.unwrap_or_default().union(rejected);
+    pub(super) fn remember(&self, provider: &str, model: &str, rejected: FieldSet) {
+        let add = |known: Option<FieldSet>| known.unwrap_or_default().union(rejected);
         let known = self.0.update(Digest::of(model.as_bytes()), add).unwrap_or_default();
         for field in OptionalField::ALL {
             if rejected.has(field) && !known.has(field) {
@@ -155,20 +196,23 @@ impl FieldRejections {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use wattle_graph::failure::code;
+
     use super::*;
     use crate::provider::rejections::MAX_REJECTIONS;
 
     #[test]
     fn models_whose_fields_are_rejected_are_bounded() {
         let rejections = FieldRejections::default();
-        let rejected = RejectedFields::default().with(OptionalField::StreamOptions);
-        assert_eq!(rejections.of_model("m"), RejectedFields::default());
+        let rejected = FieldSet::default().with(OptionalField::StreamOptions);
+        assert_eq!(rejections.of_model("m"), FieldSet::default());
         rejections.remember("p", "m", rejected);
         assert_eq!(rejections.of_model("m"), rejected);
         for number in 0..MAX_REJECTIONS {
             rejections.remember("p", &number.to_string(), rejected);
         }
-        assert_eq!(rejections.of_model("m"), RejectedFields::default(), "it is forgotten");
+        assert_eq!(rejections.of_model("m"), FieldSet::default(), "it is forgotten");
         assert_eq!(rejections.of_model(&(MAX_REJECTIONS - 1).to_string()), rejected);
     }
 
@@ -176,7 +220,7 @@ mod tests {
     fn rejected_fields_of_a_model_add_up() {
         let rejections = FieldRejections::default();
         for field in [OptionalField::Temperature, OptionalField::TokenLimit] {
-            rejections.remember("p", "m", RejectedFields::default().with(field));
+            rejections.remember("p", "m", FieldSet::default().with(field));
         }
         let expected = [
             "requests have `max_completion_tokens` in place of `max_tokens`, which the service \
@@ -185,6 +229,18 @@ mod tests {
         ];
         assert_eq!(rejections.notes("m"), expected);
         assert!(rejections.notes("n").is_empty());
+    }
+
+    #[test]
+    fn turn_rejects_each_field_of_its_requests_once() {
+        let text = "the request was rejected (status 400): unsupported parameter: 'temperature'";
+        let failure = Failure::new(code::INVALID, text).with_details(json!({ "status": 400 }));
+        let mut fields = TurnFields::new(FieldSet::default());
+        assert!(!fields.reject(&failure, "m"), "no request has the field");
+        assert_eq!(fields.value(OptionalField::Temperature, Some(1)), Some(1));
+        assert!(fields.reject(&failure, "m"));
+        assert_eq!(fields.value(OptionalField::Temperature, Some(1)), None);
+        assert!(!fields.reject(&failure, "m"), "the last request did not have the field");
     }
 
     #[test]
@@ -213,12 +269,12 @@ mod tests {
 
     #[test]
     fn token_limit_has_its_other_name_after_a_rejection() {
-        let rejected = RejectedFields::default().with(OptionalField::TokenLimit);
+        let rejected = FieldSet::default().with(OptionalField::TokenLimit);
         for (model, usual, other) in [
             ("gpt-4o", "max_tokens", "max_completion_tokens"),
             ("gpt-5", "max_completion_tokens", "max_tokens"),
         ] {
-            assert_eq!(token_limit_name(model, RejectedFields::default()), usual);
+            assert_eq!(token_limit_name(model, FieldSet::default()), usual);
             assert_eq!(token_limit_name(model, rejected), other);
         }
     }

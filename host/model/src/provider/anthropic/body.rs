@@ -5,7 +5,7 @@ use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 
 use crate::chat::{Chat, ChatMessage, ImageData, MessageImage, UserPart};
 use crate::provider::names;
-use crate::provider::optional_fields::{OptionalField, RejectedFields};
+use crate::provider::optional_fields::{OptionalField, TurnFields};
 use crate::provider::provider_state::{SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::{SchemaAdapter, closed};
 use crate::provider::{ResponseFormat, TurnRequest};
@@ -24,14 +24,13 @@ const MAX_OUTPUT_TOKENS: [(&str, u32); 5] = [
 /// Maximum output tokens of all other models.
 const DEFAULT_MAX_OUTPUT_TOKENS: u32 = 64_000;
 
-/// Returns the body of a request, without the fields in `rejected`. Settings of the request override
-/// those of the route.
+/// Returns the body of a request. Settings of the request override those of the route.
 pub(super) fn build(
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     stream: bool,
-    rejected: RejectedFields,
+    optional: &mut TurnFields,
     schemas: &SchemaAdapter,
 ) -> Value {
     let request = ask.request;
@@ -42,7 +41,7 @@ pub(super) fn build(
     body.insert("messages".into(), messages(ask.chat, owner));
     body.insert("stream".into(), json!(stream));
     let temperature = request.temperature.or(ask.route.temperature);
-    let temperature = temperature.filter(|_| !rejected.has(OptionalField::Temperature));
+    let temperature = optional.value(OptionalField::Temperature, temperature);
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let format = match ask.format {
         // The API has no JSON mode; the system instructions have the schema.

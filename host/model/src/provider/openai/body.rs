@@ -8,7 +8,7 @@ use crate::provider::names;
 use crate::provider::openai::call_ids::CallIds;
 use crate::provider::openai::content_parts;
 use crate::provider::openai::reasoning_field::{self, ReasoningField};
-use crate::provider::optional_fields::{OptionalField, RejectedFields, token_limit_name};
+use crate::provider::optional_fields::{OptionalField, TurnFields};
 use crate::provider::provider_state::{Fields, SentMessage, SentPart, StateOwner, merge_fields};
 use crate::provider::schema::SchemaAdapter;
 use crate::provider::thought_signature;
@@ -18,14 +18,13 @@ use crate::structured::strict;
 /// The field in which Google's endpoint for the format sends and expects signatures.
 const SIGNED_FIELD: &str = "extra_content";
 
-/// Returns the body of a request, without the fields in `rejected`. Settings of the request override
-/// those of the route.
+/// Returns the body of a request. Settings of the request override those of the route.
 pub(super) fn build(
     ask: &TurnRequest<'_>,
     owner: &StateOwner,
     model: &str,
     stream: bool,
-    rejected: RejectedFields,
+    optional: &mut TurnFields,
     schemas: &SchemaAdapter,
 ) -> Value {
     let request = ask.request;
@@ -33,14 +32,15 @@ pub(super) fn build(
     body.insert("model".into(), json!(model));
     body.insert("messages".into(), messages(ask.chat, owner, model));
     body.insert("stream".into(), json!(stream));
-    let longest = token_limit_name(model, rejected);
     let max = request.max_output_tokens.or(ask.route.max_output_tokens);
+    let (longest, max) = optional.token_limit(model, max);
     let temperature = request.temperature.or(ask.route.temperature);
-    let temperature = temperature.filter(|_| !rejected.has(OptionalField::Temperature));
-    let has_options = stream && !rejected.has(OptionalField::StreamOptions);
+    let temperature = optional.value(OptionalField::Temperature, temperature);
+    let options = stream.then(|| json!({ "include_usage": true }));
+    let options = optional.value(OptionalField::StreamOptions, options);
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let fields = [
-        ("stream_options", has_options.then(|| json!({ "include_usage": true }))),
+        ("stream_options", options),
         ("tools", tools.map(|tools| schemas.write_tools(tools, tool_definition))),
         ("tool_choice", tools.and(tool_choice(&request.tool_choice))),
         ("response_format", response_format(ask.format)),
