@@ -36,6 +36,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum concurrent requests of a session; further requests wait. Requests for the tool list do
 /// not wait for calls.
+///
+/// Held calls are not among [`MAX_CALLS`], and need no requests of their own here. `rmcp` counts a
+/// request until its response is complete or begins as a stream of events. An elicitation arrives
+/// in the stream of its call, whose request then no longer counts. An elicitation that arrives
+/// elsewhere reserves the session for its call, so no other call begins on that session.
 const MAX_CONCURRENT_REQUESTS: usize = MAX_CALLS + 4;
 
 /// Headers that the protocol or the HTTP client sets.
