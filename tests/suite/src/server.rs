@@ -37,7 +37,7 @@ pub struct Setup {
     /// The clock, which starts on 2025-01-15 at half past ten in Shanghai.
     pub clock: ManualClock,
     /// API keys, separated by commas.
-    pub keys: &'static str,
+    keys: &'static str,
     /// True if the server reloads changed files.
     pub watch: bool,
     /// Outbound HTTP that replaces the server's own.
@@ -125,6 +125,12 @@ impl Setup {
     pub fn with_tenants(self) -> Self {
         let listen = "listen = \"127.0.0.1:0\"\n";
         self.replace(listen, &format!("{listen}tenant_header = \"{TENANT}\"\n"))
+    }
+
+    /// Configures API keys of operators, separated by commas.
+    pub fn with_keys(mut self, keys: &'static str) -> Self {
+        self.keys = keys;
+        self.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n")
     }
 
     /// Writes the configuration file and reads it.
@@ -268,6 +274,18 @@ impl TestServer {
     /// Posts a document.
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         Answer::of(self.request("POST", path).json(body)).await
+    }
+
+    /// Posts a document with an API key, for a tenant or for none.
+    pub async fn post_as(
+        &self,
+        key: &str,
+        tenant: Option<&str>,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        let request = self.request_of(tenant, "POST", path);
+        Answer::of(request.bearer_auth(key).json(body)).await
     }
 
     /// Sends a `DELETE`.

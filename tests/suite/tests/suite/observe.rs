@@ -108,9 +108,7 @@ async fn s1_66_an_outage_affects_no_run_and_the_shutdown_has_a_limit() {
 
 #[tokio::test]
 async fn metrics_require_a_key() {
-    let mut setup = Setup::asset().await.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n");
-    setup.keys = "k-1";
-    let server = setup.start().await;
+    let server = Setup::asset().await.with_keys("k-1").start().await;
     let refused = server.request("GET", "/metrics").send().await.unwrap();
     assert_eq!(refused.status(), 401);
     let start = server.request("POST", "/api/ai/asset-graph/invoke").bearer_auth("k-1");

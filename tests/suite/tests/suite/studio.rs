@@ -108,8 +108,7 @@ async fn served_with(keys: &'static str, graphs: &str, toml: &str) -> Result<Tes
     clients::studio()?;
     let mut setup = Setup::misdeeds(&[GRAPHS, graphs].concat()).await.with(toml);
     if !keys.is_empty() {
-        setup.keys = keys;
-        setup = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n");
+        setup = setup.with_keys(keys);
     }
     let server = setup.start().await;
     for thread in [HOSTILE, "plain"] {
@@ -167,9 +166,8 @@ async fn the_studio_hides_what_a_key_forbids() {
 /// more threads before them than a page of the list has.
 async fn served_to_tenants() -> Result<TestServer, LeftOut> {
     clients::studio()?;
-    let mut setup = Setup::misdeeds(GRAPHS).await.with_tenants();
-    setup.keys = KEY;
-    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let setup = Setup::misdeeds(GRAPHS).await.with_tenants();
+    let server = setup.with_keys(KEY).start().await;
     let fillers = (0..110).map(|number| {
         let thread = format!("filler-{number:03}");
         let input = json!({ "number": number });
@@ -351,9 +349,7 @@ fn schema_of(number: u32) -> Value {
 /// the address of the studio with the keys of two reviewers as parameters, which the studio ignores.
 async fn asked(numbers: impl Iterator<Item = u32>) -> Result<(TestServer, String), LeftOut> {
     clients::studio()?;
-    let mut setup = Setup::misdeeds(ASK).await;
-    setup.keys = KEY;
-    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let server = Setup::misdeeds(ASK).await.with_keys(KEY).start().await;
     for number in numbers {
         let start = json!({
             "input": { "schema": schema_of(number) },
@@ -422,10 +418,9 @@ async fn an_author_calls_a_tool_alone_and_adds_the_line_that_it_lacks() {
 #[tokio::test]
 async fn an_operator_drops_a_broken_component_and_then_one_that_works() {
     need!(clients::studio());
-    let mut setup = Setup::misdeeds(GRAPHS).await;
-    setup.keys = KEY;
+    let setup = Setup::misdeeds(GRAPHS).await.with_keys(KEY);
     let setup = setup.replace("[server]\n", "[server]\ninstall = true\n");
-    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let server = setup.start().await;
     let [lark, tools] = ["wattle-tool-lark", "wattle-guest-tools"].map(guests::path);
     let components = format!("component={}&tools={}", lark.display(), tools.display());
     let url = server.url(&format!("{STUDIO}?{components}"));

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use wattle_graph::event::Event;
 use wattle_run::export::Export;
-use wattle_suite::answer::Answer;
 use wattle_suite::desk::Desk;
 use wattle_suite::server::{Setup, TestServer};
 
@@ -128,12 +127,9 @@ async fn calls_that_cannot_begin_are_refused() {
 
 #[tokio::test]
 async fn tools_are_called_for_the_tenant_of_the_request() {
-    let mut setup = desk().await.with_tenants();
-    setup.keys = "operator";
-    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let server = desk().await.with_tenants().with_keys("operator").start().await;
     let post = async |header: Option<&str>, tool: &str, body: Value| {
-        let request = server.request_of(header, "POST", &path_of(tool));
-        Answer::of(request.bearer_auth("operator").json(&body)).await
+        server.post_as("operator", header, &path_of(tool), &body).await
     };
     let whoami = json!({ "input": {} });
     let own = post(Some("red"), "whoami", whoami.clone()).await.expect(200);

@@ -286,9 +286,7 @@ async fn foreign_hosts_and_origins_are_refused() {
 
 #[tokio::test]
 async fn requests_without_a_configured_key_are_unauthorized() {
-    let mut setup = Setup::misdeeds(GRAPHS).await;
-    setup.keys = "first, second";
-    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let server = Setup::misdeeds(GRAPHS).await.with_keys("first, second").start().await;
     let apps = || server.request("GET", "/api/v1/apps");
     let refused = Answer::of(apps()).await;
     assert_eq!((refused.status, refused.body["code"].as_str()), (401, Some("unauthorized")));

@@ -1,7 +1,6 @@
 //! Nodes that clients call without a graph.
 
 use serde_json::{Value, json};
-use wattle_suite::answer::Answer;
 use wattle_suite::desk::Desk;
 use wattle_suite::server::{Setup, TestServer};
 
@@ -109,12 +108,10 @@ async fn a_called_node_continues_the_conversation_of_its_input() {
 
 #[tokio::test]
 async fn only_the_operator_chooses_a_configuration() {
-    let mut setup = Setup::desk(&Desk::default()).await.with_tenants();
-    setup.keys = "operator";
-    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let setup = Setup::desk(&Desk::default()).await.with_tenants();
+    let server = setup.with_keys("operator").start().await;
     let post = async |header: Option<&str>, body: Value| {
-        let request = server.request_of(header, "POST", &path_of("desk", "agent"));
-        Answer::of(request.bearer_auth("operator").json(&body)).await
+        server.post_as("operator", header, &path_of("desk", "agent"), &body).await
     };
     for body in [json!({ "input": {}, "config": { "route": "chat" } }), json!({ "input": {} })] {
         let refused = post(Some("red"), body).await.expect(403);
@@ -126,12 +123,10 @@ async fn only_the_operator_chooses_a_configuration() {
 
 #[tokio::test]
 async fn nodes_are_called_for_the_tenant_of_the_request() {
-    let mut setup = Setup::misdeeds(COUNT).await.with_tenants();
-    setup.keys = "operator";
-    let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
+    let setup = Setup::misdeeds(COUNT).await.with_tenants();
+    let server = setup.with_keys("operator").start().await;
     let post = async |header: Option<&str>, node: &str, body: Value| {
-        let request = server.request_of(header, "POST", &path_of("misdeeds", node));
-        Answer::of(request.bearer_auth("operator").json(&body)).await
+        server.post_as("operator", header, &path_of("misdeeds", node), &body).await
     };
     let count = json!({ "input": { "number": 1 } });
     post(Some("red"), "counter", count.clone()).await.expect(200);

@@ -36,9 +36,7 @@ const KEY: &str = "suite-operator-key";
 /// Starts a server with one API key, which stays the same. Without keys, the first key that a
 /// request creates would lock out the others.
 async fn locked() -> TestServer {
-    let mut setup = setup().await.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n");
-    setup.keys = KEY;
-    let mut server = setup.start().await;
+    let mut server = setup().await.with_keys(KEY).start().await;
     let key = [(HEADER.parse().unwrap(), KEY.parse().unwrap())];
     let client = Client::builder().no_proxy().default_headers(HeaderMap::from_iter(key));
     server.client = client.build().unwrap();
