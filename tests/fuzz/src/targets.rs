@@ -112,6 +112,11 @@ fn caller() -> Caller {
     }
 }
 
+/// Returns true if a text has no control characters except line breaks and tabs.
+fn is_clean(text: &str) -> bool {
+    !text.contains(|char: char| char.is_control() && !matches!(char, '\n' | '\t'))
+}
+
 /// Locks a mutex, even if an execution that held the lock has panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -10,6 +10,8 @@ use wattle_graph::schema::Schema;
 use wattle_mcp::parse;
 use wattle_run::hostcall::elicit::round_interrupt;
 
+use super::is_clean;
+
 /// The types of fields.
 const TYPES: [&str; 5] = ["string", "number", "integer", "boolean", "array"];
 
@@ -50,9 +52,4 @@ fn check_texts(value: &Value) {
         Value::Object(fields) => fields.values().for_each(check_texts),
         _ => {}
     }
-}
-
-/// Returns true if a text has no control characters except line breaks and tabs.
-fn is_clean(text: &str) -> bool {
-    !text.contains(|char: char| char.is_control() && !matches!(char, '\n' | '\t'))
 }

@@ -7,6 +7,8 @@ use wattle_mcp::parse;
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::text::is_escaped;
 
+use super::is_clean;
+
 /// Maximum size of the texts of a tool result, in bytes, without the notes that the host appends.
 const OUTPUT_BYTES: usize = 2_000;
 
@@ -65,8 +67,7 @@ pub(super) fn clean(tools: &[ToolInfo]) {
         assert!(!tool.name.contains(unfit), "{:?}", tool.name);
         assert!(tool.name.split(' ').all(|word| !word.is_empty()), "{:?}", tool.name);
         assert!(tool.description.len() <= DESCRIPTION_BYTES);
-        let unfit = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
-        assert!(!tool.description.contains(unfit), "{:?}", tool.description);
+        assert!(is_clean(&tool.description), "{:?}", tool.description);
         assert!(tool.arguments_schema.is_object());
     }
 }
