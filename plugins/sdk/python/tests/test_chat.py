@@ -355,8 +355,9 @@ class Outcomes(Case):
     def test_outcomes_have_responses(self) -> None:
         steps = [{"type": "model", "content": "hello", "toolCalls": []}]
         base = {"threadId": "thread-1", "steps": steps}
-        questions = [{"id": "q", "payload": {"kind": "tool_approval"}}]
-        question = Interrupt("q", "tools", {"kind": "tool_approval"})
+        payload, schema = {"kind": "tool_approval"}, {"type": "object"}
+        questions = [{"id": "q", "payload": payload, "responseSchema": schema}]
+        question = Interrupt("q", "tools", payload, response_schema=schema)
         for outcome, status, body in (
             (Outcome.completed(), 200, {**base, "reply": "hello"}),
             (

@@ -32,9 +32,13 @@ pub struct Waiting {
 
 /// A tool call that waits for approval.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Question {
     id: String,
     payload: Value,
+    /// JSON Schema for the answer; absent if the interrupt has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_schema: Option<Value>,
 }
 
 /// The reason of a refused request or a failed run, for users.
@@ -109,6 +113,7 @@ impl Ended {
 
 impl From<Interrupt> for Question {
     fn from(interrupt: Interrupt) -> Self {
-        Self { id: interrupt.id, payload: interrupt.payload }
+        let Interrupt { id, payload, response_schema, .. } = interrupt;
+        Self { id, payload, response_schema }
     }
 }

@@ -265,8 +265,12 @@ fn failed_run_has_a_default_text() {
 #[test]
 fn outcomes_have_responses() {
     let steps = json!([{"type": "model", "content": "hello", "toolCalls": []}]);
-    let question = Interrupt::new("q", "tools", json!({"kind": "tool_approval"}));
-    let questions = json!([{"id": "q", "payload": {"kind": "tool_approval"}}]);
+    let question = Interrupt {
+        response_schema: Some(json!({"type": "object"})),
+        ..Interrupt::new("q", "tools", json!({"kind": "tool_approval"}))
+    };
+    let questions = json!([{"id": "q", "payload": {"kind": "tool_approval"},
+        "responseSchema": {"type": "object"}}]);
     let error = |text: &str| json!({"threadId": "thread-1", "error": text, "steps": steps});
     for (outcome, status, body) in [
         (

@@ -217,7 +217,8 @@ describe("questions", () => {
 describe("ended runs", () => {
   const steps = [{ type: "model", content: "hello", toolCalls: [] }];
   const payload = { kind: "tool_approval" };
-  const question = new runs.Interrupt("q", "tools", payload);
+  const responseSchema = { type: "object" };
+  const question = new runs.Interrupt("q", "tools", payload, { responseSchema });
   const threadId = "thread-1";
 
   test.each<[runs.Outcome, number, unknown]>([
@@ -225,7 +226,7 @@ describe("ended runs", () => {
     [
       { type: "interrupted", interrupts: [question] },
       202,
-      { threadId, reply: "hello", questions: [{ id: "q", payload }], steps },
+      { threadId, reply: "hello", questions: [{ id: "q", payload, responseSchema }], steps },
     ],
     [
       { type: "failed", failure: Failure.timeout("late") },

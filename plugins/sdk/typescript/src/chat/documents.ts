@@ -50,7 +50,14 @@ const Step = named(
 const QuestionDocument = named(
   "Question",
   "A tool call that waits for approval.",
-  z.object({ id: z.string(), payload: z.unknown() }),
+  z.object({
+    id: z.string(),
+    payload: z.unknown(),
+    responseSchema: described(
+      "JSON Schema for the answer; absent if the interrupt has none.",
+      z.optional(z.unknown()),
+    ),
+  }),
 );
 
 const Part = named(

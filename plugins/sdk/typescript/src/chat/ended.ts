@@ -15,11 +15,13 @@ export interface Question {
   id: string;
   /** What to show to the person. */
   payload: Json;
+  /** JSON Schema for the answer; absent if the interrupt has none. */
+  responseSchema?: Json;
 }
 
 /** Returns a question of a conversation as clients get it. */
-export function questionOf({ id, payload }: Interrupt): Question {
-  return { id, payload };
+export function questionOf({ id, payload, responseSchema }: Interrupt): Question {
+  return responseSchema === undefined ? { id, payload } : { id, payload, responseSchema };
 }
 
 /** A run of a conversation that has ended or is interrupted. {@link Chat.wait} creates it. */

@@ -10,6 +10,7 @@ ALIASES = {
     "call_id": "callId",
     "created_ms": "createdMs",
     "error_text": "errorText",
+    "response_schema": "responseSchema",
     "thread_id": "threadId",
     "tool_call_id": "toolCallId",
     "tool_calls": "toolCalls",

@@ -25,16 +25,22 @@ class Reply(Document):
 
 
 @dataclass
-class Question:
+class Question(Document):
     """A tool call that waits for approval."""
+
+    OMITTED = ("responseSchema",)
 
     id: str
     payload: Any
+    response_schema: Annotated[
+        Any,
+        "JSON Schema for the answer; absent if the interrupt has none.",
+    ] = None
 
     @classmethod
     def of(cls, interrupt: Interrupt) -> Question:
         """Creates the question of a pending interrupt."""
-        return cls(interrupt.id, interrupt.payload)
+        return cls(interrupt.id, interrupt.payload, interrupt.response_schema)
 
 
 @dataclass
