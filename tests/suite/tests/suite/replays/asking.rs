@@ -1,5 +1,5 @@
 //! Tests of questions from MCP servers to people through the interfaces of the host: the native
-//! API, the Agent Server, and the command line.
+//! API, the Agent Server, AG-UI, and the command line.
 
 mod killed;
 
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wattle_kit::replay::{Case, Replays};
 use wattle_suite::binary;
 use wattle_suite::desk::tool_messages;
+use wattle_suite::event_stream::blocks;
 use wattle_suite::server::{Setup, TestServer};
 
 use super::{as_program, mcp, over_http, read};
@@ -14,9 +15,12 @@ use super::{as_program, mcp, over_http, read};
 /// The name of the replayed case in both folders, and of its app and graph.
 const CASE: &str = "asks-a-person";
 
-fn cases(area: &str) -> Vec<Case> {
+/// The name of the replayed case whose question a person cancels, and of its app and graph.
+const CANCELLED: &str = "asks-a-person-who-cancels";
+
+fn cases(area: &str, name: &str) -> Vec<Case> {
     let mut cases = read(area);
-    cases.retain(|case| case.name == CASE);
+    cases.retain(|case| case.name == name);
     cases
 }
 
@@ -46,11 +50,34 @@ fn told(values: &Value) -> Vec<&Value> {
     messages.filter(|it| it["type"] == "tool").map(|it| &it["content"]).collect()
 }
 
+/// Returns the request of an AG-UI client with one message, and with entries for the pending
+/// interrupts.
+fn client_request(thread: &str, run: &str, words: &str, resume: &Value) -> Value {
+    json!({
+        "threadId": thread,
+        "runId": run,
+        "messages": [{ "id": "m1", "role": "user", "content": words }],
+        "resume": resume,
+    })
+}
+
+/// Returns the events of a stream of AG-UI.
+fn client_events(stream: &Value) -> Vec<Value> {
+    let blocks = blocks(stream.as_str().unwrap());
+    blocks.filter_map(|block| serde_json::from_str(&block.data?).ok()).collect()
+}
+
+/// Returns the tool result among the events of an AG-UI client.
+fn client_result(events: &[Value]) -> &Value {
+    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT");
+    &result.unwrap_or_else(|| panic!("{events:?}"))["content"]
+}
+
 /// The program that asked ends with the host, so its call is in doubt. The repeated call asks the
 /// same question and receives the answer.
 #[tokio::test]
 async fn a_question_of_a_program_survives_a_restart() {
-    let cases = cases("mcp-stdio");
+    let cases = cases("mcp-stdio", CASE);
     let reach = |case: &Case| {
         let tools = format!("tools = [\"mcp:{CASE}/*\"]");
         format!("{}\n[grants.std]\nllm = [\"chat\"]\n{tools}\nin_doubt = \"ask\"", as_program(case))
@@ -70,7 +97,7 @@ async fn a_question_of_a_program_survives_a_restart() {
 /// A server of the newer protocol keeps no state, so a restart or a copy of a thread loses nothing.
 #[tokio::test]
 async fn a_question_can_be_answered_through_every_interface() {
-    let cases = cases("mcp-http");
+    let cases = cases("mcp-http", CASE);
     let replays = Replays::start(&cases).await.unwrap();
     let reach = |case: &Case| over_http(&replays, case);
     let server = mcp("mcp-http", &cases, None, reach).await.start().await;
@@ -107,8 +134,29 @@ async fn a_question_can_be_answered_through_every_interface() {
 }
 
 #[tokio::test]
+async fn a_client_of_ag_ui_cancels_a_question() {
+    let cases = cases("mcp-http", CANCELLED);
+    let replays = Replays::start(&cases).await.unwrap();
+    let reach = |case: &Case| over_http(&replays, case);
+    let server = mcp("mcp-http", &cases, None, reach).await.start().await;
+    let path = format!("/api/v1/apps/{CANCELLED}/graphs/{CANCELLED}/ag-ui");
+    let words = cases[0].key("say").unwrap();
+    let run = async |run: &str, resume: Value| {
+        let request = client_request("front-desk", run, words, &resume);
+        client_events(&server.post(&path, &request).await.expect(200))
+    };
+    let asked = run("run-1", json!([])).await;
+    let interrupt = &asked.last().unwrap()["outcome"]["interrupts"][0];
+    assert_eq!(interrupt["message"], "Sure?", "{asked:?}");
+    let entry = json!({ "interruptId": interrupt["id"], "status": "cancelled" });
+    let ended = run("run-2", json!([entry])).await;
+    assert_eq!(client_result(&ended), "nothing was added", "{ended:?}");
+    assert_eq!(ended.last().unwrap()["outcome"]["type"], "success", "{ended:?}");
+}
+
+#[tokio::test]
 async fn a_question_can_be_answered_on_the_command_line() {
-    let cases = cases("mcp-http");
+    let cases = cases("mcp-http", CASE);
     let replays = Replays::start(&cases).await.unwrap();
     let setup: Setup = mcp("mcp-http", &cases, None, |case: &Case| over_http(&replays, case)).await;
     setup.workspace.share_compiled_code();

@@ -6,11 +6,10 @@ use std::fs;
 use serde_json::{Value, json};
 use wattle_suite::binary::{self, Served};
 use wattle_suite::desk::tool_messages;
-use wattle_suite::event_stream::blocks;
 use wattle_suite::scene::Scene;
 use wattle_suite::{guests, workspace};
 
-use super::accept;
+use super::{accept, client_events, client_request, client_result};
 use crate::replays::GRAPH;
 
 /// The app: the agent of the plugin `std`, with the web handlers of the application `notes`.
@@ -99,17 +98,10 @@ async fn pending(scene: &Scene, server: &Served) -> Vec<Value> {
 }
 
 /// Runs the agent for an AG-UI client with answers to its interrupts. Returns the events.
-async fn as_client(scene: &Scene, server: &Served, run: &str, resume: Value) -> Vec<Value> {
-    let body = json!({
-        "threadId": CLIENT_THREAD,
-        "runId": run,
-        "messages": [{ "id": "m1", "role": "user", "content": "call book {}" }],
-        "resume": resume,
-    });
+async fn as_client(scene: &Scene, server: &Served, run: &str, resume: &Value) -> Vec<Value> {
+    let body = client_request(CLIENT_THREAD, run, "call book {}", resume);
     let path = "/api/v1/apps/booking/graphs/notes/ag-ui";
-    let stream = scene.post(server, path, &body).await.expect(200);
-    let blocks = blocks(stream.as_str().unwrap());
-    blocks.filter_map(|block| serde_json::from_str(&block.data?).ok()).collect()
+    client_events(&scene.post(server, path, &body).await.expect(200))
 }
 
 /// Answers the only pending interrupt of a thread through the native API.
@@ -128,7 +120,7 @@ async fn a_question_of_a_killed_host_is_answered_through_every_interface() {
     let input = json!({ "messages": [{ "role": "user", "content": "call pay {}" }] });
     let start = json!({ "graph": "notes", "input": input, "wait": true });
     let started = scene.post(&server, "/api/v1/apps/booking/runs", &start).await.expect(200);
-    let shown = as_client(&scene, &server, "run-1", json!([])).await;
+    let shown = as_client(&scene, &server, "run-1", &json!([])).await;
     let shown = &shown.last().unwrap()["outcome"]["interrupts"][0];
     assert_eq!(shown["message"], "Sure?", "{shown}");
     let message = json!({ "message": "call book {}" });
@@ -153,9 +145,8 @@ async fn a_question_of_a_killed_host_is_answered_through_every_interface() {
     assert_eq!(tool_messages(&run)[0]["content"], "done", "{run}");
 
     let entry = json!({ "interruptId": shown["id"], "status": "resolved", "payload": accept() });
-    let events = as_client(&scene, &server, "run-2", json!([entry])).await;
-    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
-    assert_eq!(result["content"], "done", "{events:?}");
+    let events = as_client(&scene, &server, "run-2", &json!([entry])).await;
+    assert_eq!(client_result(&events), "done", "{events:?}");
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success", "{events:?}");
 
     let path =
