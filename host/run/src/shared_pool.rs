@@ -9,7 +9,7 @@
 //! same owner that wait already; see [`SharedPool::enter`]. The growth of a lease is granted or
 //! denied at once: holders of leases that wait for more could wait for one another forever.
 
-use std::collections::{HashMap, HashSet, VecDeque, hash_map};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,8 @@ use tokio::sync::oneshot;
 use crate::fair_share::share_of;
 use crate::limit;
 
-/// The owner of a share.
+/// The owner of a share. A lease and the pool have copies of it, so an owner that is costly to copy
+/// is behind an [`Arc`].
 pub trait ShareOwner: Clone + Eq + Hash {}
 
 impl<O: Clone + Eq + Hash> ShareOwner for O {}
@@ -77,11 +78,10 @@ struct Pool<O: ShareOwner> {
 
 struct State<O: ShareOwner> {
     used: u64,
-    /// The owners that hold an amount or whose leases wait. Leases share the owners, since each
-    /// guest call begins and ends two leases, and an owner can have a name.
-    accounts: HashMap<Arc<O>, Account<O>>,
+    /// The owners that hold an amount or whose leases wait.
+    accounts: HashMap<O, Account<O>>,
     /// The owners whose leases wait.
-    waiting: HashSet<Arc<O>>,
+    waiting: HashSet<O>,
 }
 
 struct Account<O: ShareOwner> {
@@ -154,12 +154,7 @@ impl<O: ShareOwner> SharedPool<O> {
     /// Begins a lease with an initial amount, which is at most [`SharedPool::most_of_one`]. Waits
     /// until the amount fits, behind the leases of the same owner that wait already. Returns `None`
     /// if too many leases of the owner wait.
-    pub async fn enter(
-        &self,
-        owner: impl Into<Arc<O>>,
-        amount: u64,
-        room: Room,
-    ) -> Option<PoolLease<O>> {
+    pub async fn enter(&self, owner: O, amount: u64, room: Room) -> Option<PoolLease<O>> {
         match self.begin(owner, amount, room) {
             Entry::Begun(lease) => Some(lease),
             Entry::Waits(waiting) => waiting.granted().await,
@@ -170,16 +165,10 @@ impl<O: ShareOwner> SharedPool<O> {
     /// Begins a lease like [`SharedPool::enter`], but does not wait. Returns `None` if the amount
     /// does not fit, or if leases of the owner wait for the same room.
     #[must_use]
-    pub fn try_enter(
-        &self,
-        owner: impl Into<Arc<O>>,
-        amount: u64,
-        room: Room,
-    ) -> Option<PoolLease<O>> {
-        let owner = owner.into();
+    pub fn try_enter(&self, owner: O, amount: u64, room: Room) -> Option<PoolLease<O>> {
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
-        let account = accounts.entry(Arc::clone(&owner)).or_default();
+        let account = accounts.entry(owner.clone()).or_default();
         let is_taken =
             account.queue(room).is_empty() && account.take(used, self.total(), amount, room);
         if account.is_idle() {
@@ -209,11 +198,10 @@ impl<O: ShareOwner> SharedPool<O> {
         share_of(self.total(), state.used - held)
     }
 
-    fn begin(&self, owner: impl Into<Arc<O>>, amount: u64, room: Room) -> Entry<O> {
-        let owner = owner.into();
+    fn begin(&self, owner: O, amount: u64, room: Room) -> Entry<O> {
         let mut state = self.lock();
         let State { used, accounts, waiting } = &mut *state;
-        let account = accounts.entry(Arc::clone(&owner)).or_default();
+        let account = accounts.entry(owner.clone()).or_default();
         let queue = account.queue(room);
         queue.retain(|waiter| !waiter.entry.is_closed());
         let queued = queue.len();
@@ -234,7 +222,7 @@ impl<O: ShareOwner> SharedPool<O> {
     fn grow(&self, lease: &PoolLease<O>, amount: u64, room: Room) -> bool {
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
-        let account = accounts.entry(Arc::clone(&lease.owner)).or_default();
+        let account = accounts.entry(lease.owner.clone()).or_default();
         let is_taken = account.take(used, self.total(), amount, room);
         if is_taken && lease.is_dependent {
             account.held_by_dependent += amount;
@@ -246,7 +234,7 @@ impl<O: ShareOwner> SharedPool<O> {
     fn count(&self, lease: &PoolLease<O>, amount: u64) {
         let mut state = self.lock();
         state.used += amount;
-        let account = state.accounts.entry(Arc::clone(&lease.owner)).or_default();
+        let account = state.accounts.entry(lease.owner.clone()).or_default();
         account.held += amount;
         if lease.is_dependent {
             account.held_by_dependent += amount;
@@ -257,13 +245,13 @@ impl<O: ShareOwner> SharedPool<O> {
         let mut state = self.lock();
         let State { used, accounts, .. } = &mut *state;
         *used -= amount;
-        if let hash_map::Entry::Occupied(mut account) = accounts.entry(Arc::clone(&lease.owner)) {
-            account.get_mut().held -= amount;
+        if let Some(account) = accounts.get_mut(&lease.owner) {
+            account.held -= amount;
             if lease.is_dependent {
-                account.get_mut().held_by_dependent -= amount;
+                account.held_by_dependent -= amount;
             }
-            if account.get().is_idle() {
-                account.remove();
+            if account.is_idle() {
+                accounts.remove(&lease.owner);
             }
         }
         self.admit(state);
@@ -281,7 +269,7 @@ impl<O: ShareOwner> SharedPool<O> {
                 while let Some(amount) = account.first_waiter(room)
                     && account.take(used, self.total(), amount, room)
                 {
-                    let lease = self.lease(Arc::clone(owner), amount, room);
+                    let lease = self.lease(owner.clone(), amount, room);
                     match account.queue(room).pop_front() {
                         Some(waiter) => unclaimed.extend(waiter.entry.send(lease).err()),
                         None => unclaimed.push(lease),
@@ -299,7 +287,7 @@ impl<O: ShareOwner> SharedPool<O> {
         drop(unclaimed);
     }
 
-    fn lease(&self, owner: Arc<O>, amount: u64, room: Room) -> PoolLease<O> {
+    fn lease(&self, owner: O, amount: u64, room: Room) -> PoolLease<O> {
         let (held, is_dependent) = (AtomicU64::new(amount), room == Room::Dependent);
         PoolLease { pool: self.clone(), owner, held, is_dependent }
     }
@@ -370,7 +358,7 @@ impl<O: ShareOwner> Account<O> {
 /// The amount that one guest or run holds. On drop, this amount returns to the pool.
 pub struct PoolLease<O: ShareOwner> {
     pool: SharedPool<O>,
-    owner: Arc<O>,
+    owner: O,
     held: AtomicU64,
     /// True if the lease began within [`Room::Dependent`].
     is_dependent: bool,

@@ -27,11 +27,13 @@ pub(crate) enum PoolOwner {
 }
 
 /// What one guest holds. On drop, it returns to the pool.
-pub(crate) type PoolLease = shared_pool::PoolLease<PoolOwner>;
+pub(crate) type PoolLease = shared_pool::PoolLease<Arc<PoolOwner>>;
 
 /// A resource that all guests share, such as bytes of memory. Clones share the same state.
+///
+/// The two leases of a guest and the pool share its owner, which has a name.
 #[derive(Clone)]
-pub(crate) struct GuestPool(SharedPool<PoolOwner>);
+pub(crate) struct GuestPool(SharedPool<Arc<PoolOwner>>);
 
 impl GuestPool {
     /// Creates a pool of the amount `total`.
@@ -56,11 +58,10 @@ impl GuestPool {
     /// and [`limit::GUEST_WAIT_MS`] have passed.
     pub(crate) async fn enter(
         &self,
-        owner: impl Into<Arc<PoolOwner>>,
+        owner: Arc<PoolOwner>,
         amount: u64,
         awaited_by: AwaitedBy,
     ) -> Option<PoolLease> {
-        let owner: Arc<PoolOwner> = owner.into();
         let room = room_to_start(&owner, awaited_by);
         let entered = self.0.enter(owner, amount, room);
         if awaited_by == AwaitedBy::Superstep {
@@ -91,8 +92,8 @@ pub(crate) mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn app(name: &str) -> PoolOwner {
-        PoolOwner::App(AppName::new(name).unwrap())
+    fn app(name: &str) -> Arc<PoolOwner> {
+        Arc::new(PoolOwner::App(AppName::new(name).unwrap()))
     }
 
     /// Starts a guest of an app with an initial memory of one MiB. Returns `None` if the guest has
@@ -132,7 +133,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn places_of_web_handlers_count_apart() {
         let pool = GuestPool::new(64);
-        let owner = || PoolOwner::Handlers(AppName::new("a").unwrap());
+        let owner = || Arc::new(PoolOwner::Handlers(AppName::new("a").unwrap()));
         let handler = || pool.enter(owner(), 1, AwaitedBy::Client).now_or_never().flatten();
         assert_eq!(std::iter::from_fn(handler).collect::<Vec<_>>().len(), 28);
     }
