@@ -7,14 +7,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::caller_id::CallerId;
-use crate::fair_share::{Lease, Pool};
+use crate::places::Places;
 
 /// Maximum lookups at once. The pool has 512 threads.
 const MAX_LOOKUPS: usize = 64;
@@ -63,32 +62,12 @@ impl Lookup for SystemResolver {
 
 /// The places for lookups. Clones share the places.
 #[derive(Clone, Debug)]
-pub struct Lookups {
-    places: Pool<CallerId>,
-    /// Notified when a lookup has ended.
-    freed: Arc<Notify>,
-}
-
-/// The place of a lookup. The fields are dropped in their order, so the place is free when the
-/// callers that wait for one are notified.
-struct Place {
-    _lease: Lease<CallerId>,
-    _freed: NotifyOnDrop,
-}
-
-/// Notifies the callers that wait for a place, also after a lookup that panics.
-struct NotifyOnDrop(Arc<Notify>);
-
-impl Drop for NotifyOnDrop {
-    fn drop(&mut self) {
-        self.0.notify_waiters();
-    }
-}
+pub struct Lookups(Places);
 
 impl Default for Lookups {
     /// Creates places that no other lookups share.
     fn default() -> Self {
-        Self { places: Pool::new(MAX_LOOKUPS), freed: Arc::default() }
+        Self(Places::new(MAX_LOOKUPS))
     }
 }
 
@@ -112,21 +91,13 @@ impl Lookups {
         lookup: impl Future<Output = io::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
         let found = async {
-            loop {
-                // Registered before the attempt, so that no notification is missed.
-                let freed = self.freed.notified();
-                let Ok(lease) = self.places.lease(owner, 1, usize::MAX) else {
-                    freed.await;
-                    continue;
-                };
-                let place = Place { _lease: lease, _freed: NotifyOnDrop(self.freed.clone()) };
-                let running = tokio::spawn(async move {
-                    let found = lookup.await;
-                    drop(place);
-                    found
-                });
-                return running.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-            }
+            let place = self.0.take(owner).await;
+            let running = tokio::spawn(async move {
+                let found = lookup.await;
+                drop(place);
+                found
+            });
+            running.await.unwrap_or_else(|error| Err(io::Error::other(error)))
         };
         timeout(LOOKUP_TIMEOUT, found).await.unwrap_or_else(|_| {
             let message = format!(

@@ -35,8 +35,8 @@
 //! * **What an owner holds**: bytes, open requests, guest instances, places and memory of runs. An
 //!   owner holds at most half of what other owners leave; see [`fair_share`](crate::fair_share) and
 //!   [`shared_pool`](crate::shared_pool). The documentation of each resource says when more is
-//!   allowed. The same holds for calls under way to a model provider, a database or an MCP server,
-//!   which wait for [`places`](crate::places).
+//!   allowed. The same holds for calls under way to a model provider, a database or an MCP server
+//!   and for lookups of names, which wait for [`places`](crate::places).
 //! * **The time of long work**. Pieces of long work take turns; see below. Time decides only the
 //!   order of the pieces, never a result.
 //!

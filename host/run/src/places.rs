@@ -1,4 +1,5 @@
-//! Places for calls of an adapter that all callers share, such as requests to one model provider.
+//! Places for calls of an adapter that all callers share, such as requests to one model provider
+//! and lookups of names.
 //!
 //! A caller holds at most half of the places that other callers do not hold, so a further caller
 //! finds a free place however slow the calls of others are. A place that becomes free goes to the
