@@ -77,11 +77,12 @@ impl Quotas {
         self.free_disk.status(ports.clock.monotonic_ns()).await
     }
 
-    /// Rejects work that takes more of the disk, whoever it is for.
+    /// Rejects work of any caller that takes more of the disk while its free space is below the
+    /// floor of this work.
     ///
     /// # Errors
     ///
-    /// `unavailable` if the free space of the disk is below the floor of this work.
+    /// `unavailable` if the free space is below the floor.
     pub(crate) async fn check_free_disk(
         &self,
         ports: &Ports,
