@@ -7,13 +7,13 @@
 //! have waited long for the question, and the run that asked has stored nearly all that it has.
 //!
 //! The space is read at most once in [`DISK_READING_MS`], and not on a thread that serves requests:
-//! a file system of the network can block for long.
+//! a file system of the network can block for long. While the space is read, the previous reading
+//! applies to all other work. Only before the first reading, all work waits.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
-use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use wattle_graph::failure::{Failure, code};
 
@@ -81,8 +81,9 @@ struct WatchedDisk {
     read: ReadDiskSpace,
     /// The configured floor in bytes. `None` means the default floor.
     floor_bytes: Option<u64>,
-    /// The last reading. The lock is held while the space is read.
     last: Mutex<Option<Reading>>,
+    /// Held by the thread that reads the space.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Clone, Copy)]
@@ -113,8 +114,8 @@ impl FreeDisk {
     /// Creates the free space of a disk with a floor in bytes. Without a floor, the default floor
     /// applies.
     pub fn new(read: ReadDiskSpace, floor_bytes: Option<u64>) -> Self {
-        let last = Mutex::default();
-        Self(Some(Arc::new(WatchedDisk { read, floor_bytes, last })))
+        let (last, turn) = (Mutex::default(), Arc::default());
+        Self(Some(Arc::new(WatchedDisk { read, floor_bytes, last, turn })))
     }
 
     /// Returns the status at `now_ns`, a time of the monotonic clock. Returns `None` without a
@@ -142,23 +143,51 @@ impl FreeDisk {
 }
 
 impl WatchedDisk {
-    async fn status(&self, now_ns: u64) -> Option<DiskStatus> {
-        let mut last = self.last.lock().await;
-        let before = *last;
-        let is_recent = |reading: &Reading| {
-            now_ns.saturating_sub(reading.at_ns) < DISK_READING_MS * NANOS_PER_MILLI
-        };
-        if let Some(reading) = before.filter(is_recent) {
+    async fn status(self: &Arc<Self>, now_ns: u64) -> Option<DiskStatus> {
+        let before = *self.last();
+        if let Some(reading) = before.filter(|reading| reading.is_recent(now_ns)) {
             return reading.status;
         }
-        let read = self.read.clone();
-        let read = spawn_blocking(move || read()).await;
-        let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let turn = self.turn.clone();
+        let turn = match before {
+            None => turn.lock_owned().await,
+            Some(before) => match turn.try_lock_owned() {
+                Ok(turn) => turn,
+                Err(_taken) => return before.status,
+            },
+        };
+        // Another task may have read the space in the meantime.
+        let meanwhile = *self.last();
+        if let Some(reading) = meanwhile.filter(|reading| reading.is_recent(now_ns)) {
+            return reading.status;
+        }
+        let disk = self.clone();
+        let read = spawn_blocking(move || {
+            let status = disk.keep(now_ns, (disk.read)());
+            drop(turn);
+            status
+        });
+        read.await.unwrap_or_else(|error| self.keep(now_ns, Err(io::Error::other(error))))
+    }
+
+    /// Keeps the space that was read. Returns its status, or `None` if the space cannot be read.
+    fn keep(&self, now_ns: u64, read: io::Result<DiskSpace>) -> Option<DiskStatus> {
         let read = read.map(|space| DiskStatus::new(space, self.floor_bytes));
+        let status = read.as_ref().ok().copied();
+        let before = self.last().replace(Reading { at_ns: now_ns, status });
         log_change(before, &read);
-        let status = read.ok();
-        *last = Some(Reading { at_ns: now_ns, status });
         status
+    }
+
+    /// Locks the last reading and ignores poisoning: no code that can panic runs under the lock.
+    fn last(&self) -> MutexGuard<'_, Option<Reading>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reading {
+    fn is_recent(self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.at_ns) < DISK_READING_MS * NANOS_PER_MILLI
     }
 }
 
@@ -208,7 +237,11 @@ pub(crate) fn lacks_space(failure: &Failure) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc;
+
+    use futures::{FutureExt as _, poll};
 
     use super::*;
 
@@ -245,6 +278,29 @@ mod tests {
         assert_eq!(failure.details, Some(details));
         free.store(100, Ordering::Relaxed);
         disk.check(2 * PERIOD_NS, DiskUse::New).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn previous_reading_applies_while_the_space_is_read() {
+        let (reading, readings) = mpsc::channel();
+        let readings = Mutex::new(readings);
+        let space = move || -> io::Result<DiskSpace> {
+            let free_bytes = readings.lock().unwrap().recv().map_err(io::Error::other)?;
+            Ok(DiskSpace { total_bytes: 1_000, free_bytes })
+        };
+        let disk = FreeDisk::new(Arc::new(space), Some(100));
+        let check = |now_ns| disk.check(now_ns, DiskUse::New);
+        let (mut first, mut second) = (pin!(check(0)), pin!(check(0)));
+        assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
+        reading.send(100).unwrap();
+        first.await.unwrap();
+        second.await.unwrap();
+        let mut reader = pin!(check(PERIOD_NS));
+        assert!(poll!(reader.as_mut()).is_pending());
+        check(PERIOD_NS).now_or_never().expect("a check does not wait for the reader").unwrap();
+        reading.send(99).unwrap();
+        reader.await.unwrap_err();
+        check(PERIOD_NS).await.unwrap_err();
     }
 
     #[tokio::test]
