@@ -37,6 +37,7 @@ use wattle_model::ModelConfig;
 use wattle_run::grant::GrantKey;
 use wattle_run::ports::statistics::ModelPrices;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
+use wattle_sandbox::machine_memory;
 use wattle_store::BLOBS_FOLDER;
 
 pub use self::apps::{AppConfig, FilesConfig};
@@ -87,6 +88,9 @@ pub struct Config {
     pub sections: Dict,
     /// Folder to which paths are relative.
     pub base: PathBuf,
+    /// Memory that this process may use, in bytes; `None` if the system does not report it. It was
+    /// read together with the file, so that all pools of memory are parts of the same budget.
+    pub machine_bytes: Option<u64>,
     /// Folder of the store, blobs, compiled code and SQLite files.
     pub data: PathBuf,
     /// Folder with apps and plugins, which the server watches for changes.
@@ -249,6 +253,7 @@ impl Config {
             file: None,
             sections: Dict::new(),
             base: base.to_owned(),
+            machine_bytes: machine_memory::usable_bytes(),
             data: base.join("data"),
             plugins: base.join("plugins"),
             server: ServerConfig::default(),

@@ -145,7 +145,7 @@ impl Host {
             caps: config.caps(),
             max_runs: Some(config.max_runs()),
             max_handlers: Some(config.max_handlers()),
-            runs_memory_bytes: Some(config.limits.memory_budget().runs_bytes),
+            runs_memory_bytes: Some(config.memory_budget().runs_bytes),
             free_disk,
         };
         let engine = Engine::new(adapters.ports, catalog, engine_config);
@@ -177,13 +177,13 @@ impl Host {
     pub fn api_state(&self) -> Result<ApiState, Error> {
         let server = &self.config.server;
         let keys = self.config.auth.keys(&*self.env);
-        let limits = &self.config.limits;
+        let (limits, memory) = (&self.config.limits, self.config.memory_budget());
         let api = ApiConfig {
             hosts: server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             origins: server.origins.clone(),
             keys: keys.iter().map(|key| ApiConfig::key_digest(key)).collect(),
             requires_key: self.config.public_address().is_some(),
-            limits: server.limits.to_limits(limits.graphs().state_bytes, &limits.memory_budget()),
+            limits: server.limits.to_limits(limits.graphs().state_bytes, &memory),
             tenant_keys: self.tenant_keys(),
             default_tenant: server.default_tenant.clone(),
             body_limit_bytes: usize::try_from(server.body_limit.0).unwrap_or(usize::MAX),

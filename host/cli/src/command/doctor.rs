@@ -10,7 +10,7 @@ use wattle_run::free_disk::DiskStatus;
 use wattle_run::ports::Sql as _;
 use wattle_run::ports::sandbox::LoadError;
 use wattle_run::ports::store::DamageReport;
-use wattle_sandbox::SandboxConfig;
+use wattle_sandbox::config::DEFAULT_MAX_INSTANCES;
 use wattle_sql::Databases;
 
 use crate::client::{Client, find_server};
@@ -256,7 +256,7 @@ async fn sandbox(config: &Config, report: &mut Report) {
 
 /// Reports the limits of the pools of memory that have a setting.
 fn memory(config: &Config, report: &mut Report) {
-    let budget = config.limits.memory_budget();
+    let budget = config.memory_budget();
     let server = config.server.limits.to_limits(config.limits.graphs().state_bytes, &budget);
     let pools = [
         ("guests", budget.guests_bytes),
@@ -272,7 +272,7 @@ fn memory(config: &Config, report: &mut Report) {
 }
 
 fn memory_mappings(report: &mut Report) {
-    let instances = u64::from(SandboxConfig::default().max_instances);
+    let instances = u64::from(DEFAULT_MAX_INSTANCES);
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
     let Some(limit) = limit.and_then(|text| text.trim().parse::<u64>().ok()) else {
         report.ok("memory mappings", "this system has no known limit");
@@ -331,7 +331,7 @@ fn secrets(config: &Config, env: &ReadEnv, report: &mut Report) {
 }
 
 async fn databases(config: &Config, env: &ReadEnv, report: &mut Report) {
-    let memory_bytes = config.limits.memory_budget().sqlite_bytes;
+    let memory_bytes = config.memory_budget().sqlite_bytes;
     for (name, sql) in &config.sql {
         let check = format!("database {name}");
         let mut database = sql.database().with_sqlite_memory_bytes(memory_bytes);

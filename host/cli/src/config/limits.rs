@@ -9,7 +9,8 @@ use wattle_graph::limit::{GraphLimits, MOST_STATE_BYTES, MOST_TASKS};
 use wattle_run::caps::{Caps, TenantCaps};
 use wattle_run::limit;
 use wattle_run::memory_budget::{LEAST_BUDGET_BYTES, MemoryBudget};
-use wattle_sandbox::{CompileLimits, SandboxConfig, machine_memory};
+use wattle_sandbox::CompileLimits;
+use wattle_sandbox::config::DEFAULT_MAX_INSTANCES;
 
 use crate::config::{ByteSize, Config};
 
@@ -152,11 +153,6 @@ impl LimitsConfig {
         }
     }
 
-    /// Returns the limits of all pools of memory.
-    pub fn memory_budget(&self) -> MemoryBudget {
-        self.memory_budget_of(machine_memory::usable_bytes())
-    }
-
     /// Returns the limits of all pools of memory on a machine. `machine_bytes` is the memory that
     /// this process may use; `None` if the system does not report it.
     fn memory_budget_of(&self, machine_bytes: Option<u64>) -> MemoryBudget {
@@ -216,17 +212,20 @@ impl LimitsConfig {
 }
 
 impl Config {
+    /// Returns the limits of all pools of memory.
+    pub fn memory_budget(&self) -> MemoryBudget {
+        self.limits.memory_budget_of(self.machine_bytes)
+    }
+
     /// Returns the maximum number of concurrent runs. A running run usually has one guest.
     pub fn max_runs(&self) -> usize {
-        let instances = u64::from(SandboxConfig::default().max_instances);
-        let runs = self.limits.runs.map_or(instances, NonZeroU64::get);
+        let runs = self.limits.runs.map_or(DEFAULT_MAX_INSTANCES.into(), NonZeroU64::get);
         usize::try_from(runs).unwrap_or(usize::MAX)
     }
 
     /// Returns the maximum number of guest instances of web handlers.
     pub fn max_handlers(&self) -> usize {
-        let instances = SandboxConfig::default().max_instances;
-        let usual = u64::from(instances / limit::HANDLER_INSTANCES_DIVISOR);
+        let usual = u64::from(DEFAULT_MAX_INSTANCES / limit::HANDLER_INSTANCES_DIVISOR);
         let handlers = self.limits.handlers.map_or(usual, NonZeroU64::get);
         usize::try_from(handlers).unwrap_or(usize::MAX)
     }

@@ -123,6 +123,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         file,
         sections,
         base: base.to_owned(),
+        machine_bytes: defaults.machine_bytes,
     };
     reader.reject_unknown_sections();
     config.resolve_folders(&mut reader.problems);
@@ -406,7 +407,7 @@ mod tests {
         assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
         assert_eq!(caps.tenants["acme"].memory_bytes, Some(2 << 30));
         assert_eq!(config.limits.compile.limits(), CompileLimits::default());
-        assert_eq!(config.limits.memory_budget(), DEFAULT_BUDGET);
+        assert_eq!(config.memory_budget(), DEFAULT_BUDGET);
         assert_eq!(config.limits.free_disk.map(|size| size.0), Some(FREE_DISK_BYTES));
         let own = &caps.tenants["acme"];
         assert_eq!(

@@ -11,6 +11,7 @@ use wattle_net::{NetConfig, OutboundHttp, Secrets};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Memory, Model, Net, Ports, Sandbox, Store};
 use wattle_run::service_memory::ServiceMemory;
+use wattle_sandbox::config::DEFAULT_MAX_INSTANCES;
 use wattle_sandbox::{CodeCacheConfig, SandboxConfig};
 use wattle_sql::Databases;
 use wattle_store::sweep::{Mentions, Sweepable};
@@ -85,7 +86,7 @@ pub(super) async fn open(
     let sweeper = (overrides.store.is_none() && overrides.blobs.is_none())
         .then(|| Sweeper { mentions: own.mentions, blobs: own.sweepable });
     let databases = open_databases(config, env, &mut warnings).await?;
-    let memory = ServiceMemory::new(config.limits.memory_budget().services_bytes);
+    let memory = ServiceMemory::new(config.memory_budget().services_bytes);
     let model = match overrides.model {
         Some(model) => model,
         None => open_model(config, env, memory.clone(), &mut warnings)?,
@@ -216,7 +217,7 @@ async fn open_databases(
     warnings: &mut Vec<String>,
 ) -> Result<Databases, Error> {
     let mut databases = BTreeMap::new();
-    let memory_bytes = config.limits.memory_budget().sqlite_bytes;
+    let memory_bytes = config.memory_budget().sqlite_bytes;
     for (name, sql) in &config.sql {
         let mut database = sql.database().with_sqlite_memory_bytes(memory_bytes);
         if let Some(variable) = &sql.password_env {
@@ -267,13 +268,13 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     make_private_dir(&cache_dir)?;
     let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
     let compiler = compiler::selected(config.limits.compile.limits());
-    let budget = config.limits.memory_budget();
+    let budget = config.memory_budget();
     let sandbox = SandboxConfig {
         cache,
         compiler,
+        max_instances: DEFAULT_MAX_INSTANCES,
         guests_memory_bytes: budget.guests_bytes,
         code_bytes: budget.code_bytes,
-        ..SandboxConfig::default()
     };
     let sandbox = wattle_sandbox::Sandbox::new(&sandbox)
         .map_err(|error| Error::Setup { what: "the sandbox", message: error.to_string() })?;
