@@ -6,7 +6,6 @@ use std::path::Path;
 
 use serde::Serialize;
 use wattle_graph::id::PluginName;
-use wattle_run::free_disk::DiskStatus;
 use wattle_run::ports::Sql as _;
 use wattle_run::ports::sandbox::LoadError;
 use wattle_run::ports::store::DamageReport;
@@ -19,7 +18,7 @@ use crate::data_folder::PROBE_FILE;
 use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::host::free_disk::disk_space;
+use crate::host::free_disk::read_status;
 use crate::host::{open_routes, open_sandbox};
 use crate::load::{Unused, UnusedTable, find_unused};
 use crate::output::Output;
@@ -146,13 +145,10 @@ fn data_folder(config: &Config, report: &mut Report) -> bool {
 /// Compares the free space of the disk with its floor.
 fn free_disk(config: &Config, report: &mut Report) {
     let data = config.data.display();
-    let floor_bytes = config.limits.free_disk.map(|size| size.0);
-    if config.store.kind != StoreKind::Redb || floor_bytes == Some(0) {
-        return;
-    }
-    let status = match disk_space(&config.data) {
-        Ok(space) => DiskStatus::new(space, floor_bytes),
-        Err(error) => {
+    let status = match read_status(config) {
+        None => return,
+        Some(Ok(status)) => status,
+        Some(Err(error)) => {
             let hint = "set `limits.free_disk = \"0B\"` if this file system does not report it";
             let message = format!("the free space of `{data}` cannot be read: {error}");
             return report.warn("disk", message, hint);

@@ -4,26 +4,38 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use wattle_run::free_disk::{DiskSpace, FreeDisk, ReadDiskSpace};
+use wattle_run::free_disk::{DiskSpace, DiskStatus, FreeDisk, ReadDiskSpace};
 
-use crate::config::{Config, StoreKind};
+use crate::config::{ByteSize, Config, StoreKind};
 
-/// Returns the free space of the disk with the configured floor. A store in memory or in a database
-/// takes nothing of the disk, so the disk has no floor then, unless a test reads the space.
+/// Returns the free space of the disk with the configured floor. Tests can replace the reading of
+/// the space.
 pub(super) fn open(config: &Config, read: Option<ReadDiskSpace>) -> FreeDisk {
-    let floor_bytes = config.limits.free_disk.map(|size| size.0);
-    if floor_bytes == Some(0) {
-        return FreeDisk::default();
-    }
-    let read: ReadDiskSpace = match read {
-        Some(read) => read,
-        None if config.store.kind == StoreKind::Redb => {
-            let folder = config.data.clone();
-            Arc::new(move || disk_space(&folder))
-        }
-        None => return FreeDisk::default(),
+    let of_store = || -> Option<ReadDiskSpace> {
+        let folder = folder_with_floor(config)?.to_owned();
+        Some(Arc::new(move || disk_space(&folder)))
     };
-    FreeDisk::new(read, floor_bytes)
+    match read.or_else(of_store) {
+        Some(read) => FreeDisk::new(read, floor_bytes(config)),
+        None => FreeDisk::default(),
+    }
+}
+
+/// Reads the free space of the disk, with its floor. Returns `None` if the disk has no floor.
+pub(crate) fn read_status(config: &Config) -> Option<io::Result<DiskStatus>> {
+    let space = disk_space(folder_with_floor(config)?);
+    Some(space.map(|space| DiskStatus::new(space, floor_bytes(config))))
+}
+
+/// Returns the folder whose disk has a floor. A store in memory or in a database takes nothing of
+/// the disk, so the disk has no floor then.
+fn folder_with_floor(config: &Config) -> Option<&Path> {
+    let has_floor = config.limits.free_disk != Some(ByteSize(0));
+    (has_floor && config.store.kind == StoreKind::Redb).then_some(config.data.as_path())
+}
+
+fn floor_bytes(config: &Config) -> Option<u64> {
+    config.limits.free_disk.map(|size| size.0)
 }
 
 /// Returns the space of the file system of a folder.
@@ -32,7 +44,7 @@ pub(super) fn open(config: &Config, read: Option<ReadDiskSpace>) -> FreeDisk {
 ///
 /// Errors of the file system, and [`io::ErrorKind::Unsupported`] on systems other than Unix.
 #[cfg(unix)]
-pub(crate) fn disk_space(folder: &Path) -> io::Result<DiskSpace> {
+fn disk_space(folder: &Path) -> io::Result<DiskSpace> {
     let space = rustix::fs::statvfs(folder)?;
     Ok(DiskSpace {
         total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
@@ -46,6 +58,6 @@ pub(crate) fn disk_space(folder: &Path) -> io::Result<DiskSpace> {
 ///
 /// [`io::ErrorKind::Unsupported`].
 #[cfg(not(unix))]
-pub(crate) fn disk_space(_: &Path) -> io::Result<DiskSpace> {
+fn disk_space(_: &Path) -> io::Result<DiskSpace> {
     Err(io::ErrorKind::Unsupported.into())
 }
