@@ -38,6 +38,7 @@ use wattle_run::grant::GrantKey;
 use wattle_run::ports::statistics::ModelPrices;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 use wattle_sandbox::machine_memory;
+use wattle_sql::DatabaseConfig;
 use wattle_store::BLOBS_FOLDER;
 
 pub use self::apps::{AppConfig, FilesConfig};
@@ -316,7 +317,7 @@ impl Config {
 
     /// Returns the host's own files and folders in the data folder.
     pub(crate) fn host_files(&self) -> HostFiles {
-        let databases = self.sql.values().map(SqlConfig::database);
+        let databases = self.sql.values().map(|sql| DatabaseConfig::new(&sql.url));
         let files = databases.filter_map(|database| database.sqlite_file(&self.data));
         HostFiles::new(&self.data, files, &self.plugins)
     }

@@ -6,7 +6,6 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use wattle_run::memory_budget::DEFAULT_BUDGET;
 
 use crate::error::SqlError;
 use crate::limit::MIGRATION_TIMEOUT;
@@ -19,7 +18,6 @@ pub struct DatabaseConfig {
     password: Option<String>,
     migration_timeout: Duration,
     max_bytes: u64,
-    sqlite_memory_bytes: u64,
 }
 
 impl DatabaseConfig {
@@ -31,7 +29,6 @@ impl DatabaseConfig {
             password: None,
             migration_timeout: MIGRATION_TIMEOUT,
             max_bytes: FILE_BYTES,
-            sqlite_memory_bytes: DEFAULT_BUDGET.sqlite_bytes,
         }
     }
 
@@ -59,18 +56,6 @@ impl DatabaseConfig {
 
     pub(crate) fn max_bytes(&self) -> u64 {
         self.max_bytes
-    }
-
-    /// Sets the maximum memory of all SQLite databases of the process, in bytes. SQLite has one limit
-    /// for a process, which a connection can only lower, so the lowest value of all databases
-    /// applies. Default: the part of SQLite in [`DEFAULT_BUDGET`].
-    pub fn with_sqlite_memory_bytes(mut self, sqlite_memory_bytes: u64) -> Self {
-        self.sqlite_memory_bytes = sqlite_memory_bytes;
-        self
-    }
-
-    pub(crate) fn sqlite_memory_bytes(&self) -> u64 {
-        self.sqlite_memory_bytes
     }
 
     /// Returns the file of a SQLite database. Returns `None` for other databases, and for an

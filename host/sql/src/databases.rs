@@ -14,6 +14,7 @@ use wattle_run::caller_id::CallerId;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
+use wattle_run::memory_budget::DEFAULT_BUDGET;
 use wattle_run::ports::sql::{Sql, SqlTransaction};
 
 use crate::backend::Backend;
@@ -24,7 +25,7 @@ use crate::failure::{OperationContext, StatementError};
 use crate::migrate::{self, Script, Target};
 use crate::postgres::Postgres;
 use crate::readwrite;
-use crate::sqlite::Sqlite;
+use crate::sqlite::{Sqlite, limits};
 use crate::statement::Statement;
 use crate::transaction::OpenTransaction;
 
@@ -46,24 +47,42 @@ struct Database {
 }
 
 impl Databases {
+    /// Opens databases like [`Databases::open_with`]. The SQLite databases of the process get the
+    /// memory of [`DEFAULT_BUDGET`].
+    ///
+    /// # Errors
+    ///
+    /// See [`Databases::open_with`].
+    pub async fn open(
+        configs: BTreeMap<String, DatabaseConfig>,
+        data_dir: &Path,
+    ) -> Result<Self, SqlError> {
+        Self::open_with(configs, data_dir, DEFAULT_BUDGET.sqlite_bytes).await
+    }
+
     /// Opens databases. SQLite files are created if missing. Connections to PostgreSQL are made at
     /// the first use, so that the host starts even if a server is down.
+    ///
+    /// `sqlite_memory_bytes` is the maximum memory of all SQLite databases of the process. SQLite
+    /// has one limit for a process, so the value of the last call applies.
     ///
     /// # Errors
     ///
     /// Returns [`SqlError::Url`] for an invalid URL, [`SqlError::File`] if the folder of a SQLite
     /// file cannot be created, and [`SqlError::Open`] if a SQLite file cannot be opened.
-    pub async fn open(
+    pub async fn open_with(
         configs: BTreeMap<String, DatabaseConfig>,
         data_dir: &Path,
+        sqlite_memory_bytes: u64,
     ) -> Result<Self, SqlError> {
+        limits::set_memory(sqlite_memory_bytes);
         let mut databases = BTreeMap::new();
         for (name, config) in configs {
             let backend: Box<dyn Backend> = match DatabaseUrl::parse(&name, &config, data_dir)? {
                 DatabaseUrl::SqliteFile(path) => {
                     Box::new(Sqlite::open(&name, &path, &config).await?)
                 }
-                DatabaseUrl::SqliteMemory => Box::new(Sqlite::in_memory(&name, &config).await?),
+                DatabaseUrl::SqliteMemory => Box::new(Sqlite::in_memory(&name).await?),
                 DatabaseUrl::Postgres(options) => Box::new(Postgres::new(*options)),
             };
             let (migration_timeout, migrating) = (config.migration_timeout(), Mutex::default());

@@ -71,7 +71,7 @@ impl Sqlite {
         path: &Path,
         config: &DatabaseConfig,
     ) -> Result<Self, SqlError> {
-        let (max_bytes, memory_bytes) = (config.max_bytes(), config.sqlite_memory_bytes());
+        let max_bytes = config.max_bytes();
         if let Some(folder) = path.parent() {
             let created = tokio::fs::create_dir_all(folder).await;
             created.map_err(|source| SqlError::File { path: folder.to_owned(), source })?;
@@ -79,15 +79,15 @@ impl Sqlite {
         let options = connect_options().filename(path).create_if_missing(true);
         let options =
             options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-        let writer = pool_options(1, memory_bytes).after_connect(move |connection, _| {
+        let writer = pool_options(1).after_connect(move |connection, _| {
             Box::pin(async move {
-                limits::set(connection, memory_bytes).await?;
+                limits::set(connection).await?;
                 limits::limit_file(connection, max_bytes).await
             })
         });
         let writer = writer.connect_with(options).await;
         let writer = writer.map_err(|source| open_error(name, path, source))?;
-        let reader = pool_options(MAX_POOL_CONNECTIONS, memory_bytes).connect_lazy_with(
+        let reader = pool_options(MAX_POOL_CONNECTIONS).connect_lazy_with(
             connect_options().filename(path).read_only(true).pragma("query_only", "1"),
         );
         Ok(Self {
@@ -101,9 +101,8 @@ impl Sqlite {
     }
 
     /// Opens an in-memory database, which exists as long as its only connection.
-    pub(crate) async fn in_memory(name: &str, config: &DatabaseConfig) -> Result<Self, SqlError> {
-        let options = pool_options(1, config.sqlite_memory_bytes());
-        let options = options.idle_timeout(None).max_lifetime(None);
+    pub(crate) async fn in_memory(name: &str) -> Result<Self, SqlError> {
+        let options = pool_options(1).idle_timeout(None).max_lifetime(None);
         let writer = options.connect_with(connect_options().in_memory(true)).await;
         let writer = writer.map_err(|source| open_error(name, Path::new(":memory:"), source))?;
         let place = Places::new(1);
@@ -157,10 +156,10 @@ fn connect_options() -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-fn pool_options(connections: u32, memory_bytes: u64) -> SqlitePoolOptions {
+fn pool_options(connections: u32) -> SqlitePoolOptions {
     let options =
         SqlitePoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE_TIMEOUT);
-    options.after_connect(move |connection, _| Box::pin(limits::set(connection, memory_bytes)))
+    options.after_connect(|connection, _| Box::pin(limits::set(connection)))
 }
 
 /// Removes the authorizer, the progress handler and an open transaction of the previous user of a

@@ -330,11 +330,9 @@ async fn databases(config: &Config, env: &ReadEnv, report: &mut Report) {
     let memory_bytes = config.memory_budget().sqlite_bytes;
     for (name, sql) in &config.sql {
         let check = format!("database {name}");
-        let mut database = sql.database().with_sqlite_memory_bytes(memory_bytes);
-        if let Some(password) = sql.password_env.as_ref().and_then(|variable| env(variable)) {
-            database = database.with_password(password);
-        }
-        let opened = Databases::open([(name.clone(), database)].into(), &config.data).await;
+        let (database, _) = sql.connection(name, &**env);
+        let databases = [(name.clone(), database)].into();
+        let opened = Databases::open_with(databases, &config.data, memory_bytes).await;
         let answer = match opened {
             Ok(databases) => probe(&databases, name).await,
             Err(error) => Err(error.to_string()),

@@ -34,15 +34,29 @@ pub struct SqlConfig {
 }
 
 impl SqlConfig {
-    /// Returns the database without its password.
-    pub fn database(&self) -> DatabaseConfig {
+    /// Returns the settings of the database `name`, and a warning to show to the operator.
+    pub fn connection(
+        &self,
+        name: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> (DatabaseConfig, Option<String>) {
         let mut database = DatabaseConfig::new(&self.url);
         if let Some(timeout) = self.migration_timeout {
             database = database.with_migration_timeout(duration(timeout));
         }
-        match self.max_size {
-            Some(size) => database.with_max_bytes(size.0),
-            None => database,
+        if let Some(size) = self.max_size {
+            database = database.with_max_bytes(size.0);
+        }
+        let Some(variable) = &self.password_env else { return (database, None) };
+        match env(variable) {
+            Some(password) => (database.with_password(password), None),
+            None => {
+                let warning = format!(
+                    "database `{name}` has no password: the environment variable `{variable}` is \
+                     not set"
+                );
+                (database, Some(warning))
+            }
         }
     }
 

@@ -217,21 +217,12 @@ async fn open_databases(
     warnings: &mut Vec<String>,
 ) -> Result<Databases, Error> {
     let mut databases = BTreeMap::new();
-    let memory_bytes = config.memory_budget().sqlite_bytes;
     for (name, sql) in &config.sql {
-        let mut database = sql.database().with_sqlite_memory_bytes(memory_bytes);
-        if let Some(variable) = &sql.password_env {
-            match env(variable) {
-                Some(password) => database = database.with_password(password),
-                None => warnings.push(format!(
-                    "database `{name}` has no password: the environment variable `{variable}` is \
-                     not set"
-                )),
-            }
-        }
+        let (database, warning) = sql.connection(name, &**env);
+        warnings.extend(warning);
         databases.insert(name.clone(), database);
     }
-    Databases::open(databases, &config.data)
+    Databases::open_with(databases, &config.data, config.memory_budget().sqlite_bytes)
         .await
         .map_err(|error| Error::Setup { what: "databases", message: error.to_string() })
 }

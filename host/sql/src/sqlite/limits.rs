@@ -26,7 +26,7 @@ const WAL_BYTES: u64 = 16 << 20;
 
 /// Part of the memory of all SQLite databases above which SQLite releases cached pages before it
 /// allocates more: three quarters.
-const SOFT_FRACTION: (u64, u64) = (3, 4);
+const SOFT_FRACTION: (i64, i64) = (3, 4);
 
 /// Maximum pages of a file that SQLite supports.
 const MAX_PAGES: u64 = 4_294_967_294;
@@ -58,19 +58,23 @@ const UNTRUSTED_FILE: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_chec
 /// limit the size of temporary files, which are usually on the disk of the host's store.
 const TEMPORARY_DATA: &str = "PRAGMA temp_store = MEMORY";
 
-/// Sets the limits of a new connection, and its defensive mode. `memory_bytes` is the maximum memory
-/// of all SQLite databases of the process: page caches, sorts, intermediate tables and other working
-/// memory of statements. Statements that need more memory fail with `limit`.
-pub(super) async fn set(
-    connection: &mut SqliteConnection,
-    memory_bytes: u64,
-) -> Result<(), sqlx::Error> {
+/// Sets the maximum memory of all SQLite databases of the process, in bytes: page caches, sorts,
+/// intermediate tables and other working memory of statements. Statements that need more memory
+/// fail with `limit`.
+pub(crate) fn set_memory(memory_bytes: u64) {
     let (numerator, denominator) = SOFT_FRACTION;
-    let soft_bytes = memory_bytes / denominator * numerator;
-    // These two limits apply to the process; setting them again has no effect.
-    let memory =
-        format!("PRAGMA hard_heap_limit = {memory_bytes}; PRAGMA soft_heap_limit = {soft_bytes}");
-    connection.execute(sqlx::AssertSqlSafe(memory)).await?;
+    let hard_bytes = i64::try_from(memory_bytes).unwrap_or(i64::MAX);
+    let soft_bytes = hard_bytes / denominator * numerator;
+    // The limits are not set if SQLite cannot be initialized. No database can be opened then.
+    // SAFETY: both functions can be called at any time and from any thread.
+    unsafe {
+        sqlite::sqlite3_hard_heap_limit64(hard_bytes);
+        sqlite::sqlite3_soft_heap_limit64(soft_bytes);
+    }
+}
+
+/// Sets the limits of a new connection, and its defensive mode.
+pub(super) async fn set(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     connection.execute(TEMPORARY_DATA).await?;
     connection.execute(UNTRUSTED_FILE).await?;
     let mut handle = connection.lock_handle().await?;
