@@ -118,7 +118,7 @@ pub struct EngineConfig {
     /// The runs of one caller hold at most half of what runs of other callers leave. A run waits
     /// for memory before it starts. Default: no limit.
     pub runs_memory_bytes: Option<u64>,
-    /// The free space of the disk. Below its floor, no run begins, no thread is created and no blob
+    /// The free space of the disk. Below its floor, no run begins, and no thread, blob or document
     /// is stored. Default: no floor.
     pub free_disk: FreeDisk,
 }

@@ -2,9 +2,10 @@
 //!
 //! The number of threads and the bytes of blobs have no limit by default, so callers can fill the
 //! disk, and on a full disk no run can write its log. Below the floor, the host refuses new
-//! threads, new runs and blobs. The rest of the disk is for the logs of runs in progress, and for
-//! cancels and deletes, which write as well. Answers to questions have half of it too: a person may
-//! have waited long for the question, and the run that asked has stored nearly all that it has.
+//! threads, new runs, blobs and documents. The rest of the disk is for the logs of runs in progress,
+//! and for cancels and deletes, which write as well. Answers to questions have half of it too: a
+//! person may have waited long for the question, and the run that asked has stored nearly all that
+//! it has.
 //!
 //! The space is read at most once in [`DISK_READING_MS`], and not on a thread that serves requests:
 //! a file system of the network can block for long. While the space is read, the previous reading
@@ -21,6 +22,9 @@ use crate::limit::{ANSWER_FLOOR_DIVISOR, DISK_READING_MS, FREE_DISK_BYTES, FREE_
 
 /// Name of the limit in the details of failures.
 const FREE_DISK: &str = "free_disk";
+
+/// What does not happen below the floor.
+const NEW_REFUSED: &str = "no run begins, and no thread, blob or document is stored";
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -45,7 +49,7 @@ pub struct DiskStatus {
 /// Work that takes more of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskUse {
-    /// A new run, a new thread or a blob.
+    /// A new run, a new thread, a blob or a document of the long-term memory.
     New,
     /// Answers to questions of a thread.
     Answer,
@@ -63,7 +67,7 @@ impl DiskUse {
     /// Returns what does not happen below the floor.
     fn refused(self) -> &'static str {
         match self {
-            Self::New => "no run begins, no thread is made and no blob is stored",
+            Self::New => NEW_REFUSED,
             Self::Answer => "no answer is taken",
         }
     }
@@ -201,8 +205,7 @@ fn log_change(before: Option<Reading>, read: &io::Result<DiskStatus>) {
                 tracing::warn!(
                     free_bytes,
                     floor_bytes,
-                    "the free space of the disk is below `limits.free_disk`: no run begins, no \
-                     thread is made and no blob is stored"
+                    "the free space of the disk is below `limits.free_disk`: {NEW_REFUSED}"
                 );
             }
         }

@@ -74,7 +74,7 @@ pub struct LimitsConfig {
     pub memory_bytes: Option<ByteSize>,
     /// Maximum total size of the cached outcomes of an app, for each tenant.
     pub app_cache_bytes: Option<ByteSize>,
-    /// Free space of the disk below which no run begins, no thread is created and no blob is stored;
+    /// Free space of the disk below which no run begins, and no thread, blob or document is stored;
     /// 0 for no floor. Default: [`limit::FREE_DISK_BYTES`], or 2 % of the file system if that is
     /// less.
     pub free_disk: Option<ByteSize>,

@@ -171,6 +171,10 @@ async fn nothing_begins_below_the_floor_of_free_disk_space_and_what_runs_goes_on
         let (status, refused) = fixture.post(path, &body).await;
         assert_eq!(status, 503, "{path}: {refused}");
     }
+    let document = json!({ "namespace": ["notes"], "key": "a", "value": "text" });
+    let put = || fixture.client.put(fixture.url("/api/v1/memory/items")).json(&document);
+    let (status, refused) = answer(put()).await;
+    assert_eq!((status, &refused["details"]["limit"]), (503, &json!("free_disk")), "{refused}");
     let (_, refused) = fixture.post(RUNS, &run("other")).await;
     let details = json!({ "limit": "free_disk", "allowed": 2 * GIB, "free": GIB });
     assert_eq!((&refused["code"], &refused["details"]), (&json!("unavailable"), &details));
@@ -194,4 +198,5 @@ async fn nothing_begins_below_the_floor_of_free_disk_space_and_what_runs_goes_on
     assert_eq!((status, &ended["status"]), (200, &json!("completed")), "{ended}");
     set(2 * GIB);
     assert_eq!(fixture.post(RUNS, &run("other")).await.0, 200);
+    assert_eq!(answer(put()).await.0, 204);
 }

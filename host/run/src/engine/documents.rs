@@ -11,7 +11,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The errors of [`PutItem::check`]; `limit` if the cap is reached; errors of the memory.
+    /// The errors of [`PutItem::check`]; `limit` if the cap is reached; `unavailable` below the
+    /// floor of free disk space; errors of the memory.
     pub async fn put_document(&self, scope: &MemoryScope, item: PutItem) -> Result<(), Failure> {
         item.check()?;
         self.0.quotas.put_document(&self.0.ports, scope, item).await

@@ -8,6 +8,7 @@ use wattle_graph::id::AppName;
 use super::usage_meter::{RequestTime, UsageMeter};
 use super::{DocumentOwner, Quotas, meter_of};
 use crate::caps;
+use crate::free_disk::DiskUse;
 use crate::ports::Ports;
 use crate::ports::memory::{MemoryScope, PutItem};
 
@@ -17,7 +18,8 @@ impl Quotas {
     ///
     /// # Errors
     ///
-    /// `limit` if the documents of the tenant have reached their cap; errors of the memory.
+    /// `limit` if the documents of the tenant have reached their cap; `unavailable` below the floor
+    /// of free disk space; errors of the memory.
     pub(crate) async fn put_document(
         &self,
         ports: &Ports,
@@ -35,7 +37,8 @@ impl Quotas {
     ///
     /// # Errors
     ///
-    /// `limit` if the cache of the app has reached its cap; errors of the memory.
+    /// `limit` if the cache of the app has reached its cap; `unavailable` below the floor of free
+    /// disk space; errors of the memory.
     pub(crate) async fn put_cached(
         &self,
         ports: &Ports,
@@ -50,7 +53,7 @@ impl Quotas {
     }
 
     /// Writes a document unless its owner has reached a cap. Returns the current usage as the inner
-    /// error.
+    /// error. Fails if the free space of the disk is below its floor.
     async fn put_within(
         &self,
         ports: &Ports,
@@ -58,6 +61,7 @@ impl Quotas {
         allowed: u64,
         item: PutItem,
     ) -> Result<Result<(), u64>, Failure> {
+        self.check_free_disk(ports, DiskUse::New).await?;
         let bytes = item.stored_bytes();
         let meter: Arc<UsageMeter> = meter_of(&self.document_meters, owner.clone());
         let measure = || async { ports.memory.usage(&owner.scope, &owner.prefix).await };
