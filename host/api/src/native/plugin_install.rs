@@ -8,6 +8,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
+use wattle_run::engine::Engine;
+use wattle_run::free_disk::DiskUse;
 use wattle_run::ports::PluginInstaller;
 
 use crate::body;
@@ -95,6 +97,7 @@ pub(crate) async fn check_plugin(
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(crate) async fn install_plugin(
+    State(engine): State<Engine>,
     State(stopping): State<watch::Receiver<bool>>,
     Installer(installer): Installer,
     Path(name): Path<String>,
@@ -102,6 +105,7 @@ pub(crate) async fn install_plugin(
 ) -> Result<Json<CheckedPluginDocument>, Problem> {
     let name = name.parse::<PluginName>().map_err(invalid_id)?;
     let component = read_component(request).await?;
+    engine.check_free_disk(DiskUse::New).await?;
     // The plugin is also loaded if the client disconnects after its file was written.
     let work = async move { installer.install(&name, component).await };
     let installed = detached::run(stopping, work).await.ok_or_else(aborted)?;

@@ -2,6 +2,7 @@
 //! left of what was refused.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -13,6 +14,8 @@ use tower::ServiceExt as _;
 use wattle::host::Host;
 use wattle_api::guard::limits::INSTALL_BYTES;
 use wattle_api::{Operator, unguarded_router};
+use wattle_run::free_disk::DiskSpace;
+use wattle_run::limit::FREE_DISK_BYTES;
 
 use crate::fixture::{Fixture, answer, config, options, write_app};
 use crate::keys::{make, start, with};
@@ -114,6 +117,27 @@ async fn the_operator_in_the_same_process_installs_without_a_key() {
         }
         host.close().await;
     }
+}
+
+#[tokio::test]
+async fn no_plugin_is_installed_below_the_floor_of_free_disk_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    let mut overrides = options().overrides;
+    let full = || -> std::io::Result<DiskSpace> {
+        Ok(DiskSpace { total_bytes: 1 << 40, free_bytes: FREE_DISK_BYTES - 1 })
+    };
+    overrides.disk_space = Some(Arc::new(full));
+    let config = config(folder.path(), INSTALL);
+    let host = Box::pin(Host::open(config, overrides)).await.unwrap();
+    let router = unguarded_router(host.api_state().unwrap());
+    let request = Request::put(SHARED).header("content-type", "application/wasm");
+    let (status, refused) = send(&router, true, request, "native").await;
+    assert_eq!((status, &refused["code"]), (503, &json!("unavailable")), "{refused}");
+    assert_eq!(refused["details"]["limit"], "free_disk");
+    assert_eq!(std::fs::read_dir(&plugins).unwrap().count(), 0);
+    host.close().await;
 }
 
 #[tokio::test]

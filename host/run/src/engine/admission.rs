@@ -82,12 +82,13 @@ impl Engine {
         self.0.quotas.disk_status(&self.0.ports).await
     }
 
-    /// Rejects work that takes more of the disk.
+    /// Rejects work that takes more of the disk. Code that writes to the disk without the engine
+    /// calls this function, too.
     ///
     /// # Errors
     ///
     /// `unavailable` if the free space of the disk is below the floor of this work.
-    pub(super) async fn check_free_disk(&self, disk_use: DiskUse) -> Result<(), Failure> {
+    pub async fn check_free_disk(&self, disk_use: DiskUse) -> Result<(), Failure> {
         self.0.quotas.check_free_disk(&self.0.ports, disk_use).await
     }
 
