@@ -33,9 +33,10 @@ use wattle_run::blocking::are_large_values;
 use wattle_run::caller_id::CallerId;
 use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
+use wattle_run::free_disk::{DiskUse, FreeDisk};
 use wattle_run::ports::observer::{Observer, RunSummary};
 use wattle_run::ports::store::StoreError;
-use wattle_run::ports::{BlobStore, Ports, Store};
+use wattle_run::ports::{BlobStore, Clock, Ports, Store};
 use wattle_run::state_cache::StateCache;
 use wattle_run::tail::range::EventRange;
 
@@ -95,15 +96,17 @@ pub fn start(
     catalog: &Arc<Catalog>,
     loader: &Loader,
     env: &ReadEnv,
+    free_disk: FreeDisk,
 ) -> Arc<FileProjector> {
     let (jobs, queue) = mpsc::channel(QUEUE_LEN);
     let worker = Worker {
         store: ports.store.clone(),
         blobs: ports.blobs.clone(),
-        zone: ports.clock.time_zone().to_owned(),
+        clock: ports.clock.clone(),
         catalog: catalog.clone(),
         loader: loader.clone(),
         env: env.clone(),
+        free_disk,
         usage: AppUsage::new(ports.clock.clone()),
     };
     runtime.spawn(worker.run(queue));
@@ -113,10 +116,11 @@ pub fn start(
 struct Worker {
     store: Arc<dyn Store>,
     blobs: Arc<dyn BlobStore>,
-    zone: String,
+    clock: Arc<dyn Clock>,
     catalog: Arc<Catalog>,
     loader: Loader,
     env: ReadEnv,
+    free_disk: FreeDisk,
     usage: AppUsage,
 }
 
@@ -141,6 +145,12 @@ impl Worker {
         };
         let mappings: Vec<_> = app.projections.files.iter().filter_map(with_folder).collect();
         if mappings.is_empty() {
+            return;
+        }
+        let now_ns = self.clock.monotonic_ns();
+        if let Err(failure) = self.free_disk.check(now_ns, DiskUse::New).await {
+            let (run, app) = (&summary.run, &app.name);
+            tracing::warn!(%run, %app, "the files of a run are not written: {failure}");
             return;
         }
         let Caps { run_file_bytes, app_file_bytes, .. } = config.caps();
@@ -181,7 +191,7 @@ impl Worker {
     ) -> Result<(), StopReason> {
         let info: RunInfo = run_info(app, summary.thread.as_str(), summary.run.as_str());
         let states = StateCache::new(self.store.clone());
-        let mut state_at_event = StateAtEvent::new(states, &self.zone, &summary.thread);
+        let mut state_at_event = StateAtEvent::new(states, self.clock.time_zone(), &summary.thread);
         let mut run = RunFileProjector::new(mapping, &info);
         let owner = CallerId::of_app(&app.name);
         let before = summary.first_seq.saturating_sub(1);

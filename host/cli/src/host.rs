@@ -133,8 +133,14 @@ impl Host {
             standalone_plugins.clone(),
         );
         catalog.set_source(Arc::new(loader.clone()));
-        let files =
-            file_projection::start(&runtime.handle(), &adapters.ports, &catalog, &loader, &env);
+        let files = file_projection::start(
+            &runtime.handle(),
+            &adapters.ports,
+            &catalog,
+            &loader,
+            &env,
+            free_disk.clone(),
+        );
         adapters.ports.observer =
             Arc::new(Observers(vec![adapters.ports.observer.clone(), files.clone()]));
         let started_ms = adapters.ports.clock.now_ms();

@@ -118,8 +118,8 @@ pub struct EngineConfig {
     /// The runs of one caller hold at most half of what runs of other callers leave. A run waits
     /// for memory before it starts. Default: no limit.
     pub runs_memory_bytes: Option<u64>,
-    /// The free space of the disk. Below its floor, no run begins, and no thread, blob, document or
-    /// plugin is stored. Default: no floor.
+    /// The free space of the disk. Below its floor, no run begins, and no thread, blob or document
+    /// is stored. Default: no floor.
     pub free_disk: FreeDisk,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! The number of threads and the bytes of blobs have no limit by default, so callers can fill the
 //! disk, and on a full disk no run can write its log. Below the floor, the host refuses new
-//! threads, new runs, blobs, documents and plugins. The rest of the disk is for the logs of runs in
-//! progress, and for cancels and deletes, which write as well. Answers to questions have half of it
-//! too: a person may have waited long for the question, and the run that asked has stored nearly all
-//! that it has.
+//! threads, new runs, blobs, documents and plugins, and writes no files of apps. The rest of the
+//! disk is for the logs of runs in progress, and for cancels and deletes, which write as well.
+//! Answers to questions have half of it too: a person may have waited long for the question, and
+//! the run that asked has stored nearly all that it has.
 //!
 //! The space is read at most once in [`DISK_READING_MS`], and not on a thread that serves requests:
 //! a file system of the network can block for long. While the space is read, the previous reading
@@ -24,7 +24,8 @@ use crate::limit::{ANSWER_FLOOR_DIVISOR, DISK_READING_MS, FREE_DISK_BYTES, FREE_
 const FREE_DISK: &str = "free_disk";
 
 /// What does not happen below the floor.
-const NEW_REFUSED: &str = "no run begins, and no thread, blob, document or plugin is stored";
+const NEW_REFUSED: &str =
+    "no run begins, and no thread, blob, document, plugin or file of an app is stored";
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -49,7 +50,8 @@ pub struct DiskStatus {
 /// Work that takes more of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskUse {
-    /// A new run, a new thread, a blob, a document of the long-term memory or a plugin.
+    /// A new run, a new thread, a blob, a document of the long-term memory, a plugin or the files
+    /// that an app has of a run.
     New,
     /// Answers to questions of a thread.
     Answer,
@@ -128,12 +130,12 @@ impl FreeDisk {
         self.0.as_ref()?.status(now_ns).await
     }
 
-    /// Rejects work that takes more of the disk.
+    /// Rejects work that takes more of the disk. `now_ns` is a time of the monotonic clock.
     ///
     /// # Errors
     ///
     /// `unavailable` if the free space is below the floor of this work.
-    pub(crate) async fn check(&self, now_ns: u64, disk_use: DiskUse) -> Result<(), Failure> {
+    pub async fn check(&self, now_ns: u64, disk_use: DiskUse) -> Result<(), Failure> {
         let Some(DiskStatus { free_bytes, floor_bytes }) = self.status(now_ns).await else {
             return Ok(());
         };

@@ -74,9 +74,9 @@ pub struct LimitsConfig {
     pub memory_bytes: Option<ByteSize>,
     /// Maximum total size of the cached outcomes of an app, for each tenant.
     pub app_cache_bytes: Option<ByteSize>,
-    /// Free space of the disk below which no run begins, and no thread, blob, document or plugin is
-    /// stored; 0 for no floor. Default: [`limit::FREE_DISK_BYTES`], or 2 % of the file system if that
-    /// is less.
+    /// Free space of the disk below which no run begins, and no thread, blob, document, plugin or
+    /// file of an app is stored; 0 for no floor. Default: [`limit::FREE_DISK_BYTES`], or 2 % of the
+    /// file system if that is less.
     pub free_disk: Option<ByteSize>,
     /// Limits of the compilation of a component.
     pub compile: CompileConfig,

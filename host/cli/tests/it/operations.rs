@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
+use wattle::server::ServerOptions;
 use wattle_kit::clock::ManualClock;
 use wattle_run::free_disk::DiskSpace;
 use wattle_run::limit::DISK_READING_MS;
@@ -15,6 +16,11 @@ use crate::lists::serve_tenants;
 use crate::native_sandbox::SLOW;
 
 const RUNS: &str = "/api/v1/apps/greeter/runs";
+
+/// Configuration with a floor of 2 GiB of free disk space.
+pub(crate) const FLOOR: &str = "[limits]\nfree_disk = \"2GiB\"\n";
+
+pub(crate) const GIB: u64 = 1 << 30;
 
 const QUEUE: &str = "/api/v1/queue";
 
@@ -142,30 +148,44 @@ async fn host_without_the_agent_server_has_no_webhooks_and_no_crons() {
     }
 }
 
+/// A disk of 100 GiB whose free space a test sets.
+pub(crate) struct TestDisk {
+    clock: ManualClock,
+    free_bytes: Arc<AtomicU64>,
+}
+
+impl TestDisk {
+    /// Creates a disk with 3 GiB of free space, and the options of a server that is on it.
+    pub(crate) fn with_options() -> (Self, ServerOptions) {
+        let (clock, free_bytes) = (ManualClock::at_ms(NOW_MS), Arc::new(AtomicU64::new(3 * GIB)));
+        let mut options = at(&clock);
+        let read = free_bytes.clone();
+        let space = move || -> std::io::Result<DiskSpace> {
+            Ok(DiskSpace { total_bytes: 100 * GIB, free_bytes: read.load(Ordering::Relaxed) })
+        };
+        options.overrides.disk_space = Some(Arc::new(space));
+        (Self { clock, free_bytes }, options)
+    }
+
+    /// Sets the free space, which the server reads again at the next request.
+    pub(crate) fn set(&self, free_bytes: u64) {
+        self.free_bytes.store(free_bytes, Ordering::Relaxed);
+        self.clock.advance_ms(u32::try_from(DISK_READING_MS).unwrap());
+    }
+}
+
 #[tokio::test]
 async fn nothing_begins_below_the_floor_of_free_disk_space_and_what_runs_goes_on() {
-    const GIB: u64 = 1 << 30;
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
-    let (clock, free_bytes) = (ManualClock::at_ms(NOW_MS), Arc::new(AtomicU64::new(3 * GIB)));
-    let mut options = at(&clock);
-    let read = free_bytes.clone();
-    let space = move || -> std::io::Result<DiskSpace> {
-        Ok(DiskSpace { total_bytes: 100 * GIB, free_bytes: read.load(Ordering::Relaxed) })
-    };
-    options.overrides.disk_space = Some(Arc::new(space));
-    let toml = "[limits]\nfree_disk = \"2GiB\"\n";
-    let fixture = Fixture::start_as(folder, toml, options).await;
-    let set = |bytes: u64| {
-        free_bytes.store(bytes, Ordering::Relaxed);
-        clock.advance_ms(u32::try_from(DISK_READING_MS).unwrap());
-    };
+    let (disk, options) = TestDisk::with_options();
+    let fixture = Fixture::start_as(folder, FLOOR, options).await;
     let run =
         |thread: &str| json!({ "input": { "name": "Ada" }, "thread_id": thread, "wait": true });
     assert_eq!(fixture.post(RUNS, &run("t")).await.0, 200);
     let slow = ask(&fixture, None, "slow", SLOW).await;
 
-    set(GIB);
+    disk.set(GIB);
     let resume = json!({ "answers": { "": true }, "wait": true });
     for (path, body) in [(RUNS, run("other")), (RUNS, run("t")), ("/threads", json!({}))] {
         let (status, refused) = fixture.post(path, &body).await;
@@ -190,13 +210,13 @@ async fn nothing_begins_below_the_floor_of_free_disk_space_and_what_runs_goes_on
     assert_eq!(answer(delete).await.0, 204);
 
     // Answers are taken down to half of the floor.
-    set(GIB - 1);
+    disk.set(GIB - 1);
     let (status, refused) = fixture.post("/api/v1/threads/t/resume", &resume).await;
     assert_eq!((status, &refused["details"]["allowed"]), (503, &json!(GIB)), "{refused}");
-    set(GIB);
+    disk.set(GIB);
     let (status, ended) = fixture.post("/api/v1/threads/t/resume", &resume).await;
     assert_eq!((status, &ended["status"]), (200, &json!("completed")), "{ended}");
-    set(2 * GIB);
+    disk.set(2 * GIB);
     assert_eq!(fixture.post(RUNS, &run("other")).await.0, 200);
     assert_eq!(answer(put()).await.0, 204);
 }

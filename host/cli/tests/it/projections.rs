@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use wattle::env::ReadEnv;
 use wattle::load::Change;
 
-use crate::fixture::{Fixture, options, write_app};
+use crate::fixture::{Fixture, GRAPH, options, write_app};
 use crate::native_sandbox::LOGGED;
+use crate::operations::{FLOOR, GIB, TestDisk};
 
 const STREAM: &str = r#"
 prelude = "greetings"
@@ -288,6 +289,29 @@ async fn no_files_are_written_to_a_folder_to_which_a_reload_gives_a_component_ac
     run(&fixture, "after", "nobody").await;
     let found = files(fixture, "out/logs", 1).await;
     assert!(found.len() == 1 && found[0].0.starts_with("before/"), "{found:?}");
+}
+
+#[tokio::test]
+async fn files_of_a_run_that_ends_below_the_floor_of_free_disk_space_are_not_written() {
+    for (free_bytes, count) in [(2 * GIB, 1), (GIB, 0)] {
+        let folder = folder_of_greeter();
+        // The run asks before it writes the file, and answers are taken down to half of the floor.
+        let graph = GRAPH.replace("entry = \"greet\"", "entry = \"ask\"");
+        let graph =
+            graph.replace("from = \"greet\"\nto = \"ask\"", "from = \"ask\"\nto = \"greet\"");
+        std::fs::write(folder.path().join("plugins/greeter/graph.toml"), graph).unwrap();
+        let (disk, options) = TestDisk::with_options();
+        let fixture = Fixture::start_as(folder, FLOOR, options).await;
+        assert_eq!(run(&fixture, "t", LOGGED).await["status"], "interrupted");
+        disk.set(free_bytes);
+        let answer = json!({ "answers": { "": true }, "wait": true });
+        let (_, ended) = fixture.post("/api/v1/threads/t/resume", &answer).await;
+        assert_eq!(ended["status"], "completed", "{ended}");
+        let folder = fixture.folder.path().join("data/local_logs");
+        wait_for_files(&folder, count).await;
+        fixture.server.shutdown().await;
+        assert_eq!(files_below(&folder).len(), count, "{free_bytes}");
+    }
 }
 
 #[tokio::test]
