@@ -351,6 +351,17 @@ describe("messages", () => {
     expect(parts(...log)).toEqual([BEGIN, THOUGHT, text("First."), search]);
   });
 
+  test.each<[Json]>([
+    [{ text: 5 }],
+    [{ tool_call: { id: "a", name: 5, arguments: "{" } }],
+    [{ unknown: "part" }],
+    [{ text: "x", reasoning: "y" }],
+  ])("a call keeps its deltas if the completion has the malformed part %j", (part) => {
+    const result = { Ok: { parts: [{ text: "Whole." }, part] } };
+    const log = [deltas(0, "So far"), completed(0, result)];
+    expect(parts(...log)).toEqual([BEGIN, THOUGHT, text("So far")]);
+  });
+
   test("a run without output has no message", () => {
     const down = { Err: { code: "unavailable", message: "down" } };
     expect(parts(completed(0, down), ended("failed"))).toBeUndefined();

@@ -144,6 +144,7 @@ describe("completions in the log", () => {
   test.each(["llm.complete", "llm.stream"])("the output of %s is typed", (name) => {
     const read = completion(name, { Ok: logged });
     expect([read?.id(), read?.model, read?.text()]).toEqual(["run--1-0", "small-2", "so"]);
+    expect(read?.reasoning()).toBe("hm");
     expect(read?.toolCalls()[0]?.arguments).toBe('{"a": ');
     expect(read?.parts.slice(5)).toEqual([
       {

@@ -1,10 +1,10 @@
 // The output of a run as one message of the AI SDK, from the log of its thread.
 
 import { fieldsOf, type Json } from "../json.ts";
-import type { Called, Delta, Event } from "../runs/index.ts";
+import { type Called, completionOf, type Delta, type Event } from "../runs/index.ts";
 import { type Agent, beginsTurn, endsTurn, streamsTurn, writtenMessages } from "./agent.ts";
 import { CANCELLED, type Step } from "./steps.ts";
-import { callsOf, type StoredCall, textIn, textOf } from "./stored.ts";
+import { callsOf, type StoredCall, textOf } from "./stored.ts";
 import { UiMessage } from "./ui/message.ts";
 import { assistantText, type CallState, stepStart, toolPart } from "./ui/part.ts";
 
@@ -109,27 +109,17 @@ class Turn {
     if (delta.kind === "text" || delta.kind === "reasoning") this[delta.kind] += delta.text;
   }
 
-  /** Replaces the deltas by the whole completion. A failed call keeps its deltas. */
-  end({ result }: Called): void {
+  /** Replaces the deltas by the whole completion. A call without a completion keeps its deltas. */
+  end(called: Called): void {
     this.isEnded = true;
-    const parts = "Ok" in result ? partsOf(result.Ok) : undefined;
-    if (parts === undefined) return;
-    const joined = (key: string) => parts.map((part) => textIn(part, key)).join("");
-    this.text = joined("text");
-    this.reasoning = joined("reasoning");
+    const completion = completionOf(called);
+    if (completion === undefined) return;
+    this.text = completion.text();
+    this.reasoning = completion.reasoning();
     // The agent may request unreadable calls again without keeping them in the conversation.
-    const calls = callsOf({ tool_calls: parts.flatMap((part) => fieldsOf(part).tool_call ?? []) });
+    const calls = completion.toolCalls();
     this.requested = calls.filter(({ arguments: args }) => typeof args === "string");
   }
-}
-
-/** Returns the parts of a completion in the log; `undefined` if the output is no completion. */
-function partsOf(completion: Json): Json[] | undefined {
-  if (completion === null || typeof completion !== "object" || Array.isArray(completion)) {
-    return undefined;
-  }
-  const { parts = [] } = completion;
-  return Array.isArray(parts) ? parts : undefined;
 }
 
 /** Returns true if the run of the events has not ended. */

@@ -128,6 +128,11 @@ export class Completion implements CompletionFields {
     return textsOf(this.parts).join("");
   }
 
+  /** Returns all parts of reasoning, joined. */
+  reasoning(): string {
+    return this.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+  }
+
   /**
    * Returns true if the completion contains text or a tool call. A provider can return a completion
    * without either for many reasons, even with the finish reason `stop`. Reasoning alone does not
@@ -211,13 +216,13 @@ export class Completion implements CompletionFields {
     const calls = this.toolCalls().map(({ id, name, arguments: args }) => {
       return { id, name, arguments: args };
     });
-    const reasoning = this.parts.flatMap((part) => (part.type === "reasoning" ? part.text : []));
+    const reasoning = this.reasoning();
     return {
       ...(id === undefined ? {} : { id }),
       role: "assistant",
       content: this.text(),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
-      ...(reasoning.length === 0 ? {} : { reasoning: reasoning.join("") }),
+      ...(reasoning === "" ? {} : { reasoning }),
     };
   }
 }
