@@ -27,6 +27,9 @@ const INTERVAL_MS = 10_000;
 /** Time for which a graph without a version is taken for the current one, in milliseconds. */
 const FRESH_MS = 5_000;
 
+/** Time for which a nested graph that the host lacks is not requested again, in milliseconds. */
+const MISSING_MS = 60_000;
+
 /** The nested graphs that are read: those in opened nodes, or `all`. */
 type Nested = ReadonlySet<string> | "all";
 
@@ -46,7 +49,12 @@ function keyOf(nested: Nested): unknown {
   return nested === "all" ? nested : [...nested].sort();
 }
 
-async function readGraphs(client: QueryClient, place: GraphPlace, nested: Nested): Promise<Graphs> {
+/** Reads a graph and nested ones. Requests only what `client` lacks, or has for too long. */
+export async function readGraphs(
+  client: QueryClient,
+  place: GraphPlace,
+  nested: Nested,
+): Promise<Graphs> {
   const root = await readGraph(client, place);
   const graphs = new Map<string, GraphDocument>();
   const missing = new Map<string, string | undefined>();
@@ -58,13 +66,27 @@ async function readGraphs(client: QueryClient, place: GraphPlace, nested: Nested
     const unread = [...wanted].filter(([graph]) => !graphs.has(graph) && !missing.has(graph));
     if (unread.length === 0) return { root, graphs, missing };
     const places = unread.map(([graph, version]) => ({ app: place.app, graph, version }));
-    const read = await Promise.all(places.map((next) => orMissing(readGraph(client, next))));
+    const read = await Promise.all(places.map((next) => readNested(client, next)));
     for (const [index, [graph, version]] of unread.entries()) {
-      const found = read[index];
-      if (found === undefined) missing.set(graph, version);
+      const found = read[index] ?? null;
+      if (found === null) missing.set(graph, version);
       else graphs.set(graph, found);
     }
   }
+}
+
+/**
+ * Reads a nested graph; `null` if the host lacks it. The host may have it later, if an app with
+ * this version is loaded again.
+ */
+function readNested(client: QueryClient, place: GraphPlace): Promise<GraphDocument | null> {
+  const { app, graph, version } = place;
+  return client.fetchQuery({
+    queryKey: ["nested", app, graph, version],
+    queryFn: async () => (await orMissing(readGraph(client, place))) ?? null,
+    // A graph that the host has is cached by `readGraph`.
+    staleTime: ({ state }) => (state.data === null ? MISSING_MS : 0),
+  });
 }
 
 /** Reads a graph, unless it is known. A version does not change. */
