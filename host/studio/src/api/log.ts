@@ -1,6 +1,7 @@
 // The log of a thread: the events of a run as outlines, page by page, and one event in full.
 import { tenantHeaders } from "../access/key.ts";
 import { api, ok, type Schemas } from "./client.ts";
+import { given } from "./given.ts";
 
 /** What happened, with the sizes of large values in place of the values. */
 export type EventOutline = Schemas["EventOutline"];
@@ -35,6 +36,14 @@ export interface RunPlace extends ThreadPlace {
   run: string;
 }
 
+interface OutlineOptions {
+  /** Only events of this run. The first page begins at the first event of the run. */
+  run?: string;
+  /** Only events of this type. */
+  type?: EventOutline["type"];
+  signal?: AbortSignal;
+}
+
 export interface OutlinePage {
   items: readonly EventOutline[];
   /** The sequence number after which the next page begins; `undefined` at the end of the log. */
@@ -43,15 +52,16 @@ export interface OutlinePage {
   lastSeq: number;
 }
 
-/** Returns a page of the events of a run. The first page begins at the first event of the run. */
+/** Returns a page of the events of a thread after a sequence number. */
 export async function readOutlines(
-  { thread, run, tenant }: RunPlace,
+  { thread, tenant }: ThreadPlace,
   after: number,
-  signal: AbortSignal,
+  { run, type, signal }: OutlineOptions,
 ): Promise<OutlinePage> {
-  const params = { path: { thread }, query: { run, after, outline: true } };
-  const headers = tenantHeaders(tenant);
-  const page = await ok(api.GET("/api/v1/threads/{thread}/log", { params, headers, signal }));
+  const query = { after, outline: true, ...given({ run, types: type }) };
+  const params = { path: { thread }, query };
+  const init = { params, headers: tenantHeaders(tenant), ...given({ signal }) };
+  const page = await ok(api.GET("/api/v1/threads/{thread}/log", init));
   // The request asked for outlines.
   const items = page.items as EventOutline[];
   return { items, next: page.next_after ?? undefined, lastSeq: page.last_seq };

@@ -19,7 +19,7 @@ export function poll({ place, after, onEvents, onState, onError }: Follow): () =
   const look = async () => {
     if (document.visibilityState === "hidden") return wait();
     try {
-      const { items } = await readOutlines(place, last, signal);
+      const { items } = await readOutlines(place, last, { run: place.run, signal });
       if (signal.aborted) return;
       last = items.at(-1)?.seq ?? last;
       if (items.length > 0) onEvents(items);

@@ -5,7 +5,7 @@ import { tenantOfList } from "../access/tenant.ts";
 import { answerAmong, type GivenAnswer } from "../api/answer.ts";
 import { api, ok, type Schemas } from "../api/client.ts";
 import { given } from "../api/given.ts";
-import type { EventOutline } from "../api/log.ts";
+import { readOutlines } from "../api/log.ts";
 import { orMissing } from "../api/missing.ts";
 import type { Order, Page } from "../api/pages.ts";
 import { readThread } from "../api/thread.ts";
@@ -17,9 +17,6 @@ const PAGE_SIZE = 50;
 
 /** Runs of a thread in which an answer is searched, newest first. Each is a request. */
 const SEARCHED_RUNS = 10;
-
-/** Events of a run that are read. A run begins with the answers that it continues with. */
-const SEARCHED_EVENTS = 500;
 
 export type Count = Schemas["InterruptCountsDocument"];
 
@@ -106,10 +103,7 @@ export async function readOutcome({ thread, interrupt, tenant }: Place): Promise
 }
 
 async function answerIn(place: Place, run: string): Promise<GivenAnswer | undefined> {
-  const query = { run, types: "answered", outline: true, limit: SEARCHED_EVENTS };
-  const params = { path: { thread: place.thread }, query };
-  const headers = tenantHeaders(place.tenant);
-  const page = await orMissing(ok(api.GET("/api/v1/threads/{thread}/log", { params, headers })));
-  // The request asked for outlines.
-  return answerAmong((page?.items ?? []) as EventOutline[], place.interrupt);
+  // A run begins with the answers that it continues with, so its first page has them.
+  const page = await orMissing(readOutlines(place, 0, { run, type: "answered" }));
+  return answerAmong(page?.items ?? [], place.interrupt);
 }

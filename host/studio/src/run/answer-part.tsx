@@ -1,9 +1,7 @@
 // Who answered a question of a run, and what. The answer is usually in a later run of the thread.
 import { useQuery } from "@tanstack/react-query";
-import { tenantHeaders } from "../access/key.ts";
 import { answerAmong, type GivenAnswer } from "../api/answer.ts";
-import { api, ok } from "../api/client.ts";
-import type { EventOutline, ThreadPlace } from "../api/log.ts";
+import { readOutlines, type ThreadPlace } from "../api/log.ts";
 import { bytesText } from "../part/amount.ts";
 import { Facts, timeFact } from "../part/facts.tsx";
 import { JsonTree } from "../part/json-tree.tsx";
@@ -13,9 +11,8 @@ import { Reading } from "../shell/failure.tsx";
 import type { Row } from "./row.ts";
 import { ANSWER } from "./texts.ts";
 
-/** Pages of the log after a question that are read at most, and the events in each. */
+/** Pages of the log that one reading requests at most. */
 const MOST_PAGES = 4;
-const PAGE_EVENTS = 500;
 
 /** Interval at which a visible tab looks for an answer, in milliseconds. */
 const INTERVAL_MS = 10_000;
@@ -24,29 +21,28 @@ const INTERVAL_MS = 10_000;
 interface Found {
   /** `undefined` if the events that were read have none. */
   answer: GivenAnswer | undefined;
-  /** True if a later reading finds the same. */
+  /** Sequence number of the last event that was read. */
+  after: number;
+  /** True if there is no later reading. */
   isFinal: boolean;
 }
 
-/** Finds the answer to an interrupt in the events after its question. */
+/** Finds the answer to an interrupt in the events after `from`. */
 async function readAnswer(
-  { thread, tenant }: ThreadPlace,
-  { label: interrupt, seq }: Row,
+  place: ThreadPlace,
+  interrupt: string,
+  from: number,
   signal: AbortSignal,
 ): Promise<Found> {
-  const headers = tenantHeaders(tenant);
-  let after = seq;
+  let after = from;
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-    const query = { after, types: "answered", outline: true, limit: PAGE_EVENTS };
-    const params = { path: { thread }, query };
-    const page = await ok(api.GET("/api/v1/threads/{thread}/log", { params, headers, signal }));
-    // The request asked for outlines.
-    const answer = answerAmong(page.items as EventOutline[], interrupt);
-    if (answer !== undefined) return { answer, isFinal: true };
-    if (page.next_after == null) return { answer, isFinal: false };
-    after = page.next_after;
+    const { items, next, lastSeq } = await readOutlines(place, after, { type: "answered", signal });
+    const answer = answerAmong(items, interrupt);
+    if (answer !== undefined) return { answer, after, isFinal: true };
+    if (next === undefined) return { answer, after: lastSeq, isFinal: false };
+    after = next;
   }
-  return { answer: undefined, isFinal: true };
+  return { answer: undefined, after, isFinal: true };
 }
 
 interface AnswerPartProps {
@@ -62,7 +58,11 @@ export function AnswerPart({ place, row }: AnswerPartProps) {
   const read = useQuery({
     // The status changes if the answer is in the log of the same run.
     queryKey: ["answer", place.thread, place.tenant, label, seq, status],
-    queryFn: ({ signal }) => readAnswer(place, row, signal),
+    queryFn: ({ client, queryKey, signal }) => {
+      // The events before the last position have no answer.
+      const from = client.getQueryData<Found>(queryKey)?.after ?? seq;
+      return readAnswer(place, label, from, signal);
+    },
     staleTime: ({ state }) => (state.data?.isFinal === true ? Number.POSITIVE_INFINITY : 0),
     refetchInterval: ({ state }) => (isOpen && state.data?.isFinal === false ? INTERVAL_MS : false),
   });
@@ -72,7 +72,7 @@ export function AnswerPart({ place, row }: AnswerPartProps) {
   if (data.answer === undefined) {
     // A fork has a question together with its answer.
     if (!isOpen) return null;
-    return <p>{data.isFinal ? ANSWER.far(MOST_PAGES * PAGE_EVENTS) : ANSWER.none}</p>;
+    return <p>{data.isFinal ? ANSWER.far(data.after - seq) : ANSWER.none}</p>;
   }
   const { at_ms, answer } = data.answer;
   return (

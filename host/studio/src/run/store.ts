@@ -72,7 +72,8 @@ export class RunStore {
   async #read(signal: AbortSignal): Promise<void> {
     let after = this.timeline.lastSeq;
     for (;;) {
-      const page = await readOutlines(this.#place, after, signal);
+      const { run } = this.#place;
+      const page = await readOutlines(this.#place, after, { run, signal });
       if (signal.aborted) return;
       this.#apply(page.items);
       if (this.timeline.isOver) return this.#change("over");

@@ -1,5 +1,5 @@
 // The view of a run, as a user sees it.
-import { cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { reached } from "@wattle/page/connection";
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { noteTenantHeader } from "../../src/access/key.ts";
@@ -210,6 +210,20 @@ test("an answer is looked for in a bounded part of the log", async () => {
   await screen.findByText("No answer is among the next 2,000 events of the thread.");
   const searched = pages.filter((search) => search.get("types") === "answered");
   expect(searched.map((search) => search.get("after"))).toEqual(["3", "503", "1003", "1503"]);
+});
+
+test("an answer is looked for from the last position on", async () => {
+  const asking = [runStarted(), taskStarted("t1"), ASKED, runEnded("interrupted")];
+  events = log(...asking);
+  const { readAgain } = show(`${ROUTE}?at=3`);
+  await screen.findByText("The log of the thread has no answer.");
+  const answered = { type: "answered", interrupt: "q1", task: "t1", run: "r2" } as const;
+  events = log(...asking, { ...answered, answer: { bytes: 5, value: "Yes" } });
+  await act(readAgain);
+  const answer = await screen.findByRole("region", { name: "Answer" });
+  expect(answer.textContent).toContain("Yes");
+  const searched = pages.filter((search) => search.get("types") === "answered");
+  expect(searched.map((search) => search.get("after"))).toEqual(["3", "4"]);
 });
 
 test("a run and its call show what they cost", async () => {
