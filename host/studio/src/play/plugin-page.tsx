@@ -6,7 +6,6 @@ import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
 import { type Plugin, usePlugin } from "../plugins/read.ts";
 import {
-  playRoute,
   pluginPlayRoute,
   pluginRoute,
   RouteLink,
@@ -54,14 +53,14 @@ function Entry({ plugin }: { plugin: string }) {
   if (data === undefined) return <Reading of={read} notFound={PLUGIN.notFound} />;
   const entry = data.find((it) => (it.app ?? undefined) === app);
   if (entry === undefined) {
-    return app === undefined ? <InApps entries={data} /> : <p>{PLUGIN.notInApp}</p>;
+    return app === undefined ? <InApps plugin={plugin} entries={data} /> : <p>{PLUGIN.notInApp}</p>;
   }
   const isEmpty = entry.nodes.length === 0 && entry.tool_schemas.length === 0;
   return isEmpty ? <p>{PLUGIN.nothing}</p> : <Chosen entry={entry} />;
 }
 
-/** Links to the playgrounds of the apps that use the plugin. */
-function InApps({ entries }: { entries: readonly Plugin[] }) {
+/** The choice of the app in which the functions of the plugin are called. */
+function InApps({ plugin, entries }: { plugin: string; entries: readonly Plugin[] }) {
   const apps = entries.flatMap(({ app }) => (app == null ? [] : [app]));
   return (
     <>
@@ -69,8 +68,8 @@ function InApps({ entries }: { entries: readonly Plugin[] }) {
       <ul className={styles.apps} aria-label={PLUGIN.apps}>
         {apps.map((app) => (
           <li key={app}>
-            <RouteLink to={playRoute(app)}>
-              <Text>{TEXTS.title(app)}</Text>
+            <RouteLink to={pluginPlayRoute(plugin, { app })}>
+              <Text>{app}</Text>
             </RouteLink>
           </li>
         ))}

@@ -11,7 +11,6 @@ import { Section } from "../part/section.tsx";
 import { Text, visible } from "../part/text.tsx";
 import {
   appRoute,
-  playRoute,
   pluginPlayRoute,
   pluginRoute,
   RouteLink,
@@ -153,7 +152,7 @@ function Functions({ plugin }: { plugin: Plugin }) {
             {nodes.map(({ name, doc, input_schema, output_schema, config_schema }) => (
               <Described key={name} name={name} doc={doc}>
                 <p>
-                  <RouteLink to={nodeRoute(plugin, name)}>{PAGE.callNode}</RouteLink>
+                  <RouteLink to={functionRoute(plugin, { node: name })}>{PAGE.callNode}</RouteLink>
                 </p>
                 <Schema title={PAGE.input} schema={input_schema} />
                 <Schema title={PAGE.output} schema={output_schema} />
@@ -169,7 +168,7 @@ function Functions({ plugin }: { plugin: Plugin }) {
             {tool_schemas.map(({ name, description, input_schema }) => (
               <Described key={name} name={name} doc={description}>
                 <p>
-                  <RouteLink to={toolRoute(plugin, name)}>{PAGE.try}</RouteLink>
+                  <RouteLink to={functionRoute(plugin, { tool: name })}>{PAGE.try}</RouteLink>
                 </p>
                 <Schema title={PAGE.arguments} schema={input_schema} />
               </Described>
@@ -197,15 +196,9 @@ function Functions({ plugin }: { plugin: Plugin }) {
   );
 }
 
-/** Returns the route of a tool in the playground of its app, or of its plugin if no app uses it. */
-function toolRoute({ app, name: plugin }: Plugin, tool: string): string {
-  if (app == null) return pluginPlayRoute(plugin, { tool });
-  return playRoute(app, { tool: `${plugin}/${tool}` });
-}
-
-/** Returns the route of a node in the playground of the plugin. */
-function nodeRoute({ app, name: plugin }: Plugin, node: string): string {
-  return pluginPlayRoute(plugin, { app: app ?? undefined, node });
+/** Returns the route of a node or a tool in the playground of the plugin. */
+function functionRoute({ app, name }: Plugin, of: { node: string } | { tool: string }): string {
+  return pluginPlayRoute(name, { app: app ?? undefined, ...of });
 }
 
 /** A function with its description. Its schemas are shown when a user opens it. */

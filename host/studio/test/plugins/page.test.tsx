@@ -198,14 +198,14 @@ test("a denied call shows the line that allows it, and leads to its run", async 
   expect(document.querySelector("img")).toBeNull();
 });
 
-test("the tool of a plugin leads to the playground of the app, or of the plugin", async () => {
+test("the tool of a plugin leads to a playground, in the app that uses it", async () => {
   plugins = [
     { ...GREETER, tools: ["hail"], tool_schemas: [HAIL] },
     pluginOf("shared", { tools: ["hail"], tool_schemas: [HAIL] }),
   ];
   const link = async () => (await screen.findByText("Try in the playground")).getAttribute("href");
   show("/plugins/greeter?app=notes", OPERATOR);
-  expect(await link()).toBe("/apps/notes/play?tool=greeter%2Fhail");
+  expect(await link()).toBe("/plugins/greeter/play?app=notes&tool=hail");
   cleanup();
   show("/plugins/shared", OPERATOR);
   expect(await link()).toBe("/plugins/shared/play?tool=hail");
@@ -222,6 +222,17 @@ test("the tool of a plugin that no app uses is called alone", async () => {
   end.getByText(`# wattle.toml\n[grants.shared]\n${LINE}`, { normalizer: String });
   expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
     ["/api/v1/plugins/shared/tools/hail/call", { input: { whom: "Anna" } }],
+  ]);
+});
+
+test("the tool of a plugin in an app is called there", async () => {
+  plugins = [{ ...GREETER, tool_schemas: [HAIL] }];
+  show("/plugins/greeter/play?app=notes&tool=hail", OPERATOR);
+  fireEvent.change(await screen.findByLabelText("whom"), { target: { value: "Anna" } });
+  fireEvent.click(screen.getByRole("button", { name: "Call the tool" }));
+  await screen.findByRole("region", { name: "Result" });
+  expect(sent.map(({ path, body }) => [path, JSON.parse(body)])).toEqual([
+    ["/api/v1/apps/notes/tools/greeter%2Fhail/call", { input: { whom: "Anna" } }],
   ]);
 });
 
@@ -296,14 +307,14 @@ test("a node that a plugin does not have is named", async () => {
   await screen.findByText("The app does not use the plugin.");
 });
 
-test("a plugin that apps use leads to their playgrounds", async () => {
+test("the playground of a plugin that apps use begins with the choice of an app", async () => {
   show("/plugins/greeter/play", OPERATOR);
-  await screen.findByText("Apps use this plugin. Try it in their playgrounds.");
-  const apps = within(screen.getByRole("list", { name: "Playgrounds of the apps" }));
+  await screen.findByText("Apps use this plugin. Choose the one in which it is tried.");
+  const apps = within(screen.getByRole("list", { name: "Apps with this plugin" }));
   const links = apps.getAllByRole("link").map((it) => [it.textContent, it.getAttribute("href")]);
   expect(links).toEqual([
-    ["Playground of notes", "/apps/notes/play"],
-    ["Playground of other", "/apps/other/play"],
+    ["notes", "/plugins/greeter/play?app=notes"],
+    ["other", "/plugins/greeter/play?app=other"],
   ]);
 });
 
