@@ -99,7 +99,7 @@ async function readBlobs(visit: Visit): Promise<void> {
   assert.equal(await page.locator("#root script, #root svg [onload]").count(), 0);
   await visit.look("studio-blobs");
   await open("paper");
-  await page.getByText("A PDF document. Download it to open it.").waitFor();
+  await page.getByText("The studio does not show this content (application/pdf)").waitFor();
   const [paper] = await downloaded(page, `Download blob ${nameOf("paper")}`);
   assert.equal(paper, `blob-${nameOf("paper")}.pdf`);
   const [name, content] = await downloaded(page, `Download blob ${nameOf("drawing")}`);

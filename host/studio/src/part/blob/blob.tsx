@@ -95,8 +95,6 @@ function Shown({ content, name }: { content: BlobContent; name: string }) {
       return <Player {...content} name={name} />;
     case "text":
       return <TextContent text={content.text} name={name} />;
-    case "pdf":
-      return <p>{TEXTS.pdf}</p>;
     default:
       return <p>{TEXTS.file(visible(content.mediaType))}</p>;
   }

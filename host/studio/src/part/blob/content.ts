@@ -10,9 +10,6 @@ const IMAGES = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
 const AUDIO = new Set(["audio/mpeg", "audio/mp4", "audio/ogg", "audio/wav", "audio/webm"]);
 const VIDEO = new Set(["video/mp4", "video/ogg", "video/webm"]);
 
-/** A document that is not shown in the page. */
-const PDF = "application/pdf";
-
 /** Bytes of the largest image that is shown. Its pixels take many times as much memory. */
 const IMAGE_BYTES = 16 << 20;
 
@@ -43,12 +40,12 @@ export interface PlayedContent extends Encoded {
   readonly kind: "audio" | "video";
 }
 
-/** What is shown of a blob. `pdf` and `file`: nothing, it can be downloaded. */
+/** What is shown of a blob. `file`: nothing, it can be downloaded. */
 export type BlobContent =
   | ImageContent
   | PlayedContent
   | { readonly kind: "text"; readonly mediaType: string; readonly text: string }
-  | { readonly kind: "pdf" | "file"; readonly mediaType: string };
+  | { readonly kind: "file"; readonly mediaType: string };
 
 /** Returns the media type without its parameters. */
 export function mediaTypeOf(header: string | null): string {
@@ -60,14 +57,13 @@ export function shownAs(mediaType: string): { kind: BlobContent["kind"]; mostByt
   if (IMAGES.has(mediaType)) return { kind: "image", mostBytes: IMAGE_BYTES };
   if (AUDIO.has(mediaType)) return { kind: "audio", mostBytes: MEDIA_BYTES };
   if (VIDEO.has(mediaType)) return { kind: "video", mostBytes: MEDIA_BYTES };
-  if (mediaType === PDF) return { kind: "pdf", mostBytes: 0 };
   const isText = mediaType.startsWith("text/") || /^application\/(.+\+)?json$/.test(mediaType);
   return isText ? { kind: "text", mostBytes: TEXT_BYTES } : { kind: "file", mostBytes: 0 };
 }
 
 /** Returns the ending of the name of a downloaded file. */
 export function endingOf(mediaType: string): string {
-  return mediaType === PDF ? ".pdf" : "";
+  return mediaType === "application/pdf" ? ".pdf" : "";
 }
 
 /** Reads what is shown of a blob. */
@@ -82,7 +78,6 @@ export async function readContent(place: BlobPlace, signal: AbortSignal): Promis
   const mediaType = mediaTypeOf((await answer).response.headers.get("content-type"));
   const { kind, mostBytes } = shownAs(mediaType);
   const bytes = await readUpTo(body ?? null, mostBytes);
-  if (kind === "pdf") return { kind, mediaType };
   if (bytes === undefined || kind === "file") return { kind: "file", mediaType };
   if (kind === "text") return { kind, mediaType, text: new TextDecoder().decode(bytes) };
   return { kind, mediaType, bytes };

@@ -11,7 +11,6 @@ export const TEXTS = {
     `The studio does not show this content${mediaType === "" ? "" : ` (${mediaType})`}. Download it.`,
   broken: "The content is not an image that the browser can show. Download it.",
   unplayable: "The content is nothing that the browser can play. Download it.",
-  pdf: "A PDF document. Download it to open it.",
   more: "Show more",
   listed: (count: number) => `Only the first ${count} blobs are listed.`,
 };
