@@ -1,11 +1,5 @@
 // The configuration with which the playground calls a node.
-import { type RefObject, useMemo, useRef } from "react";
-import { draftOf } from "../part/schema-form/draft.ts";
-import { type Field, fieldOf } from "../part/schema-form/field.ts";
-import { SchemaForm } from "../part/schema-form/form.tsx";
-import { type Entered, Problems, useEntered } from "../part/schema-form/use-entered.tsx";
-import { titled } from "./input.ts";
-import styles from "./play.module.css";
+import { type EnteredValue, useEnteredValue, ValueFields } from "./entered-value.tsx";
 import { NODE } from "./texts.ts";
 
 /** The configuration of a call; absent if the node takes none. */
@@ -15,9 +9,7 @@ export interface GivenConfig {
 
 /** What is entered as the configuration. */
 interface NodeConfig {
-  box: RefObject<HTMLDivElement | null>;
-  field: Field;
-  entered: Entered;
+  value: EnteredValue;
   /** True if the node takes a configuration. */
   isTaken: boolean;
   /** Returns the configuration; `undefined` if it has a problem, which is shown then. */
@@ -26,28 +18,17 @@ interface NodeConfig {
 
 /** Returns what is entered as the configuration of a node. A node without a schema takes none. */
 export function useNodeConfig(schema: unknown): NodeConfig {
-  const box = useRef<HTMLDivElement>(null);
   const isTaken = schema !== undefined && schema !== null;
-  const field = useMemo(() => fieldOf(titled(schema, NODE.config)), [schema]);
-  const entered = useEntered(field, () => draftOf(field), box);
+  const value = useEnteredValue(schema, NODE.config);
   const read = () => {
     if (!isTaken) return {};
-    const found: GivenConfig[] = [];
-    entered.submit(entered.draft, (config) => found.push({ config }));
-    return found[0];
+    const found = value.read();
+    return found && { config: found[0] };
   };
-  return { box, field, entered, isTaken, read };
+  return { value, isTaken, read };
 }
 
 /** The fields of the configuration, if the node takes one. */
-export function ConfigFields({ config }: { config: NodeConfig }) {
-  const { box, field, entered, isTaken } = config;
-  const { draft, errors, change } = entered;
-  if (!isTaken) return null;
-  return (
-    <div ref={box} className={styles.part}>
-      <SchemaForm field={field} draft={draft} onDraft={change} errors={errors} />
-      <Problems errors={errors} />
-    </div>
-  );
+export function ConfigFields({ config: { value, isTaken } }: { config: NodeConfig }) {
+  return isTaken ? <ValueFields value={value} isGiven /> : null;
 }

@@ -1,21 +1,14 @@
 // The context of the runs that the playground starts. Every node of a run gets it.
-import { type RefObject, useMemo, useRef, useState } from "react";
+import { useState } from "react";
 import { contextSchemaOf } from "../graph/definition.ts";
 import { Checkbox } from "../part/checkbox.tsx";
-import { draftOf } from "../part/schema-form/draft.ts";
-import { type Field, fieldOf } from "../part/schema-form/field.ts";
-import { SchemaForm } from "../part/schema-form/form.tsx";
-import { type Entered, Problems, useEntered } from "../part/schema-form/use-entered.tsx";
-import { titled } from "./input.ts";
-import styles from "./play.module.css";
+import { type EnteredValue, useEnteredValue, ValueFields } from "./entered-value.tsx";
 import type { GivenContext } from "./read.ts";
 import { CONTEXT } from "./texts.ts";
 
 /** What is entered as the context. */
 export interface RunContext {
-  box: RefObject<HTMLDivElement | null>;
-  field: Field;
-  entered: Entered;
+  value: EnteredValue;
   /** True if runs get a context. */
   isGiven: boolean;
   setGiven: (isGiven: boolean) => void;
@@ -25,37 +18,24 @@ export interface RunContext {
 
 /** Returns what is entered as the context of the runs of a graph. */
 export function useRunContext(definition: unknown): RunContext {
-  const box = useRef<HTMLDivElement>(null);
-  const field = useMemo(
-    () => fieldOf(titled(contextSchemaOf(definition), CONTEXT.title)),
-    [definition],
-  );
-  const entered = useEntered(field, () => draftOf(field), box);
+  const value = useEnteredValue(contextSchemaOf(definition), CONTEXT.title);
   const [isGiven, setGiven] = useState(false);
   const read = () => {
     if (!isGiven) return {};
-    const found: GivenContext[] = [];
-    entered.submit(entered.draft, (context) => found.push({ context }));
-    return found[0];
+    const found = value.read();
+    return found && { context: found[0] };
   };
-  return { box, field, entered, isGiven, setGiven, read };
+  return { value, isGiven, setGiven, read };
 }
 
 /** The fields of the context, if runs get one. */
 export function ContextFields({ context }: { context: RunContext }) {
-  const { box, field, entered, isGiven, setGiven } = context;
-  const { draft, errors, change } = entered;
+  const { value, isGiven, setGiven } = context;
   return (
-    <div ref={box} className={styles.part}>
+    <ValueFields value={value} isGiven={isGiven}>
       <Checkbox checked={isGiven} onChange={setGiven}>
         {CONTEXT.give}
       </Checkbox>
-      {isGiven && (
-        <>
-          <SchemaForm field={field} draft={draft} onDraft={change} errors={errors} />
-          <Problems errors={errors} />
-        </>
-      )}
-    </div>
+    </ValueFields>
   );
 }
