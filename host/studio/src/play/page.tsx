@@ -120,7 +120,7 @@ function Chosen({ app, search, graphs, tools }: ChosenProps) {
         <ToolForm
           key={`${tool.tool} ${tenant}`}
           tool={tool}
-          onCall={(input, signal) => callTool(app, tool.tool, { input, tenant }, signal)}
+          onCall={(request, signal) => callTool(app, tool.tool, { ...request, tenant }, signal)}
         />
       )}
       {!isTool && <GraphPart key={`${of.graph} ${tenant}`} of={of} node={node} />}

@@ -156,10 +156,10 @@ function OneTool({ entry, name, tenant }: OneProps) {
   return (
     <ToolForm
       tool={{ ...tool, tool: reference }}
-      onCall={(input, signal) =>
+      onCall={(request, signal) =>
         app == null
-          ? callPluginTool(plugin, name, { input, tenant }, signal)
-          : callTool(app, reference, { input, tenant }, signal)
+          ? callPluginTool(plugin, name, { ...request, tenant }, signal)
+          : callTool(app, reference, { ...request, tenant }, signal)
       }
     />
   );

@@ -1,72 +1,41 @@
-// A tool that is called outside of any run, with what a user enters into a form.
-import { Button } from "@wattle/page";
-import { durationText } from "../part/amount.ts";
+// A tool that is called outside of any run.
 import { JsonTree } from "../part/json-tree.tsx";
 import { Section } from "../part/section.tsx";
-import { Status } from "../part/status.tsx";
-import { Text } from "../part/text.tsx";
-import { useAlone } from "./alone.ts";
-import { Calls, GrantedFailure, listedCall } from "./calls.tsx";
-import styles from "./play.module.css";
+import { FunctionForm } from "./function-form.tsx";
 import type { Tool, ToolCall } from "./read.ts";
-import { RequestForm } from "./request-form.tsx";
-import { RUN, TEXTS, TOOL } from "./texts.ts";
+import { TEXTS, TOOL } from "./texts.ts";
 import { Words } from "./words.tsx";
+
+/** What a tool is called with. */
+interface ToolRequest {
+  input: unknown;
+}
 
 interface ToolFormProps {
   tool: Pick<Tool, "tool" | "description" | "input_schema" | "read_only" | "idempotent">;
   /** Calls the tool. */
-  onCall: (input: unknown, signal: AbortSignal) => Promise<ToolCall>;
+  onCall: (request: ToolRequest, signal: AbortSignal) => Promise<ToolCall>;
 }
 
 /** A form for the input of a tool, and the end of its newest call. */
 export function ToolForm({ tool, onCall }: ToolFormProps) {
-  const { attempt, ended, isStopped, stop } = useAlone(onCall);
+  const notes = [
+    ...(tool.read_only ? [TOOL.readOnly] : []),
+    ...(tool.idempotent ? [TOOL.idempotent] : []),
+  ];
   return (
-    <>
-      <p>
-        <Text>{tool.description}</Text>
-      </p>
-      <p className="w-note">
-        {[
-          TEXTS.real,
-          ...(tool.read_only ? [TOOL.readOnly] : []),
-          ...(tool.idempotent ? [TOOL.idempotent] : []),
-        ].join(" ")}
-      </p>
-      <RequestForm
-        label={TEXTS.tool(tool.tool)}
-        schema={tool.input_schema}
-        submit={TOOL.call}
-        busy={TOOL.calling}
-        isBusy={attempt.isBusy}
-        refusal={attempt.refusal}
-        onSubmit={attempt.act}
-      >
-        {attempt.isBusy && (
-          <Button kind="danger" onClick={stop}>
-            {TOOL.stop}
-          </Button>
-        )}
-      </RequestForm>
-      <p role="status">{isStopped ? TOOL.stopped : ""}</p>
-      {ended !== undefined && <End call={ended} />}
-    </>
-  );
-}
-
-function End({ call }: { call: ToolCall }) {
-  const { output, failure, duration_us, calls, omitted_calls } = call;
-  return (
-    <section className={styles.result} aria-label={RUN.result}>
-      <div className={styles.head}>
-        <Status name={failure == null ? "completed" : "failed"} />
-        <span>{`${RUN.duration}: ${durationText(duration_us)}`}</span>
-      </div>
-      {failure != null && <GrantedFailure title={TOOL.failed} failure={failure} />}
-      {output !== undefined && output !== null && <Output output={output} />}
-      <Calls calls={calls.map(listedCall)} omitted={omitted_calls} />
-    </section>
+    <FunctionForm
+      label={TEXTS.tool(tool.tool)}
+      doc={tool.description}
+      notes={notes}
+      schema={tool.input_schema}
+      texts={TOOL}
+      requestOf={(input): ToolRequest => ({ input })}
+      onCall={onCall}
+      outcomeOf={({ output }) => {
+        return output === undefined || output === null ? null : <Output output={output} />;
+      }}
+    />
   );
 }
 
