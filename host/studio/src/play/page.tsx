@@ -26,6 +26,7 @@ import { messageChannel } from "./input.ts";
 import styles from "./play.module.css";
 import { callTool, type GraphOf, type Tool, useTools } from "./read.ts";
 import { GraphForm, NodeForm } from "./run-form.tsx";
+import { type Subject, SubjectField } from "./subject-field.tsx";
 import { Tenant } from "./tenant.tsx";
 import { TEXTS } from "./texts.ts";
 import { ToolForm } from "./tool-form.tsx";
@@ -96,25 +97,18 @@ function Chosen({ app, search, graphs, tools }: ChosenProps) {
   const wanted = search.tool ?? tools[0]?.tool ?? "";
   const tool = tools.find((it) => it.tool === wanted);
   const of = { app, graph: graph ?? graphs[0] ?? "", tenant };
-  const known = [...graphs.map(graphOption), ...tools.map((it) => toolOption(it.tool))];
+  const known: Subject[] = [
+    ...graphs.map((it) => ({ kind: "graph" as const, name: it })),
+    ...tools.map((it) => ({ kind: "tool" as const, name: it.tool })),
+  ];
   if (known.length === 0) return <p>{TEXTS.nothing}</p>;
-  // What the address names stays chosen if the app does not have it.
-  const chosen = isTool ? toolOption(wanted) : graphOption(of.graph);
-  const isKnown = known.some((it) => it.value === chosen.value);
-  const choose = (value: string) => {
-    const [kind = "", subject] = split(value);
-    go(playRoute(app, { [kind]: subject, tenant }));
-  };
   return (
     <>
-      <div className={styles.choice}>
-        <SelectField
-          label={TEXTS.subject}
-          value={chosen.value}
-          options={isKnown ? known : [chosen, ...known]}
-          onChange={choose}
-        />
-      </div>
+      <SubjectField
+        chosen={isTool ? { kind: "tool", name: wanted } : { kind: "graph", name: of.graph }}
+        known={known}
+        onChoose={(it) => go(playRoute(app, { [it.kind]: it.name, tenant }))}
+      />
       {isTool && tool === undefined && <p>{TEXTS.noTool}</p>}
       {isTool && tool !== undefined && (
         <ToolForm
@@ -126,20 +120,6 @@ function Chosen({ app, search, graphs, tools }: ChosenProps) {
       {!isTool && <GraphPart key={`${of.graph} ${tenant}`} of={of} node={node} />}
     </>
   );
-}
-
-function graphOption(graph: string) {
-  return { value: `graph:${graph}`, name: visible(TEXTS.graph(graph)) };
-}
-
-function toolOption(tool: string) {
-  return { value: `tool:${tool}`, name: visible(TEXTS.tool(tool)) };
-}
-
-/** Returns a kind and a name. */
-function split(value: string): [string, string] {
-  const at = value.indexOf(":");
-  return [value.slice(0, at), value.slice(at + 1)];
 }
 
 /** A graph: as a whole, or one of its nodes. */

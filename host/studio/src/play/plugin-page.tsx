@@ -1,6 +1,5 @@
 // The playground of a plugin: its nodes and tools, one at a time. A standalone plugin is called
 // outside of any app.
-import { SelectField } from "@wattle/page";
 import { Guarded } from "../access/access.tsx";
 import { Panels } from "../part/panels.tsx";
 import { Text, visible } from "../part/text.tsx";
@@ -19,6 +18,7 @@ import { useTitle } from "../shell/title.ts";
 import { NodeCallForm } from "./node-form.tsx";
 import styles from "./play.module.css";
 import { callNode, callPluginTool, callTool } from "./read.ts";
+import { type Subject, SubjectField } from "./subject-field.tsx";
 import { Tenant } from "./tenant.tsx";
 import { PLUGIN, TEXTS } from "./texts.ts";
 import { ToolForm } from "./tool-form.tsx";
@@ -90,17 +90,12 @@ function Chosen({ entry }: ChosenProps) {
   // Without a choice in the address, it is the first tool, or else the first node.
   const isNode = search.node !== undefined || (search.tool === undefined && tools.length === 0);
   const wanted = (isNode ? (search.node ?? nodes[0]?.name) : (search.tool ?? tools[0]?.name)) ?? "";
-  const chosen = isNode ? nodeOption(wanted) : toolOption(wanted);
-  const known = [
-    ...tools.map((it) => toolOption(it.name)),
-    ...nodes.map((it) => nodeOption(it.name)),
+  const chosen: Subject = { kind: isNode ? "node" : "tool", name: wanted };
+  const known: Subject[] = [
+    ...tools.map(({ name }) => ({ kind: "tool" as const, name })),
+    ...nodes.map(({ name }) => ({ kind: "node" as const, name })),
   ];
-  const isKnown = known.some((it) => it.value === chosen.value);
-  const choose = (value: string) => {
-    const at = value.indexOf(":");
-    go(pluginPlayRoute(plugin, { app, [value.slice(0, at)]: value.slice(at + 1), tenant }));
-  };
-  const key = JSON.stringify([app, chosen.value, tenant]);
+  const key = JSON.stringify([app, chosen, tenant]);
   return (
     <>
       <Tenant
@@ -109,14 +104,11 @@ function Chosen({ entry }: ChosenProps) {
           go(pluginPlayRoute(plugin, { ...search, tenant: value }), { replace: true })
         }
       />
-      <div className={styles.choice}>
-        <SelectField
-          label={TEXTS.subject}
-          value={chosen.value}
-          options={isKnown ? known : [chosen, ...known]}
-          onChange={choose}
-        />
-      </div>
+      <SubjectField
+        chosen={chosen}
+        known={known}
+        onChoose={(it) => go(pluginPlayRoute(plugin, { app, [it.kind]: it.name, tenant }))}
+      />
       {isNode ? (
         <OneNode key={key} entry={entry} name={wanted} tenant={tenant} />
       ) : (
@@ -163,12 +155,4 @@ function OneTool({ entry, name, tenant }: OneProps) {
       }
     />
   );
-}
-
-function nodeOption(node: string) {
-  return { value: `node:${node}`, name: visible(TEXTS.node(node)) };
-}
-
-function toolOption(tool: string) {
-  return { value: `tool:${tool}`, name: visible(TEXTS.tool(tool)) };
 }
