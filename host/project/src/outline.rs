@@ -202,7 +202,8 @@ pub enum EventOutlineKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         result_bytes: Option<u64>,
         /// BLAKE3 digest of the output as JSON; absent for a failed call. The digest of a
-        /// completion leaves out the `id`, which the host derives from the task.
+        /// completion leaves out the `id`, which the host derives from the task, and the ids of
+        /// tool calls, which the provider assigns.
         #[serde(skip_serializing_if = "Option::is_none")]
         result_digest: Option<String>,
         /// True if the call succeeded.

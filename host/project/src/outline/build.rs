@@ -206,20 +206,61 @@ fn called(called: &Called) -> EventOutlineKind {
 }
 
 /// Returns the digest and the size of the output of a call; `None` for a failed call. The digest of
-/// a completion is that without its id.
+/// a completion is that of [`ComparedCompletion`].
 fn output_digest(called: &Called) -> Option<(Digest, u64)> {
     let output = called.result.as_ref().ok()?;
     match output {
         Value::Object(fields) if called.kind().is_some_and(CallKind::is_completion) => {
-            let (digest, _) = json_text::digest(&WithoutId(fields)).ok()?;
+            let (digest, _) = json_text::digest(&ComparedCompletion(fields)).ok()?;
             Some((digest, bytes(output)))
         }
         _ => json_text::digest(output).ok(),
     }
 }
 
-/// The fields of a completion without its id, which is derived from the task: equal completions of
-/// two runs have different ids.
+/// The fields of a completion without the ids in which equal completions of two runs differ: its
+/// own id, which is derived from the task, and the ids of its tool calls, which the provider
+/// assigns.
+struct ComparedCompletion<'f>(&'f Map<String, Value>);
+
+impl Serialize for ComparedCompletion<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let compared = self.0.iter().filter(|(name, _)| *name != "id").map(|(name, value)| {
+            let field = match value {
+                Value::Array(parts) if name == "parts" => {
+                    ComparedField::Parts(parts.iter().map(Into::into).collect())
+                }
+                _ => ComparedField::Other(value),
+            };
+            (name, field)
+        });
+        serializer.collect_map(compared)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ComparedField<'f> {
+    Parts(Vec<ComparedPart<'f>>),
+    Other(&'f Value),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ComparedPart<'f> {
+    ToolCall { tool_call: WithoutId<'f> },
+    Other(&'f Value),
+}
+
+impl<'f> From<&'f Value> for ComparedPart<'f> {
+    fn from(part: &'f Value) -> Self {
+        let fields = part.as_object().filter(|fields| fields.len() == 1);
+        let call = fields.and_then(|fields| fields.get("tool_call")?.as_object());
+        call.map_or(Self::Other(part), |call| Self::ToolCall { tool_call: WithoutId(call) })
+    }
+}
+
+/// The fields of an object without its id.
 struct WithoutId<'f>(&'f Map<String, Value>);
 
 impl Serialize for WithoutId<'_> {

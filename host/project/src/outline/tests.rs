@@ -243,6 +243,36 @@ fn digests_of_results_differ_with_the_results_but_not_with_ids_of_completions() 
 }
 
 #[test]
+fn digests_of_completions_do_not_depend_on_ids_of_tool_calls() {
+    let digest_of = |function: &str, part: Value| {
+        let answer = json!({ "parts": [{ "text": "so" }, part], "finish_reason": "tool_calls" });
+        let called = json!({ "type": "called", "task": "t", "node": "n", "call": 0, "batch": 0,
+            "function": function, "digest": digest(), "request": null, "result": { "Ok": answer },
+            "started_ms": 1, "duration_us": 2 });
+        outline(&called)["result_digest"].clone()
+    };
+    let call = |id: &str, name: &str, arguments: Value| {
+        let call = json!({ "id": id, "name": name, "arguments": arguments });
+        json!({ "tool_call": call })
+    };
+    let first = || call("call_a", "find", json!({ "id": 1 }));
+    let again = || call("call_b", "find", json!({ "id": 1 }));
+    for (function, has_provider_ids) in
+        [("llm.complete", true), ("llm.stream", true), ("http.send", false)]
+    {
+        let is_same = digest_of(function, first()) == digest_of(function, again());
+        assert_eq!(is_same, has_provider_ids, "{function}");
+    }
+    for (part, other) in [
+        (first(), call("call_a", "look", json!({ "id": 1 }))),
+        (first(), call("call_a", "find", json!({ "id": 2 }))),
+        (json!({ "other": { "id": "a" } }), json!({ "other": { "id": "b" } })),
+    ] {
+        assert_ne!(digest_of("llm.complete", part), digest_of("llm.complete", other));
+    }
+}
+
+#[test]
 fn event_of_a_subgraph_has_its_namespace() {
     let started = json!({ "type": "task_started", "task": "t", "node": "n", "step": 0,
         "attempt": 1, "namespace": "child" });

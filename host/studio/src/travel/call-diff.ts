@@ -22,10 +22,25 @@ export function callDiff(left: LogEvent, right: LogEvent): CallDiff | undefined 
   return { request, isUnseen, result };
 }
 
-/** Returns the result of a call. The id of a completion is derived from the task, and left out. */
+/**
+ * Returns the result of a call, without the ids that the digest of a completion leaves out: its own
+ * is derived from the task, and those of tool calls are assigned by the provider.
+ */
 function comparable({ function: name, result }: LogEvent): unknown {
   const { isFailed, value } = callResult(result);
   if (isFailed || !isCompletion(String(name))) return value;
+  const completion = withoutId(value);
+  const { parts } = completion;
+  return Array.isArray(parts) ? { ...completion, parts: parts.map(comparablePart) } : completion;
+}
+
+function comparablePart(part: unknown): unknown {
+  const fields: { tool_call?: unknown } = Object(part);
+  const { tool_call: call } = fields;
+  return call === undefined ? part : { ...fields, tool_call: withoutId(call) };
+}
+
+function withoutId(value: unknown): Record<string, unknown> {
   const { id, ...rest } = Object(value);
   return rest;
 }

@@ -47,6 +47,18 @@ test("ids of completions differ in each run, and count nothing", () => {
   expect(changes("http.send")).toHaveLength(1);
 });
 
+test("ids of tool calls differ in each run, and count nothing", () => {
+  const answer = (call: object) => {
+    const parts = [{ text: "so" }, { tool_call: { name: "find", arguments: {}, ...call } }];
+    return called({ function: "llm.complete", result: { Ok: { parts } } });
+  };
+  const changes = (call: object) => callDiff(answer({ id: "a" }), answer(call))?.result?.changes;
+  expect(changes({ id: "b" })).toEqual([]);
+  expect(changes({ id: "b", name: "look" })).toMatchObject([
+    { path: ["parts", 1, "tool_call", "name"], kind: "changed" },
+  ]);
+});
+
 test("a call that has not returned is not compared", () => {
   expect(callDiff(called({}), called({ type: "call_started" }))).toBeUndefined();
 });
