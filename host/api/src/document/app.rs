@@ -88,6 +88,9 @@ pub struct GraphNodeDocument {
     /// Name of the function in the plugin; absent for a subgraph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// Digest of the component of the plugin in this version of the app; absent for a subgraph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Graph of the same app that runs as the node; absent for a function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subgraph: Option<String>,
@@ -196,6 +199,7 @@ impl GraphNodeDocument {
             NodeKind::Graph { graph, .. } => Self {
                 plugin: None,
                 function: None,
+                digest: None,
                 subgraph: Some(graph.to_string()),
                 subgraph_version: app.graphs.get(graph).map(|inner| inner.version.to_string()),
                 doc,
@@ -203,11 +207,13 @@ impl GraphNodeDocument {
                 output_schema: None,
             },
             NodeKind::Plugin { plugin, export } => {
-                let nodes = app.plugins.get(plugin).map(|plugin| &plugin.info().nodes);
-                let exported = nodes.and_then(|nodes| nodes.iter().find(|it| it.name == *export));
+                let info = app.plugins.get(plugin).map(|plugin| plugin.info());
+                let exported =
+                    info.and_then(|info| info.nodes.iter().find(|it| it.name == *export));
                 Self {
                     plugin: Some(plugin.to_string()),
                     function: Some(export.clone()),
+                    digest: info.map(|info| info.digest.to_string()),
                     subgraph: None,
                     subgraph_version: None,
                     doc,

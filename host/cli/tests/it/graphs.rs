@@ -56,8 +56,10 @@ async fn nodes_have_their_functions_and_schemas() {
     let fixture = Fixture::start_in(folder, "").await;
     let (status, graph) = fixture.get("/api/v1/apps/greeter/graphs/Outer").await;
     assert_eq!(status, 200, "{graph}");
+    let (_, plugins) = fixture.get("/api/v1/plugins/greeter").await;
     let hello = json!({
-        "plugin": "greeter", "function": "greet", "doc": "what `greet` does",
+        "plugin": "greeter", "function": "greet", "digest": plugins[0]["digest"],
+        "doc": "what `greet` does",
         "input_schema": { "title": "input of `greet`" },
         "output_schema": { "title": "output of `greet`" },
     });
@@ -135,6 +137,8 @@ async fn a_node_of_an_older_version_names_the_older_subgraph() {
     let (_, new) = fixture.get(outer).await;
     let (_, again) = fixture.get(&version_of(outer, &old["version"])).await;
     assert_eq!(again, old);
+    let digest = |graph: &Value| graph["nodes"]["hello"]["digest"].clone();
+    assert_ne!(digest(&old), digest(&new), "the component is another one");
     for (graph, doc) in [(&old, "what `ask` does"), (&new, "asks again")] {
         let version = &graph["nodes"]["review"]["subgraph_version"];
         let (status, inner) = fixture.get(&version_of(INNER, version)).await;
