@@ -94,7 +94,7 @@ async function compares(visit: Visit): Promise<void> {
   await visit.look("studio-graph-compared");
   await page.getByRole("button", { name: "Close nested graphs" }).click();
   await page.getByLabel("Version", { exact: true }).selectOption({ index: 1 });
-  await page.getByText("The definition is the same in both versions.").waitFor();
+  await page.getByText("The graph and the code of its nodes are the same").waitFor();
   await page.getByLabel("Compare with").selectOption({ index: 0 });
   await page.getByRole("button", { name: "Open nested graphs" }).click();
   await item(page, "call_then_wait").waitFor();

@@ -9,14 +9,15 @@ import {
   shapeOf,
 } from "./definition.ts";
 
-export type Mark = "added" | "removed" | "changed";
+/** `code`: nothing but the component of a node is another one. */
+export type Mark = "added" | "removed" | "changed" | "code";
 
 /** Two versions of the graphs that run as nodes of a graph. */
 export interface NestedVersions {
   readonly before: ReadonlyMap<string, GraphDocument>;
   readonly after: ReadonlyMap<string, GraphDocument>;
-  /** Names of the graphs that differ themselves, or run one that differs, as far as is known. */
-  readonly changed: ReadonlySet<string>;
+  /** The graphs that differ themselves, or run one that differs, by name, as far as is known. */
+  readonly changed: ReadonlyMap<string, Mark>;
 }
 
 export interface Comparison {
@@ -35,13 +36,13 @@ export interface Comparison {
   readonly lines: readonly (readonly [line: Line, mark: Mark])[];
 }
 
-const NOTHING: ReadonlySet<string> = new Set();
+const NOTHING: ReadonlyMap<string, Mark> = new Map();
 
 /** Returns what `after` differs in from `before`. `changed`: see `NestedVersions`. */
 export function compare(
   before: GraphDocument,
   after: GraphDocument,
-  changed: ReadonlySet<string> = NOTHING,
+  changed: ReadonlyMap<string, Mark> = NOTHING,
 ): Comparison {
   const [old, now] = [shapeOf(before.definition), shapeOf(after.definition)];
   const marks = new Map<string, Mark>();
@@ -52,10 +53,12 @@ export function compare(
   for (const item of now.items) {
     const other = known.get(item.id);
     if (other === undefined) continue;
-    const isSameGraph = item.graph !== undefined && item.graph === other.graph;
-    if (isSameGraph && changed.has(item.graph)) inside.add(item.id);
     const isSame = stable(aspectsOf(before, other)) === stable(aspectsOf(after, item));
-    if (!isSame || inside.has(item.id)) marks.set(item.id, "changed");
+    const own = otherCode(before, after, item) === undefined ? undefined : "code";
+    const nested = item.graph === other.graph ? changed.get(item.graph ?? "") : undefined;
+    if (nested !== undefined) inside.add(item.id);
+    const mark = stronger(isSame ? own : "changed", nested);
+    if (mark !== undefined) marks.set(item.id, mark);
   }
   return {
     before,
@@ -68,21 +71,45 @@ export function compare(
   };
 }
 
+/** Digests of the component of a node, which differ. */
+export type OtherCode = readonly [before: string, after: string];
+
+/** Returns the digests of the component of a node; `undefined` unless they are known to differ. */
+export function otherCode(
+  before: GraphDocument,
+  after: GraphDocument,
+  { id }: Pick<Item, "id">,
+): OtherCode | undefined {
+  const [old, now] = [before.nodes[id]?.digest, after.nodes[id]?.digest];
+  return old == null || now == null || old === now ? undefined : [old, now];
+}
+
+/** Returns the mark of something that has both marks. */
+function stronger(one: Mark | undefined, other: Mark | undefined): Mark | undefined {
+  return one === undefined || other === "changed" ? other : one;
+}
+
 /** Returns two versions of nested graphs. */
 export function nestedVersions({ graphs: before, missing }: Graphs, { graphs: after }: Graphs) {
-  const changed = new Set<string>();
+  const changed = new Map<string, Mark>();
   for (const [name, graph] of after) {
     const other = before.get(name);
+    const marks = other === undefined ? [] : [...compare(other, graph).marks.values()];
     // A missing graph may have run any graph that is not known.
     const isNew = other === undefined && missing.size === 0;
-    if (isNew || (other && compare(other, graph).marks.size > 0)) changed.add(name);
+    if (isNew || marks.some((mark) => mark !== "code")) changed.set(name, "changed");
+    else if (marks.length > 0) changed.set(name, "code");
   }
   // Each pass finds the graphs around those that the pass before has found.
-  for (let size = -1; size !== changed.size; ) {
-    size = changed.size;
+  for (let isOver = false; !isOver; ) {
+    isOver = true;
     for (const [name, { definition }] of after) {
-      const { items } = shapeOf(definition);
-      if (items.some(({ graph }) => graph !== undefined && changed.has(graph))) changed.add(name);
+      const own = changed.get(name);
+      const nested = shapeOf(definition).items.map(({ graph }) => changed.get(graph ?? ""));
+      const mark = nested.reduce(stronger, own);
+      if (mark === undefined || mark === own) continue;
+      changed.set(name, mark);
+      isOver = false;
     }
   }
   return { before, after, changed } satisfies NestedVersions;

@@ -1,6 +1,7 @@
 // What is known of an item of a graph: what it runs, its schemas or conditions, and its tasks.
 import { Button } from "@wattle/page";
 import { type ReactNode, useMemo, useState } from "react";
+import { digestText } from "../part/digest.ts";
 import { Disclosure } from "../part/disclosure.tsx";
 import { Facts, textFact } from "../part/facts.tsx";
 import { diffOf } from "../part/json-diff/diff.ts";
@@ -13,7 +14,7 @@ import { graphRoute, playRoute, RouteLink } from "../router/links.tsx";
 import type { TaskState } from "../run/node-states.ts";
 import type { RowStatus } from "../run/row.ts";
 import type { TakenCases } from "../run/taken.ts";
-import { aspectsOf } from "./compare.ts";
+import { aspectsOf, otherCode } from "./compare.ts";
 import {
   casesOf,
   channelsOf,
@@ -89,6 +90,7 @@ export function ItemPanel({ boxes, states, taken, onShow, routeOf, tenant }: Ite
 function Changes({ scene, item }: { scene: Scene; item: Item }) {
   const { comparison, graph } = scene;
   const before = changedFrom(scene, item);
+  const code = comparison && before && otherCode(comparison.before, graph, item);
   const diff = useMemo(
     () =>
       comparison && before && diffOf(aspectsOf(comparison.before, before), aspectsOf(graph, item)),
@@ -97,16 +99,18 @@ function Changes({ scene, item }: { scene: Scene; item: Item }) {
   if (diff === undefined) return null;
   return (
     <Section title={PANEL.changes}>
+      {code !== undefined && <p>{PANEL.code(digestText(code[0]), digestText(code[1]))}</p>}
       {comparison?.inside.has(item.id) && <p>{PANEL.inside}</p>}
       {diff.changes.length > 0 && <JsonDiff label={PANEL.changes} diff={diff} />}
     </Section>
   );
 }
 
-/** The documents of a changed item in the version before. */
+/** The documents of a changed item in the version before. Other code changes none of them. */
 function Older({ scene, item }: { scene: Scene; item: Item }) {
   const [isOpen, setOpen] = useState(false);
   const before = changedFrom(scene, item);
+  if (scene.comparison?.marks.get(item.id) === "code") return null;
   if (scene.comparison === undefined || before === undefined) return null;
   return (
     <Disclosure name={PANEL.older} isOpen={isOpen} onToggle={setOpen}>
@@ -117,7 +121,8 @@ function Older({ scene, item }: { scene: Scene; item: Item }) {
 
 /** Returns a changed item in the version before; `undefined` for any other item. */
 function changedFrom({ comparison }: Scene, { id }: Item): Item | undefined {
-  return comparison?.marks.get(id) === "changed" ? comparison.old.get(id) : undefined;
+  const mark = comparison?.marks.get(id);
+  return mark === "changed" || mark === "code" ? comparison?.old.get(id) : undefined;
 }
 
 interface DocumentsProps {

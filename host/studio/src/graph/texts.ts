@@ -49,8 +49,8 @@ export const TEXTS = {
   keyNext: "Show the graphs of later parallel tasks of the node",
   keySelect: "Show the node",
   differences: "Differences",
-  same: "The definition is the same in both versions. They differ in the code of components.",
-  marks: { added: "Added", removed: "Removed", changed: "Changed" },
+  same: "The graph and the code of its nodes are the same in both versions.",
+  marks: { added: "Added", removed: "Removed", changed: "Changed", code: "Code changed" },
   line: (from: string, to: string) => `${from} → ${to}`,
 };
 
@@ -89,6 +89,7 @@ export const PANEL = {
   taken: (count: number) => (count === 1 ? "taken once" : `taken ${countText(count)} times`),
   settings: "Definition",
   changes: "Changes",
+  code: (before: string, after: string) => `The component is another one: ${before} → ${after}.`,
   inside: "The graph of the node has changes. Open it in the picture to see them.",
   older: "Version before",
   before: (title: string) => `${title} before`,

@@ -113,6 +113,27 @@ test("a subgraph is changed if its own graph is, at any depth", () => {
   });
 });
 
+test("other code alone has a mark of its own, which the subgraphs around share", () => {
+  const built = (digest: string) => ({ ...node("one"), digest });
+  const leafOf = (a: GraphDocument["nodes"][string], b = a) =>
+    graphOf({ nodes: { a: {}, b: {} } }, { name: "leaf", nodes: { a, b } });
+  const leaf = leafOf(built("one"));
+  expect(marksOf([leaf, leafOf(built("two"), built("one"))])).toEqual({
+    run: "code",
+    "run/run": "code",
+    "run/run/a": "code",
+  });
+  const changed = leafOf({ ...built("two"), doc: "two" }, built("two"));
+  expect(marksOf([leaf, changed])).toEqual({
+    run: "changed",
+    "run/run": "changed",
+    "run/run/a": "changed",
+    "run/run/b": "code",
+  });
+  // The host does not know the code of one version.
+  expect(marksOf([leaf, leafOf(node("one"), built("one"))])).toEqual({});
+});
+
 test("a subgraph of which the host lacks a version is not known to be changed", () => {
   const [root, graphs] = [around("main", "still"), new Map([["still", STILL]])];
   const missing = new Map([["still", "v0"]]);
@@ -120,7 +141,8 @@ test("a subgraph of which the host lacks a version is not known to be changed", 
   const whole = { root, graphs, missing: NONE };
   expect([...nestedVersions(lacking, whole).changed]).toEqual([]);
   expect([...nestedVersions(whole, lacking).changed]).toEqual([]);
-  expect([...nestedVersions({ ...lacking, missing: NONE }, whole).changed]).toEqual(["still"]);
+  const { changed } = nestedVersions({ ...lacking, missing: NONE }, whole);
+  expect([...changed]).toEqual([["still", "changed"]]);
 });
 
 test("a graph in a subgraph of which the host lacks a version is not known to be changed", () => {
@@ -138,7 +160,8 @@ test("the graph of a node of one version is that of this version, and has no mar
   const now = graphOf({ nodes: { fresh: {} } }, { name: "middle" });
   const [formerly, newly] = [new Map([["middle", old]]), new Map([["middle", now]])];
   const shown = (nodes: [GraphDocument, GraphDocument]) => {
-    const nested = { before: formerly, after: newly, changed: new Set(["middle"]) };
+    const changed = new Map([["middle", "changed" as const]]);
+    const nested = { before: formerly, after: newly, changed };
     const { inside } = comparedScene(nodes, nested, new Set(["run"]));
     const [inner] = inside.get("run") ?? [];
     const names = inner?.scene.shape.items.map(({ name }) => name).filter((it) => it !== "");

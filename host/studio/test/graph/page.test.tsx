@@ -209,6 +209,21 @@ test("a changed item shows what differs, and its schemas in the version before",
   expect(document.querySelector("img")).toBeNull();
 });
 
+test("a node with other code has a mark, and shows the digests of its component", async () => {
+  const versionOf = (version: string, digest: string) => {
+    const plan = { plugin: "notes", function: "plan", digest, doc: "" };
+    return graphOf({ entry: ["plan"], nodes: { plan: {} } }, { version, nodes: { plan } });
+  };
+  answers = { main: [versionOf(CURRENT, "2".repeat(64)), versionOf(PINNED, "1".repeat(64))] };
+  show(`/apps/notes/graphs/main?against=${PINNED}&node=plan`);
+  const panel = await screen.findByRole("complementary", { name: "plan" });
+  within(panel).getByText("The component is another one: 111111111111 → 222222222222.");
+  expect(within(panel).queryByRole("button", { name: "Version before" })).toBeNull();
+  expect((await box("plan")).dataset.mark).toBe("code");
+  const list = await screen.findByRole("list", { name: "Differences" });
+  expect(list.textContent).toBe("Code changed: node plan");
+});
+
 test("an added or removed item shows its own version", async () => {
   const node = { plugin: "notes", function: "plan", doc: "", output_schema: { type: "null" } };
   const older = graphOf({ nodes: { gone: {} } }, { version: PINNED, nodes: { gone: node } });
