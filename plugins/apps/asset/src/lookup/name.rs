@@ -4,38 +4,8 @@ use crate::width;
 
 /// Words at the end of an English name that do not distinguish companies, such as legal forms and
 /// share classes.
-const SUFFIX_WORDS: [&str; 30] = [
-    "a",
-    "ab",
-    "adr",
-    "ads",
-    "ag",
-    "and",
-    "b",
-    "c",
-    "class",
-    "co",
-    "common",
-    "company",
-    "corp",
-    "corporation",
-    "group",
-    "holding",
-    "holdings",
-    "inc",
-    "incorporated",
-    "limited",
-    "ltd",
-    "nv",
-    "plc",
-    "s",
-    "sa",
-    "se",
-    "shares",
-    "stock",
-    "sw",
-    "w",
-];
+const SUFFIX_WORDS: &str = "a ab adr ads ag and b c class co common company corp corporation group \
+    holding holdings inc incorporated limited ltd nv plc s sa se shares stock sw w";
 
 /// Suffixes of Chinese names that do not distinguish companies, longer ones first.
 const SUFFIXES: [&str; 7] = ["股份有限公司", "有限公司", "控股", "集团", "股份", "公司", "股票"];
@@ -81,7 +51,7 @@ pub(super) fn company(name: &str) -> String {
 }
 
 fn is_suffix(word: &str) -> bool {
-    SUFFIX_WORDS.contains(&word)
+    SUFFIX_WORDS.split(' ').any(|known| known == word)
 }
 
 fn without_suffix(name: &str) -> Option<String> {

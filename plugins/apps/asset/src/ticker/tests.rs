@@ -95,86 +95,19 @@ fn short_numbers_can_be_hong_kong_codes() {
     }
 }
 
+/// Texts that look like codes, separated by bars.
+const UNCERTAIN: &str = "BRKb|BACpL|BTC-USD|BAC-L|bac-l|BAC-B|JPM-C|jpm-c|JPM/C|JPM_C|JPM C\
+    |JPM-C.N|NYSE:JPM-C|HEI-A|PLAN B|PSTH.U|Apple|Visa|BofA|Apple.US|NASDAQ:Apple|Sony.T|JD.com\
+    |JD.COM|Amazon.com|Booking.com|C3.ai|St.Joe|TSMC.ADR|0.600519|1.000001|0.5|116.5|832000.NQ\
+    |110011.OF|600519.DE|r_hk00700|LON:VOD|lon:vod|VOD LN|VOD LN Equity|vod ln equity|7203 JP\
+    |TYO:7203|BSE:500325|12|0000|000700.HK|113050|110011|005827|204001|399001|899050|sh899050\
+    |880001|889001|820011|810011|400001|420001|BJ400001|1234567|600519.SZ|000001.SH|sh000001\
+    |920748.SS|sh920748|600519.N|NASDAQ:600519|HKEX:AAPL|AAPL.HK|600519..SS|600519.SS.|600519/SS/X\
+    |６００５１９．ＳＺ";
+
 #[test]
 fn uncertain_codes_stay_as_written() {
-    for text in [
-        "BRKb",
-        "BACpL",
-        "BTC-USD",
-        "BAC-L",
-        "bac-l",
-        "BAC-B",
-        "JPM-C",
-        "jpm-c",
-        "JPM/C",
-        "JPM_C",
-        "JPM C",
-        "JPM-C.N",
-        "NYSE:JPM-C",
-        "HEI-A",
-        "PLAN B",
-        "PSTH.U",
-        "Apple",
-        "Visa",
-        "BofA",
-        "Apple.US",
-        "NASDAQ:Apple",
-        "Sony.T",
-        "JD.com",
-        "JD.COM",
-        "Amazon.com",
-        "Booking.com",
-        "C3.ai",
-        "St.Joe",
-        "TSMC.ADR",
-        "0.600519",
-        "1.000001",
-        "0.5",
-        "116.5",
-        "832000.NQ",
-        "110011.OF",
-        "600519.DE",
-        "r_hk00700",
-        "LON:VOD",
-        "lon:vod",
-        "VOD LN",
-        "VOD LN Equity",
-        "vod ln equity",
-        "7203 JP",
-        "TYO:7203",
-        "BSE:500325",
-        "12",
-        "0000",
-        "000700.HK",
-        "113050",
-        "110011",
-        "005827",
-        "204001",
-        "399001",
-        "899050",
-        "sh899050",
-        "880001",
-        "889001",
-        "820011",
-        "810011",
-        "400001",
-        "420001",
-        "BJ400001",
-        "1234567",
-        "600519.SZ",
-        "000001.SH",
-        "sh000001",
-        "920748.SS",
-        "sh920748",
-        "600519.N",
-        "NASDAQ:600519",
-        "HKEX:AAPL",
-        "AAPL.HK",
-        "600519..SS",
-        "600519.SS.",
-        "600519/SS/X",
-        "６００５１９．ＳＺ",
-    ] {
+    for text in UNCERTAIN.split('|') {
         assert_eq!(given(text), Given::Unsure(text.to_owned()), "{text}");
         assert_eq!(normalize(text), text);
     }
@@ -190,18 +123,9 @@ fn indices_and_isins_are_not_changed() {
 
 #[test]
 fn words_and_empty_texts_are_no_tickers() {
-    for text in [
-        "TENCENT",
-        "tencent",
-        "Tencent",
-        "腾讯",
-        "tencent.hk",
-        "Coca-Cola",
-        "7-Eleven",
-        "US Steel",
-        "Plan B",
-        "TSMC ADR",
-    ] {
+    let words = "TENCENT|tencent|Tencent|腾讯|tencent.hk|Coca-Cola|7-Eleven|US Steel|Plan B\
+        |TSMC ADR";
+    for text in words.split('|') {
         assert_eq!(given(text), Given::Name, "{text}");
         assert_eq!(normalize(text), text);
     }
