@@ -13,14 +13,12 @@ use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
 
 use self::clarification::cancel_pending;
 pub(crate) use self::clarification::{
-    Clarification, ClarificationView, PendingClarification, answer, asked, pending,
+    ClarificationView, PendingClarification, answer, asked, pending,
 };
 use self::record::{DEFAULT_TENANT, set_status};
 pub(crate) use self::record::{Session, Status, find, status};
 pub(crate) use self::sync::{adopt, sync};
-pub(crate) use self::turn::{
-    TurnRow, TurnView, WholeTurn, find_turn, newest_turn, next_turn_no, turns,
-};
+pub(crate) use self::turn::{TurnRow, WholeTurn, find_turn, newest_turn, next_turn_no, turns};
 use crate::audit::{self, Row, Turns};
 use crate::{DATABASE, time};
 

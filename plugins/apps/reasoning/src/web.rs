@@ -15,9 +15,7 @@ use wattle_plugin::web::status::{CONFLICT, NOT_FOUND};
 
 use self::envelope::{BUSY, Envelope, ErrorEnvelope, respond};
 use crate::result::ModelOutput;
-use crate::session::{
-    self, Clarification, PendingClarification, Session, Status, TurnRow, TurnView, status,
-};
+use crate::session::{self, PendingClarification, Session, Status, TurnRow, status};
 use crate::task::{self, TaskView};
 use crate::{mcp, model};
 
@@ -35,7 +33,7 @@ struct CompletedTurn {
     session_id: String,
     #[schemars(with = "Status")]
     status: &'static str,
-    turn: TurnView,
+    turn: TurnRow,
     #[schemars(with = "Option<ModelOutput>")]
     result: Option<Value>,
     tasks: Vec<TaskView>,
@@ -47,7 +45,7 @@ struct WaitingTurn {
     session_id: String,
     #[schemars(with = "Status")]
     status: &'static str,
-    turn: TurnView,
+    turn: TurnRow,
     clarification: PendingClarification,
 }
 
@@ -60,17 +58,17 @@ fn find(request: &Request) -> Result<Session, Failure> {
 }
 
 /// Returns the response data for a turn that has ended or waits for a clarification.
-fn outcome(session: &Session, turn: &TurnRow) -> Result<Outcome, Failure> {
+fn outcome(session: &Session, mut turn: TurnRow) -> Result<Outcome, Failure> {
     match turn.status.as_str() {
         status::COMPLETED => Ok(Outcome::Completed(CompletedTurn {
             session_id: session.id.clone(),
             status: status::COMPLETED,
-            turn: turn.view(),
-            result: turn.result.clone(),
+            result: turn.result.take(),
             tasks: task::of_turn(&session.id, &turn.id)?,
+            turn,
         })),
         status::WAITING => match session::pending(session)? {
-            Some(asked) => Ok(waiting(session, turn, &asked)),
+            Some(asked) => Ok(waiting(session, turn, asked)),
             None => Err(refuse(CONFLICT, "会话的状态已改变，请重试")),
         },
         status::FAILED => Err(failed(turn.error.as_ref())),
@@ -79,13 +77,9 @@ fn outcome(session: &Session, turn: &TurnRow) -> Result<Outcome, Failure> {
     }
 }
 
-fn waiting(session: &Session, turn: &TurnRow, asked: &Clarification) -> Outcome {
-    Outcome::Waiting(WaitingTurn {
-        session_id: session.id.clone(),
-        status: status::WAITING,
-        turn: turn.view(),
-        clarification: asked.view(),
-    })
+fn waiting(session: &Session, turn: TurnRow, clarification: PendingClarification) -> Outcome {
+    let (session_id, status) = (session.id.clone(), status::WAITING);
+    Outcome::Waiting(WaitingTurn { session_id, status, turn, clarification })
 }
 
 /// Returns the failure of a turn. Its code determines the status that clients of this service

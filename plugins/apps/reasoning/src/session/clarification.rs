@@ -28,26 +28,19 @@ const ANSWER: &str = "UPDATE reasoning_clarification \
 const CANCEL: &str = "UPDATE reasoning_clarification SET status = 'cancelled' \
     WHERE session_id = $1 AND status = 'pending'";
 
-/// A clarification.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Clarification {
-    pub(crate) id: String,
-    pub(crate) turn_id: String,
-    pub(crate) reason: String,
-    pub(crate) question: String,
-    pub(crate) status: String,
-}
-
 /// The pending clarification as the endpoints show it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct PendingClarification {
-    clarification_id: String,
+    #[serde(rename(serialize = "clarification_id"))]
+    pub(crate) id: String,
     /// Text for the user.
     question: String,
     /// Reason for programs, such as `no_attribute_match`.
     reason: String,
     #[schemars(extend("enum" = ["pending", "answered", "cancelled"]))]
     status: String,
+    #[serde(skip_serializing)]
+    pub(crate) turn_id: String,
 }
 
 /// A clarification with its answer.
@@ -66,20 +59,8 @@ pub(crate) struct ClarificationView {
     answer: Option<Value>,
 }
 
-impl Clarification {
-    /// Returns the clarification as the endpoints show it.
-    pub(crate) fn view(&self) -> PendingClarification {
-        PendingClarification {
-            clarification_id: self.id.clone(),
-            question: self.question.clone(),
-            reason: self.reason.clone(),
-            status: self.status.clone(),
-        }
-    }
-}
-
 /// Returns the pending clarification of a session, which has at most one.
-pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failure> {
+pub(crate) fn pending(session: &Session) -> Result<Option<PendingClarification>, Failure> {
     if session.status != status::WAITING {
         return Ok(None);
     }
@@ -111,7 +92,7 @@ pub(super) fn ask(
 pub(crate) fn answer(
     session: &Session,
     turn: &TurnRow,
-    asked: &Clarification,
+    asked: &PendingClarification,
     answer: &Value,
     text: &str,
 ) -> Result<bool, Failure> {

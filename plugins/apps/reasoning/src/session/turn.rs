@@ -35,28 +35,22 @@ const FORGET: &str = "UPDATE reasoning_turn SET status = 'failed', error_json = 
 const MERGE: &str = "UPDATE reasoning_turn SET user_input = $1, status = $2, updated_at = $3 \
     WHERE id = $4";
 
-/// A turn.
-#[derive(Debug, Clone, Deserialize)]
+/// A turn as the endpoints show it.
+// They show the result and the error in other documents.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[schemars(rename = "TurnView")]
 pub(crate) struct TurnRow {
+    #[serde(rename(serialize = "turn_id"))]
     pub(crate) id: String,
     pub(crate) turn_no: i64,
-    pub(crate) status: String,
-    pub(crate) user_input: String,
-    #[serde(deserialize_with = "sql::json")]
-    pub(crate) result: Option<Value>,
-    #[serde(deserialize_with = "sql::json")]
-    pub(crate) error: Option<Value>,
-}
-
-/// A turn as the endpoints show it.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct TurnView {
-    turn_id: String,
-    turn_no: i64,
     #[schemars(with = "Status")]
-    status: String,
+    pub(crate) status: String,
     /// Message of the user, with the answers to clarifications as further lines.
-    user_input: String,
+    pub(crate) user_input: String,
+    #[serde(deserialize_with = "sql::json", skip_serializing)]
+    pub(crate) result: Option<Value>,
+    #[serde(deserialize_with = "sql::json", skip_serializing)]
+    pub(crate) error: Option<Value>,
 }
 
 /// A turn with its result and its error.
@@ -105,16 +99,6 @@ impl TurnRow {
         let (status, now) = (&self.status, time::now());
         let row = params![&self.id, session_id, self.turn_no, status, &self.user_input, now];
         transaction.execute(INSERT, row).map(|_| ())
-    }
-
-    /// Returns the turn as the endpoints show it.
-    pub(crate) fn view(&self) -> TurnView {
-        TurnView {
-            turn_id: self.id.clone(),
-            turn_no: self.turn_no,
-            status: self.status.clone(),
-            user_input: self.user_input.clone(),
-        }
     }
 }
 

@@ -32,10 +32,10 @@ pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
         }
         let newest = session::newest_turn(&session.id)?;
         if let Some(asked) = session::pending(&session)? {
-            return Ok(waiting(&session, &newest, &asked));
+            return Ok(waiting(&session, newest, asked));
         }
         match turn_to_run(&session, newest, body.user_input.as_deref())? {
-            TurnDecision::Answered(turn) => outcome(&session, &turn),
+            TurnDecision::Answered(turn) => outcome(&session, turn),
             TurnDecision::Run(turn) => start(tenant, session, &turn),
         }
     })
@@ -89,5 +89,5 @@ fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Outco
     runs::wait(&run)?;
     let (session, _) = session::sync(tenant, session)?;
     let turn = session::find_turn(&session.id, &turn.id)?;
-    outcome(&session, &turn.ok_or_else(|| Failure::internal("the turn is gone"))?)
+    outcome(&session, turn.ok_or_else(|| Failure::internal("the turn is gone"))?)
 }

@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 use wattle_plugin::web::refuse;
 use wattle_plugin::web::status::BAD_REQUEST;
 
-use crate::session::{self, ClarificationView, PendingClarification, Status, TurnView, WholeTurn};
+use crate::session::{self, ClarificationView, PendingClarification, Status, TurnRow, WholeTurn};
 use crate::web::{Envelope, ErrorEnvelope, find, respond};
 
 /// Maximum characters of a message. A question has a few sentences, and a longer text makes model
@@ -37,7 +37,7 @@ struct CreatedSession {
     session_id: String,
     #[schemars(with = "Status")]
     status: String,
-    turn: TurnView,
+    turn: TurnRow,
 }
 
 /// A session, its turns with their results, and its clarifications.
@@ -49,7 +49,7 @@ struct SessionView {
     #[schemars(with = "Extra")]
     metadata: Value,
     /// The newest turn.
-    turn: Option<TurnView>,
+    turn: Option<TurnRow>,
     #[schemars(with = "Vec<WholeTurn>")]
     turns: Vec<Value>,
     /// The pending clarification.
@@ -71,7 +71,7 @@ pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
         let input = input(&body.user_input)?;
         let metadata = metadata(body.metadata)?;
         let (session_id, turn) = session::create(request.tenant.as_deref(), input, &metadata)?;
-        Ok(CreatedSession { session_id, status: turn.status.clone(), turn: turn.view() })
+        Ok(CreatedSession { session_id, status: turn.status.clone(), turn })
     })
 }
 
@@ -102,9 +102,9 @@ fn metadata(metadata: Option<Value>) -> Result<Value, Failure> {
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     respond(request, || {
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
-        let turn = session::newest_turn(&session.id)?.view();
+        let turn = session::newest_turn(&session.id)?;
         let turns = session::turns(&session.id, TURNS_BYTES)?;
-        let asked = session::pending(&session)?.map(|asked| asked.view());
+        let asked = session::pending(&session)?;
         let clarifications = session::asked(&session.id, CLARIFICATIONS_BYTES)?;
         Ok(SessionView {
             session_id: session.id,
