@@ -21,7 +21,7 @@ pub(crate) struct Input {
 }
 
 /// The intent, and empty values for the channels of all later nodes.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Update {
     intent: Intent,
     clarification: Option<Clarification>,
@@ -50,26 +50,8 @@ pub(crate) fn understand_intent(
     emit::custom("intent_parsed", serde_json::to_value(&intent)?)?;
     let is_empty = intent.keywords.is_empty() && intent.business_elements.is_empty();
     let clarification = is_empty.then(|| clarify("intent_unclear", UNCLEAR)).transpose()?;
-    Ok(Outcome::new(fresh(intent, clarification)).overwrite("plan_state"))
-}
-
-fn fresh(intent: Intent, clarification: Option<Clarification>) -> Update {
-    Update {
-        intent,
-        clarification,
-        candidate_attributes: Vec::new(),
-        candidate_ontologies: Vec::new(),
-        plan_state: Empty {},
-        current_ontology: None,
-        selected_capability: None,
-        selected_capability_detail: None,
-        selected_object_property: None,
-        selected_object_property_detail: None,
-        selected_task: None,
-        data_execution_mode: None,
-        data_execution: None,
-        model_output: None,
-    }
+    let update = Update { intent, clarification, ..Update::default() };
+    Ok(Outcome::new(update).overwrite("plan_state"))
 }
 
 #[cfg(test)]
