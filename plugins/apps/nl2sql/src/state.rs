@@ -1,7 +1,7 @@
 //! Types of the state channels, under the names of their JSON documents.
 
 use schemars::{Schema, SchemaGenerator};
-use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value};
+use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, Value};
 
 /// One row of a result.
 pub(crate) type Row = serde_json::Map<String, Value>;
@@ -272,19 +272,6 @@ pub(crate) enum ReasonCode {
     SqlInvalidAfterRetry,
 }
 
-impl ReasonCode {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::IntentIsChat => "intent_is_chat",
-            Self::TaskParseMissing => "task_parse_missing",
-            Self::SqlValidateMissing => "sql_validate_missing",
-            Self::EmptyResultAfterRetry => "empty_result_after_retry",
-            Self::ZeroMetricAfterRetry => "zero_metric_after_retry",
-            Self::SqlInvalidAfterRetry => "sql_invalid_after_retry",
-        }
-    }
-}
-
 /// The result that the caller gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -306,6 +293,11 @@ pub(crate) struct ResultReturnResult {
     pub(crate) sql_validate_result: Option<SqlValidateResult>,
     pub(crate) hidden_context_result: Option<HiddenContextResult>,
     pub(crate) hidden_context_retry_count: u32,
+}
+
+/// Returns the name of a variant without fields, as documents have it.
+pub(crate) fn name(variant: impl Serialize) -> Result<String, Failure> {
+    Ok(String::deserialize(serde_json::to_value(variant)?)?)
 }
 
 /// Returns the schema of a scalar or a list of scalars. It tells models with what a filter may

@@ -11,7 +11,7 @@ use crate::reply::SHOWN_ROWS;
 use crate::running_step::Step;
 use crate::state::{
     FinalStatus, HiddenContextResult, Intent, IntentResult, Operation, ParseResult, ReasonCode,
-    ResultReturnResult, Row, SqlGenerationResult, SqlValidateResult,
+    ResultReturnResult, Row, SqlGenerationResult, SqlValidateResult, name,
 };
 use crate::step::{self, Done};
 use crate::store::downloads::Download;
@@ -72,7 +72,7 @@ fn finish(step: &Step<'_>, input: &Input) -> Result<ResultReturnResult, Failure>
         merged_query: intent.merged_query,
         rewritten_query: intent.rewritten_query,
         skipped: input.parse_result.is_none(),
-        reason: reason_code.map(|reason| reason.as_str().to_owned()),
+        reason: reason_code.map(name).transpose()?,
         final_status,
         reason_code,
         assistant_reply: reply::assistant(&summary, &rows, download_url.as_deref()),

@@ -7,7 +7,7 @@ use wattle_plugin::sql::{Row, Transaction};
 
 use crate::running_step::Step;
 use crate::setting;
-use crate::state::{FinalStatus, Intent, ReasonCode, ResultReturnResult};
+use crate::state::{ResultReturnResult, name};
 use crate::store::database;
 
 const INSERT: &str = "INSERT INTO workflow_log (run_id, session_id, tenant, admin_id, message,
@@ -33,9 +33,9 @@ pub(crate) fn add(
         &step.owner.tenant,
         step.owner.admin_id,
         message,
-        intent(result.intent),
-        status(result.final_status),
-        result.reason_code.map(ReasonCode::as_str),
+        name(result.intent)?,
+        name(result.final_status)?,
+        result.reason_code.map(name).transpose()?,
         None::<String>,
         validated.and_then(|it| it.error.as_deref()).map(redact::text),
         result.hidden_context_retry_count,
@@ -73,19 +73,4 @@ pub(crate) fn failure(run_id: &str) -> Result<Option<(String, String)>, Failure>
     let rows = database().query(FAILURE, params![run_id])?;
     let read = |row: Row<'_>| Ok((row.get("error_step")?, row.get("error_message")?));
     rows.first().map(read).transpose()
-}
-
-fn intent(intent: Intent) -> &'static str {
-    match intent {
-        Intent::Chat => "chat",
-        Intent::BusinessQuery => "business_query",
-    }
-}
-
-fn status(status: FinalStatus) -> &'static str {
-    match status {
-        FinalStatus::Success => "success",
-        FinalStatus::PartialSuccess => "partial_success",
-        FinalStatus::Failed => "failed",
-    }
 }
