@@ -16,7 +16,7 @@ mod tag;
 mod url;
 
 use self::error::{HtmlError, MAX_BYTES};
-pub(crate) use self::prompt::{Ask, WIDTHS, system};
+pub(crate) use self::prompt::{WIDTHS, request, system};
 use self::read::{ORIGIN_LINK, Parts, Wanted};
 use self::url::Pictures;
 pub(crate) use self::url::{Sources, is_blob, is_link};

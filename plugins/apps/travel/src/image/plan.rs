@@ -78,20 +78,18 @@ pub(crate) struct Planned {
     pub(crate) alt: String,
 }
 
-/// A block in the request.
-#[derive(Serialize)]
-struct PromptBlock<'a> {
-    block_id: &'a str,
-    #[serde(rename = "type")]
-    kind: crate::block::BlockType,
-    title: &'a str,
-    description: &'a str,
-    smart_tags: &'a [String],
-}
-
 /// Plans an image for each block, in order. `guide` is the title of the guide.
 pub(crate) fn plan(guide: Option<&str>, targets: &[&Block]) -> Result<ImagePlan, Failure> {
-    let blocks: Vec<PromptBlock<'_>> = targets.iter().map(|block| prompt_block(block)).collect();
+    let told = |block: &&Block| {
+        json!({
+            "block_id": block.block_id,
+            "type": block.kind,
+            "title": block.title,
+            "description": head(&block.description, DESCRIPTION_CHARS),
+            "smart_tags": block.smart_tags,
+        })
+    };
+    let blocks: Vec<_> = targets.iter().map(told).collect();
     let user = serde_json::to_string_pretty(&json!({ "title": guide, "blocks": blocks }))?;
     let system = fill(IMAGE_PLAN, &[])?;
     let checked = TASK.document(&system, &user, |plan: Plan| check(&plan, targets))?;
@@ -103,16 +101,6 @@ impl ImagePlan {
     pub(crate) fn fits(&self, targets: &[&Block]) -> bool {
         let planned = self.pictures.iter().map(|it| (&it.block_id, &it.block_title));
         planned.eq(targets.iter().map(|block| (&block.block_id, &block.title)))
-    }
-}
-
-fn prompt_block(block: &Block) -> PromptBlock<'_> {
-    PromptBlock {
-        block_id: &block.block_id,
-        kind: block.kind,
-        title: &block.title,
-        description: head(&block.description, DESCRIPTION_CHARS),
-        smart_tags: &block.smart_tags,
     }
 }
 

@@ -118,19 +118,14 @@ pub(crate) fn generate_handbook_html(
 
 /// Has a model write the page, and cleans it.
 fn make(chosen: &Chosen, sources: &Sources) -> Result<Checked<String>, Failure> {
-    let VideoContext { thumbnail_url, video_url, .. } = &chosen.video;
+    let Chosen { title, video, blocks, images, .. } = chosen;
+    let thumbnail = video.thumbnail_url.as_deref();
     let finish = |text: String| {
-        let images = &chosen.images;
-        html::made_page(&text, thumbnail_url.as_deref(), Some(video_url), images, sources)
+        html::made_page(&text, thumbnail, Some(&video.video_url), images, sources)
             .map_err(|error| vec![error.to_string()])
     };
-    let ask = html::Ask {
-        title: &chosen.title,
-        thumbnail_url: thumbnail_url.as_deref(),
-        blocks: &chosen.blocks,
-        images: &chosen.images,
-    };
-    TASK.text(&html::system()?, &ask.text()?, finish)
+    let request = html::request(title, thumbnail, blocks, images)?;
+    TASK.text(&html::system()?, &request, finish)
 }
 
 fn tell(
