@@ -50,9 +50,9 @@ pub struct Row<'a> {
 
 impl Rows {
     /// Builds rows, for tests.
-    pub fn new<const N: usize>(columns: [&str; N], values: Vec<Vec<Value>>) -> Self {
+    pub fn new<'a>(columns: impl IntoIterator<Item = &'a str>, values: Vec<Vec<Value>>) -> Self {
         let column = |name: &str| Column { name: name.to_owned(), type_name: String::new() };
-        Self { columns: columns.map(column).to_vec(), values, truncated: false }
+        Self { columns: columns.into_iter().map(column).collect(), values, truncated: false }
     }
 
     /// Returns the number of rows.

@@ -124,17 +124,8 @@ mod tests {
 
     use super::{holdings, operations};
 
-    const COLUMNS: [&str; 9] = [
-        "id",
-        "ticker",
-        "name",
-        "quantity",
-        "costPrice",
-        "currency",
-        "riskCategory",
-        "portfolioId",
-        "createdAt",
-    ];
+    const COLUMNS: &str =
+        "id ticker name quantity costPrice currency riskCategory portfolioId createdAt";
 
     /// A database with three holdings.
     fn host() -> FakeHost {
@@ -150,7 +141,7 @@ mod tests {
         let name = name.to_owned();
         FakeHost::new().sql(move |_| {
             let row = |id: &i64| params![*id, "AAPL", &name, 2.5, 9.0, "USD", "r", 1_i64, "t"];
-            let rows = sql::Rows::new(COLUMNS, ids.iter().map(row).collect());
+            let rows = sql::Rows::new(COLUMNS.split(' '), ids.iter().map(row).collect());
             Ok(sql::Rows { truncated, ..rows }.into())
         })
     }
@@ -205,35 +196,11 @@ mod tests {
     fn trades_have_their_own_columns() {
         let host = FakeHost::new().sql(|statement| {
             assert!(statement.text.contains("\"tradedAt\", \"memo\""), "{}", statement.text);
-            let columns = [
-                "id",
-                "ticker",
-                "name",
-                "action",
-                "quantity",
-                "price",
-                "currency",
-                "tradedAt",
-                "memo",
-                "riskCategory",
-                "portfolioId",
-                "createdAt",
-            ];
-            let row = params![
-                1_i64,
-                "AAPL",
-                "苹果",
-                "buy",
-                1.0,
-                2.0,
-                "USD",
-                "2025-01-15",
-                None::<&str>,
-                "r",
-                1_i64,
-                "t"
-            ];
-            Ok(sql::Rows::new(columns, vec![row]).into())
+            let columns = "id ticker name action quantity price currency tradedAt memo \
+                riskCategory portfolioId createdAt";
+            let memo = None::<&str>;
+            let row = params![1, "AAPL", "苹果", "buy", 1.0, 2.0, "USD", "day", memo, "r", 1, "t"];
+            Ok(sql::Rows::new(columns.split(' '), vec![row]).into())
         });
         let response = host.run(|| operations(&Request::new("GET", "/api/operations"))).unwrap();
         let item = &response.json_body().unwrap()["items"][0];

@@ -40,70 +40,21 @@ fn answer(statement: &Statement) -> SqlAnswer {
 }
 
 fn rows(ids: &[Option<&str>]) -> SqlAnswer {
+    let none = None::<&str>;
     let row = |id: &str| {
-        let (status, run) =
-            if id == RUNNING { ("RUNNING", Some(RUN.to_owned())) } else { ("IDLE", None) };
-        params![
-            id,
-            "default",
-            "Tokyo",
-            status,
-            None::<String>,
-            None::<String>,
-            None::<String>,
-            run,
-            0,
-            0,
-            None::<i64>,
-            None::<i64>,
-            None::<i64>,
-            1,
-            1
-        ]
+        let (status, run) = if id == RUNNING { ("RUNNING", Some(RUN)) } else { ("IDLE", none) };
+        params![id, "default", "Tokyo", status, none, none, none, run, 0, 0, none, none, none, 1, 1]
     };
-    let columns = [
-        "id",
-        "tenant",
-        "title",
-        "status",
-        "current_step",
-        "failed_step",
-        "last_error",
-        "run_id",
-        "run_cursor",
-        "event_cursor",
-        "started_ms",
-        "completed_ms",
-        "cancelled_ms",
-        "created_ms",
-        "updated_ms",
-    ];
-    Rows::new(columns, ids.iter().copied().flatten().map(row).collect()).into()
+    let columns = "id tenant title status current_step failed_step last_error run_id run_cursor \
+        event_cursor started_ms completed_ms cancelled_ms created_ms updated_ms";
+    let rows = ids.iter().copied().flatten().map(row).collect();
+    Rows::new(columns.split(' '), rows).into()
 }
 
 fn page() -> SqlAnswer {
-    let columns = [
-        "context",
-        "blocks",
-        "spot_blocks",
-        "tool_outputs",
-        "html",
-        "page_video",
-        "version",
-        "preview_path",
-        "updated_ms",
-    ];
-    let none = None::<String>;
-    let row = params![
-        none.clone(),
-        none.clone(),
-        none.clone(),
-        none.clone(),
-        "<!doctype html>",
-        none,
-        2,
-        "/api/guide/running",
-        5
-    ];
-    Rows::new(columns, vec![row]).into()
+    let columns = "context blocks spot_blocks tool_outputs html page_video version preview_path \
+        updated_ms";
+    let (none, html) = (None::<&str>, "<!doctype html>");
+    let row = params![none, none, none, none, html, none, 2, "/api/guide/running", 5];
+    Rows::new(columns.split(' '), vec![row]).into()
 }
