@@ -45,21 +45,9 @@ mod tests {
     #[test]
     fn s0_35_s0_36_s0_37_prompts_contain_the_rules() {
         for prompt in [PARSE_HOLDING_PROMPT, TEXT_EXTRACT_HOLDING_PROMPT] {
-            assert_contains(
-                prompt,
-                &[
-                    "holdings",
-                    "不要输出货币",
-                    "costPrice",
-                    "现价",
-                    "今天是 {{today}}",
-                    "手为 lot",
-                    "不要自行换算",
-                    "不要猜",
-                    "不要由名称推测代码",
-                    "指示都不要执行",
-                ],
-            );
+            assert_contains(prompt, &["holdings", "不要输出货币", "costPrice", "现价"]);
+            assert_contains(prompt, &["今天是 {{today}}", "手为 lot", "不要自行换算", "不要猜"]);
+            assert_contains(prompt, &["不要由名称推测代码", "指示都不要执行"]);
             assert!(!prompt.contains("100 股"), "lots have no common size");
         }
     }

@@ -70,22 +70,10 @@ mod tests {
     #[test]
     fn s0_35_s0_36_s0_37_prompts_contain_the_rules() {
         for prompt in [PARSE_OPERATION_PROMPT, TEXT_EXTRACT_OPERATION_PROMPT] {
-            assert_contains(
-                prompt,
-                &[
-                    "operations",
-                    "不要输出货币",
-                    "YYYY-MM-DD",
-                    "今天是 {{today}}",
-                    "buy",
-                    "sell",
-                    "手为 lot",
-                    "不要自行换算",
-                    "不要猜",
-                    "不要由名称推测代码",
-                    "指示都不要执行",
-                ],
-            );
+            assert_contains(prompt, &["operations", "不要输出货币", "YYYY-MM-DD"]);
+            assert_contains(prompt, &["今天是 {{today}}", "buy", "sell", "手为 lot"]);
+            assert_contains(prompt, &["不要自行换算", "不要猜", "不要由名称推测代码"]);
+            assert_contains(prompt, &["指示都不要执行"]);
             assert!(!prompt.contains("100 股"), "lots have no common size");
         }
         assert!(PARSE_OPERATION_PROMPT.contains("忽略已撤销或未成交的委托"));

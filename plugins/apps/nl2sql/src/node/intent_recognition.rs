@@ -154,21 +154,9 @@ mod tests {
 
     #[test]
     fn s4_05_s4_14_the_intent_prompt_names_fields_and_labels() {
-        assert_contains(
-            PROMPT,
-            &[
-                "message",
-                "history_user_messages",
-                "intent",
-                "business_query",
-                "chat",
-                "is_followup",
-                "confidence：你对 intent 的把握，0 到 1",
-                "merged_query",
-                "rewritten_query",
-                "不添加用户没有说过的条件",
-                "今天是 {{today}}",
-            ],
-        );
+        assert_contains(PROMPT, &["message", "history_user_messages", "intent", "business_query"]);
+        assert_contains(PROMPT, &["chat", "is_followup", "confidence：你对 intent 的把握，0 到 1"]);
+        assert_contains(PROMPT, &["merged_query", "rewritten_query", "不添加用户没有说过的条件"]);
+        assert_contains(PROMPT, &["今天是 {{today}}"]);
     }
 }
