@@ -52,19 +52,8 @@ fn s3_19_the_latest_video_becomes_blocks() {
     let output = call(&host, json!({ "videos": videos() }), json!({})).unwrap();
     let told = output.structured.as_ref().unwrap();
     let keys: Vec<&String> = told.as_object().unwrap().keys().collect();
-    assert_eq!(
-        keys,
-        [
-            "videoId",
-            "videoUrl",
-            "title",
-            "thumbnailUrl",
-            "blockCount",
-            "blocks",
-            "spot_blocks",
-            "spotCount"
-        ]
-    );
+    let all = "videoId videoUrl title thumbnailUrl blockCount blocks spot_blocks spotCount";
+    assert_eq!(keys, all.split(' ').collect::<Vec<_>>());
     assert_eq!((&told["videoId"], &told["title"]), (&json!("bbbbbb"), &json!("New")));
     assert_eq!(told["thumbnailUrl"], "https://i.ytimg.com/b.jpg");
     assert_eq!((&told["blockCount"], &told["spotCount"]), (&json!(5), &json!(2)));
