@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use wattle_plugin::llm::{RouteInfo, Task};
 use wattle_plugin::params;
+use wattle_plugin::prelude::ToolOutput;
 use wattle_plugin::sql::{Rows, Value};
 use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
 
@@ -21,6 +22,11 @@ pub(crate) fn route(host: FakeHost, task: Task) -> FakeHost {
 /// Adds a route with two image models.
 pub(crate) fn image_route(host: FakeHost) -> FakeHost {
     host.route("handbook_image", RouteInfo { has_fallback: true, ..RouteInfo::default() })
+}
+
+/// Returns the value that a tool writes to a channel.
+pub(crate) fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a serde_json::Value {
+    &output.updates.iter().find(|update| update.channel == channel).unwrap().value
 }
 
 /// Adds the tables of the geocoder.

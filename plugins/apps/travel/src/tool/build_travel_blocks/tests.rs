@@ -7,7 +7,7 @@ use wattle_plugin::prelude::{Completion, Failure, ToolContext, ToolOutput};
 use wattle_plugin::testing::{self, FakeHost};
 
 use super::{TASK, build_travel_blocks};
-use crate::testing::route;
+use crate::testing::{route, update};
 
 fn videos() -> Value {
     json!([
@@ -40,10 +40,6 @@ fn call(host: &FakeHost, state: Value, input: Value) -> Result<ToolOutput, Failu
     let context = ToolContext { tool: "build_travel_blocks".to_owned(), ..Default::default() };
     let context = context.with_state(state);
     host.run(|| testing::call_tool::<build_travel_blocks>(&context, &input))
-}
-
-fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a Value {
-    &output.updates.iter().find(|update| update.channel == channel).unwrap().value
 }
 
 #[test]

@@ -6,6 +6,7 @@ use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput};
 use wattle_plugin::testing::{self, FakeHost};
 
 use super::crawl_youtube_videos;
+use crate::testing::update;
 
 const ONE: &str = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
@@ -27,10 +28,6 @@ fn call(host: &FakeHost, state: Value, input: Value) -> Result<ToolOutput, Failu
 
 fn answering(status: u16, document: Value) -> FakeHost {
     FakeHost::new().http(move |_| Ok(Response::new(status, document.to_string())))
-}
-
-fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a Value {
-    &output.updates.iter().find(|update| update.channel == channel).unwrap().value
 }
 
 #[test]

@@ -9,7 +9,7 @@ use wattle_plugin::testing::{self, FakeHost};
 use super::{TASK, generate_handbook_html};
 use crate::block::BlockType;
 use crate::image::plan::tests::block;
-use crate::testing::route;
+use crate::testing::{route, update};
 
 const PAGE: &str = "```html\n<html><head><title>T</title></head><body><h1>Tokyo</h1>\
                     <script>x()</script></body></html>\n```";
@@ -56,10 +56,6 @@ fn check_error(state: Value, input: Value, expected: &str) {
     let output = call(&FakeHost::new(), state, input);
     assert!(output.is_error && output.updates.is_empty());
     assert!(output.text_content().contains(expected), "{}", output.text_content());
-}
-
-fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a Value {
-    &output.updates.iter().find(|update| update.channel == channel).unwrap().value
 }
 
 #[test]

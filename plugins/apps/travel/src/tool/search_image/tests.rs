@@ -9,7 +9,7 @@ use super::search_image;
 use crate::block::BlockType;
 use crate::image::plan::TASK;
 use crate::image::plan::tests::{block, planned};
-use crate::testing::{image_route, route};
+use crate::testing::{image_route, route, update};
 
 /// Returns the state of a guide with three blocks.
 fn state() -> Value {
@@ -39,10 +39,6 @@ fn call(host: &FakeHost, state: Value, input: Value) -> ToolOutput {
     let context = ToolContext { tool: "search_image".to_owned(), ..Default::default() };
     let context = context.with_state(state);
     host.run(|| testing::call_tool::<search_image>(&context, &input)).unwrap()
-}
-
-fn update<'a>(output: &'a ToolOutput, channel: &str) -> &'a Value {
-    &output.updates.iter().find(|update| update.channel == channel).unwrap().value
 }
 
 /// Returns blocks and sources of the images.
