@@ -56,65 +56,49 @@ pub(crate) struct Checked {
 
 /// The reason why a statement is refused. Its text begins with a code for programs, because the
 /// next step gets only the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
+    #[error("sql_generation_missing_sql: 没有生成 SQL")]
     Empty,
+    #[error("sql_generation_too_long: SQL 过长")]
     TooLong,
+    #[error("sql_generation_too_deep: SQL 嵌套过深，拆成多个 CTE")]
     TooDeep,
+    #[error("sql_generation_syntax_error: {0}")]
     Syntax(String),
+    #[error("sql_generation_not_one_query: 必须是单条查询语句")]
     NotOneQuery,
+    #[error("sql_generation_not_cte: SQL 必须以 WITH 开头")]
     NotCte,
+    #[error("sql_generation_unknown_table: {}", .0.join(", "))]
     UnknownTables(Vec<String>),
     /// Unsupported forms of `FROM`, by their names.
+    #[error(
+        "sql_generation_unsupported_from: FROM 里不支持 {}，换成表、子查询或该数据库的函数",
+        .0.join("、")
+    )]
     UnsupportedFrom(Vec<&'static str>),
+    #[error("{}", unknown_fields(.0))]
     UnknownFields(Vec<String>),
     /// Names in double quotes that are not fields. Most are texts. Those in `early` are aliases of
     /// the projection that SQLite does not know yet and would interpret as texts. Unknown fields of
     /// the same statement are in `fields`.
-    QuotedTexts {
-        texts: Vec<String>,
-        early: Vec<String>,
-        fields: Vec<String>,
-    },
+    #[error("{}", unknown_names(.texts, .early, .fields))]
+    QuotedTexts { texts: Vec<String>, early: Vec<String>, fields: Vec<String> },
 }
 
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Empty => formatter.write_str("sql_generation_missing_sql: 没有生成 SQL"),
-            Self::TooLong => formatter.write_str("sql_generation_too_long: SQL 过长"),
-            Self::TooDeep => {
-                formatter.write_str("sql_generation_too_deep: SQL 嵌套过深，拆成多个 CTE")
-            }
-            Self::Syntax(reason) => write!(formatter, "sql_generation_syntax_error: {reason}"),
-            Self::NotOneQuery => {
-                formatter.write_str("sql_generation_not_one_query: 必须是单条查询语句")
-            }
-            Self::NotCte => formatter.write_str("sql_generation_not_cte: SQL 必须以 WITH 开头"),
-            Self::UnknownTables(tables) => {
-                write!(formatter, "sql_generation_unknown_table: {}", tables.join(", "))
-            }
-            Self::UnsupportedFrom(forms) => write!(
-                formatter,
-                "sql_generation_unsupported_from: FROM 里不支持 {}，换成表、子查询或该数据库的函数",
-                forms.join("、")
-            ),
-            Self::UnknownFields(fields) => formatter.write_str(&unknown_fields(fields)),
-            Self::QuotedTexts { texts, early, fields } => {
-                let mut lines = Vec::new();
-                if !texts.is_empty() {
-                    lines.push(quoted_texts(texts));
-                }
-                if !early.is_empty() {
-                    lines.push(early_names(early));
-                }
-                if !fields.is_empty() {
-                    lines.push(unknown_fields(fields));
-                }
-                formatter.write_str(&lines.join("\n"))
-            }
-        }
+fn unknown_names(texts: &[String], early: &[String], fields: &[String]) -> String {
+    let mut lines = Vec::new();
+    if !texts.is_empty() {
+        lines.push(quoted_texts(texts));
     }
+    if !early.is_empty() {
+        lines.push(early_names(early));
+    }
+    if !fields.is_empty() {
+        lines.push(unknown_fields(fields));
+    }
+    lines.join("\n")
 }
 
 fn quoted_texts(texts: &[String]) -> String {
