@@ -78,30 +78,19 @@ fn is_misspelled(name: &str, field: &str) -> bool {
     }
     let (ours, theirs) = (name.split('_'), field.split('_'));
     ours.clone().count() == theirs.clone().count()
-        && ours.zip(theirs).all(|(one, two)| one == two || is_slip(one.as_bytes(), two.as_bytes()))
+        && ours.zip(theirs).all(|(one, two)| one == two || is_slip(one, two))
 }
 
 /// Returns true if two words differ by one missing, additional or wrong letter, or by two swapped
 /// letters. The first letters must be equal, and words with digits never match, because a first
 /// letter or a digit distinguishes names.
-fn is_slip(one: &[u8], two: &[u8]) -> bool {
-    let is_word = |it: &[u8]| it.len() >= SLIP_LETTERS && it.iter().all(u8::is_ascii_alphabetic);
-    is_word(one) && is_word(two) && one[0] == two[0] && is_one_edit(&one[1..], &two[1..])
-}
-
-fn is_one_edit(one: &[u8], two: &[u8]) -> bool {
-    let same = one.iter().zip(two).take_while(|(one, two)| one == two).count();
-    let (one, two) = (&one[same..], &two[same..]);
-    match (one, two) {
-        ([], [_]) | ([_], []) => true,
-        ([first, rest @ ..], [other, others @ ..]) => {
-            let is_swap = rest.first() == Some(other)
-                && others.first() == Some(first)
-                && rest[1..] == others[1..];
-            rest == others || rest == two || one == others || is_swap
-        }
-        _ => false,
-    }
+fn is_slip(one: &str, two: &str) -> bool {
+    let is_word =
+        |it: &str| it.len() >= SLIP_LETTERS && it.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_word(one)
+        && is_word(two)
+        && one.get(..1) == two.get(..1)
+        && strsim::osa_distance(one, two) == 1
 }
 
 /// Returns the candidates for names of fields, given as `table.field` or as the field alone.
