@@ -154,15 +154,6 @@ mod tests {
         assert_eq!(host.http_requests().len(), 2, "the name and what was given as a ticker");
     }
 
-    /// Returns the ticker and the currency of each row.
-    fn securities(rows: &Value) -> Vec<(&str, &str)> {
-        rows.as_array()
-            .unwrap()
-            .iter()
-            .map(|row| (row["ticker"].as_str().unwrap(), row["currency"].as_str().unwrap()))
-            .collect()
-    }
-
     /// A fake host whose service and model know no security.
     fn silent() -> FakeHost {
         host()
@@ -170,210 +161,135 @@ mod tests {
             .llm(|_| Ok(Completion::of_text("[]")))
     }
 
+    /// Enriches rows with names and tickers, and checks the tickers, currencies and warnings.
+    fn check(cases: &[[&str; 4]], warnings: &[&str]) -> (FakeHost, Value) {
+        let host = silent();
+        let given = cases.iter().map(|[name, ticker, ..]| json!({"name": name, "ticker": ticker}));
+        let (rows, payload) = run(&host, given.collect());
+        let found = |row: &Value| json!([row["ticker"], row["currency"]]);
+        let found: Vec<Value> = rows.as_array().unwrap().iter().map(found).collect();
+        let expected: Vec<Value> = cases.iter().map(|case| json!(case[2..])).collect();
+        assert_eq!(found, expected);
+        assert_eq!(payload["warnings"], json!([&["先前"][..], warnings].concat()));
+        (host, rows)
+    }
+
     #[test]
     fn s0_36_s0_40_given_tickers_are_kept() {
-        let host = silent();
-        let rows = json!([
-            {"name": "青杉玩偶", "ticker": "0700.HK"},
-            {"name": "阿里巴巴", "ticker": "9988.hk"},
-            {"name": "贵州茅台", "ticker": "AAPL"},
-            {"name": "青杉玩偶", "ticker": "309998.SZ"},
-            {"name": "", "ticker": "ZZZQ"},
-            {"name": "青杉玩偶", "ticker": "8998"},
-        ]);
-        let (rows, payload) = run(&host, rows);
-        assert_eq!(
-            securities(&rows),
-            [
-                ("0700.HK", "HKD"),
-                ("9988.HK", "HKD"),
-                ("AAPL", "USD"),
-                ("309998.SZ", "CNY"),
-                ("ZZZQ", "USD"),
-                ("8998.HK", "HKD"),
-            ]
-        );
-        assert_eq!(
-            payload["warnings"],
-            json!([
-                "先前",
-                "股票代码与名称不一致，请核对: AAPL 贵州茅台",
-                "未能核实股票代码，请核对: 309998.SZ",
-                "未能核实股票代码，请核对: ZZZQ",
-                "未能核实股票代码，请核对: 8998.HK",
-                "股票代码已改为通用写法: 8998 → 8998.HK",
-            ])
-        );
+        let cases = [
+            ["青杉玩偶", "0700.HK", "0700.HK", "HKD"],
+            ["阿里巴巴", "9988.hk", "9988.HK", "HKD"],
+            ["贵州茅台", "AAPL", "AAPL", "USD"],
+            ["青杉玩偶", "309998.SZ", "309998.SZ", "CNY"],
+            ["", "ZZZQ", "ZZZQ", "USD"],
+            ["青杉玩偶", "8998", "8998.HK", "HKD"],
+        ];
+        let warnings = [
+            "股票代码与名称不一致，请核对: AAPL 贵州茅台",
+            "未能核实股票代码，请核对: 309998.SZ",
+            "未能核实股票代码，请核对: ZZZQ",
+            "未能核实股票代码，请核对: 8998.HK",
+            "股票代码已改为通用写法: 8998 → 8998.HK",
+        ];
+        check(&cases, &warnings);
     }
 
     #[test]
     fn s0_36_s0_40_unlisted_tickers_and_words_yield_to_the_name_with_a_warning() {
-        let host = silent();
-        let rows = json!([
-            {"name": "腾讯", "ticker": "309998"},
-            {"name": "台积电", "ticker": "TSMC"},
-            {"name": "苹果", "ticker": "Microsoft"},
-            {"name": "贵州茅台", "ticker": "700号"},
-            {"name": "阿里巴巴", "ticker": "Alibaba"},
-            {"name": "高盛", "ticker": "Goldman"},
-            {"name": "招商银行", "ticker": "招商银行股份"},
-        ]);
-        let (rows, payload) = run(&host, rows);
-        assert_eq!(
-            securities(&rows),
-            [
-                ("0700.HK", "HKD"),
-                ("TSM", "USD"),
-                ("AAPL", "USD"),
-                ("600519.SS", "CNY"),
-                ("BABA", "USD"),
-                ("GS", "USD"),
-                ("600036.SS", "CNY"),
-            ]
-        );
-        assert_eq!(
-            payload["warnings"],
-            json!([
-                "先前",
-                "股票代码不明确，请核对: 309998 → 0700.HK",
-                "股票代码不明确，请核对: TSMC → TSM",
-                "股票代码不明确，请核对: Microsoft → AAPL",
-                "股票代码不明确，请核对: 700号 → 600519.SS",
-            ])
-        );
+        let cases = [
+            ["腾讯", "309998", "0700.HK", "HKD"],
+            ["台积电", "TSMC", "TSM", "USD"],
+            ["苹果", "Microsoft", "AAPL", "USD"],
+            ["贵州茅台", "700号", "600519.SS", "CNY"],
+            ["阿里巴巴", "Alibaba", "BABA", "USD"],
+            ["高盛", "Goldman", "GS", "USD"],
+            ["招商银行", "招商银行股份", "600036.SS", "CNY"],
+        ];
+        let warnings = [
+            "股票代码不明确，请核对: 309998 → 0700.HK",
+            "股票代码不明确，请核对: TSMC → TSM",
+            "股票代码不明确，请核对: Microsoft → AAPL",
+            "股票代码不明确，请核对: 700号 → 600519.SS",
+        ];
+        let (host, _) = check(&cases, &warnings);
         assert_eq!(host.http_requests().len(), 2, "only tickers are looked up");
     }
 
     #[test]
     fn s0_36_s0_41_normalized_tickers_add_a_warning() {
-        let host = silent();
-        let rows = json!([
-            {"name": "", "ticker": "BRK-B"},
-            {"name": "", "ticker": "sh.600519"},
-            {"name": "腾讯", "ticker": "ＨＫ００７００"},
-            {"name": "阿里巴巴", "ticker": "9988"},
-            {"name": "贵州茅台", "ticker": "sh.600519"},
-            {"name": "青杉玩偶", "ticker": "920748"},
-            {"name": "", "ticker": "aapl"},
-        ]);
-        let (rows, payload) = run(&host, rows);
-        assert_eq!(
-            securities(&rows),
-            [
-                ("BRK.B", "USD"),
-                ("600519.SS", "CNY"),
-                ("0700.HK", "HKD"),
-                ("9988.HK", "HKD"),
-                ("600519.SS", "CNY"),
-                ("920748.BJ", "CNY"),
-                ("AAPL", "USD"),
-            ]
-        );
-        assert_eq!(
-            payload["warnings"],
-            json!([
-                "先前",
-                "未能核实股票代码，请核对: 920748.BJ",
-                "股票代码已改为通用写法: BRK-B → BRK.B、sh.600519 → 600519.SS、\
-                 ＨＫ００７００ → 0700.HK、9988 → 9988.HK、920748 → 920748.BJ",
-            ])
-        );
+        let cases = [
+            ["", "BRK-B", "BRK.B", "USD"],
+            ["", "sh.600519", "600519.SS", "CNY"],
+            ["腾讯", "ＨＫ００７００", "0700.HK", "HKD"],
+            ["阿里巴巴", "9988", "9988.HK", "HKD"],
+            ["贵州茅台", "sh.600519", "600519.SS", "CNY"],
+            ["青杉玩偶", "920748", "920748.BJ", "CNY"],
+            ["", "aapl", "AAPL", "USD"],
+        ];
+        let warnings = [
+            "未能核实股票代码，请核对: 920748.BJ",
+            "股票代码已改为通用写法: BRK-B → BRK.B、sh.600519 → 600519.SS、\
+             ＨＫ００７００ → 0700.HK、9988 → 9988.HK、920748 → 920748.BJ",
+        ];
+        check(&cases, &warnings);
     }
 
     #[test]
     fn s0_36_s0_45_uncertain_tickers_are_kept_or_resolved_with_a_warning() {
-        let host = silent();
-        let rows = json!([
-            {"name": "", "ticker": "BRKb"},
-            {"name": "贵州茅台", "ticker": "600519.SZ"},
-            {"name": "", "ticker": "3M"},
-            {"name": "苹果", "ticker": "US0378331005"},
-            {"name": "", "ticker": "^HSI"},
-            {"name": "", "ticker": "青杉玩偶"},
-            {"name": "青杉", "ticker": "Qingshan Toys"},
-        ]);
-        let (rows, payload) = run(&host, rows);
-        assert_eq!(
-            securities(&rows),
-            [
-                ("BRKb", ""),
-                ("600519.SS", "CNY"),
-                ("MMM", "USD"),
-                ("US0378331005", ""),
-                ("^HSI", ""),
-                ("UNKNOWN", ""),
-                ("UNKNOWN", ""),
-            ]
-        );
+        let cases = [
+            ["", "BRKb", "BRKb", ""],
+            ["贵州茅台", "600519.SZ", "600519.SS", "CNY"],
+            ["", "3M", "MMM", "USD"],
+            ["苹果", "US0378331005", "US0378331005", ""],
+            ["", "^HSI", "^HSI", ""],
+            ["", "青杉玩偶", "UNKNOWN", ""],
+            ["青杉", "Qingshan Toys", "UNKNOWN", ""],
+        ];
+        let warnings = [
+            "未能核实股票代码，请核对: BRKb",
+            "股票代码不明确，请核对: 600519.SZ → 600519.SS",
+            "股票代码不明确，请核对: 3M → MMM",
+            "未能核实股票代码，请核对: US0378331005",
+            "未能核实股票代码，请核对: ^HSI",
+            "未能识别股票代码: Qingshan Toys",
+        ];
+        let (_, rows) = check(&cases, &warnings);
         assert_eq!(rows[5]["name"], "青杉玩偶", "a later node warns of it by name");
-        assert_eq!(
-            payload["warnings"],
-            json!([
-                "先前",
-                "未能核实股票代码，请核对: BRKb",
-                "股票代码不明确，请核对: 600519.SZ → 600519.SS",
-                "股票代码不明确，请核对: 3M → MMM",
-                "未能核实股票代码，请核对: US0378331005",
-                "未能核实股票代码，请核对: ^HSI",
-                "未能识别股票代码: Qingshan Toys",
-            ])
-        );
     }
 
     #[test]
     fn s0_41_s0_45_assumed_currencies_add_a_warning() {
-        let rows = json!([
-            {"name": "", "ticker": "LON:VOD"},
-            {"name": "", "ticker": "7203.T"},
-            {"name": "", "ticker": "JPM-C"},
-        ]);
-        let (rows, payload) = run(&silent(), rows);
-        assert_eq!(securities(&rows), [("LON:VOD", ""), ("7203.T", "USD"), ("JPM-C", "")]);
-        assert_eq!(
-            payload["warnings"],
-            json!([
-                "先前",
-                "未能核实股票代码，请核对: LON:VOD",
-                "未能核实股票代码，请核对: 7203.T",
-                "未能确定币种，请核对: 7203.T USD",
-                "未能核实股票代码，请核对: JPM-C",
-            ])
-        );
+        let cases = [
+            ["", "LON:VOD", "LON:VOD", ""],
+            ["", "7203.T", "7203.T", "USD"],
+            ["", "JPM-C", "JPM-C", ""],
+        ];
+        let warnings = [
+            "未能核实股票代码，请核对: LON:VOD",
+            "未能核实股票代码，请核对: 7203.T",
+            "未能确定币种，请核对: 7203.T USD",
+            "未能核实股票代码，请核对: JPM-C",
+        ];
+        check(&cases, &warnings);
     }
 
     #[test]
     fn s0_36_names_given_as_tickers_are_resolved() {
-        let host = silent();
-        let rows = json!([
-            {"name": "", "ticker": "Apple"},
-            {"name": "苹果", "ticker": "Apple"},
-            {"name": "", "ticker": "apple"},
-            {"name": "", "ticker": "JD.com"},
-            {"name": "", "ticker": "Amazon.com"},
-            {"name": "", "ticker": "Uber"},
-        ]);
-        let (rows, payload) = run(&host, rows);
-        assert_eq!(
-            securities(&rows),
-            [
-                ("AAPL", "USD"),
-                ("AAPL", "USD"),
-                ("AAPL", "USD"),
-                ("JD", "USD"),
-                ("AMZN", "USD"),
-                ("UBER", "USD"),
-            ]
-        );
-        assert_eq!(
-            payload["warnings"],
-            json!([
-                "先前",
-                "股票代码不明确，请核对: Apple → AAPL",
-                "股票代码不明确，请核对: apple → AAPL",
-                "股票代码不明确，请核对: JD.com → JD",
-                "股票代码不明确，请核对: Amazon.com → AMZN",
-            ])
-        );
+        let cases = [
+            ["", "Apple", "AAPL", "USD"],
+            ["苹果", "Apple", "AAPL", "USD"],
+            ["", "apple", "AAPL", "USD"],
+            ["", "JD.com", "JD", "USD"],
+            ["", "Amazon.com", "AMZN", "USD"],
+            ["", "Uber", "UBER", "USD"],
+        ];
+        let warnings = [
+            "股票代码不明确，请核对: Apple → AAPL",
+            "股票代码不明确，请核对: apple → AAPL",
+            "股票代码不明确，请核对: JD.com → JD",
+            "股票代码不明确，请核对: Amazon.com → AMZN",
+        ];
+        let (host, _) = check(&cases, &warnings);
         assert!(host.http_requests().is_empty() && host.llm_requests().is_empty());
     }
 
