@@ -35,70 +35,35 @@ fn repaired(text: &str) -> Result<String, Refusal> {
 
 #[test]
 fn s4_31_a_text_in_double_quotes_is_not_a_field() {
-    for (text, names) in [
-        (
-            "WITH x AS (SELECT id FROM orders WHERE status = \"completed\")
-             SELECT COUNT(*) AS n FROM x",
-            vec!["completed"],
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders WHERE status IN (\"completed\", 'paid', \"paid\"))
-             SELECT COUNT(*) AS n FROM x",
-            vec!["completed", "paid"],
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders WHERE status LIKE \"%o%\") SELECT * FROM x",
-            vec!["%o%"],
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders WHERE ordered_at BETWEEN \"2024-01-01\" AND
-             \"2024-12-31\") SELECT COUNT(*) AS n FROM x",
-            vec!["2024-01-01", "2024-12-31"],
-        ),
-        (
-            "WITH x AS (SELECT SUM(CASE WHEN status = \"completed\" THEN 1 ELSE 0 END) AS n
-             FROM orders) SELECT n FROM x",
-            vec!["completed"],
-        ),
-        (
-            "WITH x AS (SELECT CASE WHEN total_amount > 5 THEN \"high\" ELSE \"low\" END AS level
-             FROM orders) SELECT level FROM x",
-            vec!["high", "low"],
-        ),
-        (
-            "WITH v(status) AS (VALUES (\"completed\"))
-             SELECT COUNT(*) AS n FROM orders JOIN v ON v.status = orders.status",
-            vec!["completed"],
-        ),
-        (
-            "WITH x AS (SELECT strftime(\"%Y\", ordered_at) AS y FROM orders) SELECT y FROM x",
-            vec!["%Y"],
-        ),
-        (
-            "WITH x AS (SELECT SUM(\"total_amout\") AS n FROM orders) SELECT n FROM x",
-            vec!["total_amout"],
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders WHERE \"orders.status\" = 'paid') SELECT * FROM x",
-            vec!["orders.status"],
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders WHERE customer_id IN
-             (SELECT id FROM customers WHERE city = \"北京\")) SELECT COUNT(*) AS n FROM x",
-            vec!["北京"],
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders WHERE status = \"completed\" UNION ALL
-             SELECT id FROM orders WHERE status = \"paid\") SELECT COUNT(*) AS n FROM x",
-            vec!["completed", "paid"],
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders ORDER BY \"amount\" DESC LIMIT 5) SELECT * FROM x",
-            vec!["amount"],
-        ),
+    for case in [
+        "WITH x AS (SELECT id FROM orders WHERE status = \"completed\")
+         SELECT COUNT(*) AS n FROM x => completed",
+        "WITH x AS (SELECT id FROM orders WHERE status IN (\"completed\", 'paid', \"paid\"))
+         SELECT COUNT(*) AS n FROM x => completed, paid",
+        "WITH x AS (SELECT id FROM orders WHERE status LIKE \"%o%\") SELECT * FROM x => %o%",
+        "WITH x AS (SELECT id FROM orders WHERE ordered_at BETWEEN \"2024-01-01\" AND
+         \"2024-12-31\") SELECT COUNT(*) AS n FROM x => 2024-01-01, 2024-12-31",
+        "WITH x AS (SELECT SUM(CASE WHEN status = \"completed\" THEN 1 ELSE 0 END) AS n
+         FROM orders) SELECT n FROM x => completed",
+        "WITH x AS (SELECT CASE WHEN total_amount > 5 THEN \"high\" ELSE \"low\" END AS level
+         FROM orders) SELECT level FROM x => high, low",
+        "WITH v(status) AS (VALUES (\"completed\"))
+         SELECT COUNT(*) AS n FROM orders JOIN v ON v.status = orders.status => completed",
+        "WITH x AS (SELECT strftime(\"%Y\", ordered_at) AS y FROM orders) SELECT y FROM x => %Y",
+        "WITH x AS (SELECT SUM(\"total_amout\") AS n FROM orders) SELECT n FROM x => total_amout",
+        "WITH x AS (SELECT id FROM orders WHERE \"orders.status\" = 'paid') SELECT * FROM x \
+         => orders.status",
+        "WITH x AS (SELECT id FROM orders WHERE customer_id IN
+         (SELECT id FROM customers WHERE city = \"北京\")) SELECT COUNT(*) AS n FROM x => 北京",
+        "WITH x AS (SELECT id FROM orders WHERE status = \"completed\" UNION ALL
+         SELECT id FROM orders WHERE status = \"paid\") SELECT COUNT(*) AS n FROM x \
+         => completed, paid",
+        "WITH x AS (SELECT id FROM orders ORDER BY \"amount\" DESC LIMIT 5) SELECT * FROM x \
+         => amount",
     ] {
+        let (text, names) = case.rsplit_once(" => ").unwrap();
         for dialect in BOTH {
-            assert_eq!(texts(text, &dialect), names, "{dialect:?} {text}");
+            assert_eq!(texts(text, &dialect).join(", "), names, "{dialect:?} {text}");
         }
     }
 }
@@ -106,51 +71,31 @@ fn s4_31_a_text_in_double_quotes_is_not_a_field() {
 /// PostgreSQL refuses these itself.
 #[test]
 fn s4_31_sqlite_would_interpret_these_as_texts() {
-    for (text, name) in [
+    for case in [
         // Names that a CTE or a subquery does not have.
-        (
-            "WITH x AS (SELECT status FROM orders)
-             SELECT COUNT(*) AS n FROM x WHERE status = \"completed\"",
-            "completed",
-        ),
-        ("WITH x AS (SELECT total_amount FROM orders) SELECT SUM(\"total\") AS n FROM x", "total"),
-        (
-            "WITH x AS (SELECT 1) SELECT COUNT(*) AS n FROM (SELECT * FROM orders) AS o
-             WHERE o.status = \"completed\"",
-            "completed",
-        ),
-        ("WITH v(a) AS (VALUES (1)) SELECT \"column1\" FROM v", "column1"),
+        "WITH x AS (SELECT status FROM orders)
+         SELECT COUNT(*) AS n FROM x WHERE status = \"completed\" => completed",
+        "WITH x AS (SELECT total_amount FROM orders) SELECT SUM(\"total\") AS n FROM x => total",
+        "WITH x AS (SELECT 1) SELECT COUNT(*) AS n FROM (SELECT * FROM orders) AS o
+         WHERE o.status = \"completed\" => completed",
+        "WITH v(a) AS (VALUES (1)) SELECT \"column1\" FROM v => column1",
         // Names that are aliases of something else.
-        (
-            "WITH x AS (SELECT id, status AS completed FROM orders WHERE status = \"completed\")
-             SELECT COUNT(*) AS n FROM x",
-            "completed",
-        ),
-        (
-            "WITH x AS (SELECT status AS completed, COUNT(*) AS n FROM orders GROUP BY status
-             HAVING status = \"completed\") SELECT * FROM x",
-            "completed",
-        ),
-        (
-            "WITH x AS (SELECT SUM(CASE WHEN status = \"completed\" THEN 1 END) AS completed
-             FROM orders) SELECT completed FROM x",
-            "completed",
-        ),
-        ("WITH x AS (SELECT \"orders\" AS n FROM orders) SELECT n FROM x", "orders"),
+        "WITH x AS (SELECT id, status AS completed FROM orders WHERE status = \"completed\")
+         SELECT COUNT(*) AS n FROM x => completed",
+        "WITH x AS (SELECT status AS completed, COUNT(*) AS n FROM orders GROUP BY status
+         HAVING status = \"completed\") SELECT * FROM x => completed",
+        "WITH x AS (SELECT SUM(CASE WHEN status = \"completed\" THEN 1 END) AS completed
+         FROM orders) SELECT completed FROM x => completed",
+        "WITH x AS (SELECT \"orders\" AS n FROM orders) SELECT n FROM x => orders",
         // A CTE has no row id.
-        ("WITH x AS (SELECT id FROM orders) SELECT MAX(\"rowid\") AS n FROM x", "rowid"),
+        "WITH x AS (SELECT id FROM orders) SELECT MAX(\"rowid\") AS n FROM x => rowid",
         // Names that a later CTE does not have.
-        (
-            "WITH a AS (SELECT COUNT(*) AS n FROM b WHERE status = \"completed\"),
-             b AS (SELECT * FROM c), c AS (SELECT status FROM orders) SELECT n FROM a",
-            "completed",
-        ),
-        (
-            "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE \"last\" > i)
-             SELECT * FROM n",
-            "last",
-        ),
+        "WITH a AS (SELECT COUNT(*) AS n FROM b WHERE status = \"completed\"),
+         b AS (SELECT * FROM c), c AS (SELECT status FROM orders) SELECT n FROM a => completed",
+        "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE \"last\" > i)
+         SELECT * FROM n => last",
     ] {
+        let (text, name) = case.rsplit_once(" => ").unwrap();
         assert_eq!(texts(text, &Dialect::Sqlite), [name], "{text}");
     }
 }
@@ -294,58 +239,35 @@ fn s4_31_the_refusal_of_a_text_shows_the_literal() {
 
 #[test]
 fn s4_31_only_a_certain_field_is_replaced() {
-    for (text, written) in [
-        (
-            "WITH x AS (SELECT SUM(total_amout) AS n FROM orders) SELECT n FROM x",
-            Some("SUM(orders.total_amount)"),
-        ),
-        (
-            "WITH x AS (SELECT b.total_amout FROM orders a JOIN orders b ON a.id = b.id)
-             SELECT * FROM x",
-            Some("SELECT b.total_amount AS total_amout FROM"),
-        ),
-        (
-            "WITH x AS (SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM customers c
-             WHERE c.id = o.customer)) SELECT COUNT(*) AS n FROM x",
-            Some("c.id = o.customer_id"),
-        ),
+    for case in [
+        "WITH x AS (SELECT SUM(total_amout) AS n FROM orders) SELECT n FROM x \
+         => SUM(orders.total_amount)",
+        "WITH x AS (SELECT b.total_amout FROM orders a JOIN orders b ON a.id = b.id)
+         SELECT * FROM x => SELECT b.total_amount AS total_amout FROM",
+        "WITH x AS (SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM customers c
+         WHERE c.id = o.customer)) SELECT COUNT(*) AS n FROM x => c.id = o.customer_id",
         // Either of the two tables may have the field.
-        (
-            "WITH x AS (SELECT total_amout FROM orders a JOIN orders b ON a.id = b.id)
-             SELECT * FROM x",
-            None,
-        ),
+        "WITH x AS (SELECT total_amout FROM orders a JOIN orders b ON a.id = b.id)
+         SELECT * FROM x => refused",
         // A subquery or a CTE does not see the other relations of the `FROM`.
-        (
-            "WITH x AS (SELECT o.id FROM orders o JOIN (SELECT c.total_amout FROM customers c) d
-             ON 1 = 1) SELECT * FROM x",
-            None,
-        ),
-        (
-            "WITH x AS (SELECT id FROM orders), y AS (SELECT c.total_amout FROM customers c)
-             SELECT * FROM x, y, orders",
-            None,
-        ),
+        "WITH x AS (SELECT o.id FROM orders o JOIN (SELECT c.total_amout FROM customers c) d
+         ON 1 = 1) SELECT * FROM x => refused",
+        "WITH x AS (SELECT id FROM orders), y AS (SELECT c.total_amout FROM customers c)
+         SELECT * FROM x, y, orders => refused",
         // The table is not read at this position.
-        (
-            "WITH x AS (SELECT id FROM orders)
-             SELECT orders.citty FROM x JOIN customers c ON c.id = x.id",
-            None,
-        ),
-        ("WITH x AS (SELECT [total_amout] FROM orders) SELECT * FROM x", None),
-        (
-            "WITH x AS (SELECT completed FROM orders o JOIN customers c ON c.id = o.customer_id)
-             SELECT * FROM x",
-            None,
-        ),
+        "WITH x AS (SELECT id FROM orders)
+         SELECT orders.citty FROM x JOIN customers c ON c.id = x.id => refused",
+        "WITH x AS (SELECT [total_amout] FROM orders) SELECT * FROM x => refused",
+        "WITH x AS (SELECT completed FROM orders o JOIN customers c ON c.id = o.customer_id)
+         SELECT * FROM x => refused",
     ] {
+        let (text, written) = case.rsplit_once(" => ").unwrap();
         let found = repaired(text);
-        match written {
-            Some(written) => {
-                let found = found.unwrap_or_else(|refusal| panic!("{text}: {refusal}"));
-                assert!(found.contains(written), "{found}");
-            }
-            None => assert!(matches!(found, Err(Refusal::UnknownFields(_))), "{text}: {found:?}"),
+        if written == "refused" {
+            assert!(matches!(found, Err(Refusal::UnknownFields(_))), "{text}: {found:?}");
+        } else {
+            let found = found.unwrap_or_else(|refusal| panic!("{text}: {refusal}"));
+            assert!(found.contains(written), "{found}");
         }
     }
 }
