@@ -140,18 +140,14 @@ mod tests {
         let both =
             json!([{"action": "buy", "ticker": "A", "quantity": 1, "price": 1, "costPrice": 1}]);
         assert_eq!(checked(TaskType::Unknown, both, Some("holding")), Ok(Table::Holding));
-        assert_eq!(
-            checked(TaskType::Holding, json!([trade()]), Some("operation")),
-            Ok(Table::Operation)
-        );
+        let expected = Ok(Table::Operation);
+        assert_eq!(checked(TaskType::Holding, json!([trade()]), Some("operation")), expected);
     }
 
     #[test]
     fn table_of_an_unknown_task_follows_from_the_fields_of_all_rows() {
-        assert_eq!(
-            checked(TaskType::Unknown, json!([trade(), trade()]), None),
-            Ok(Table::Operation)
-        );
+        let expected = Ok(Table::Operation);
+        assert_eq!(checked(TaskType::Unknown, json!([trade(), trade()]), None), expected);
         assert_eq!(checked(TaskType::Unknown, json!([holding()]), None), Ok(Table::Holding));
         for rows in [json!([trade(), holding()]), json!([{"ticker": "A", "quantity": 1}])] {
             assert_eq!(checked(TaskType::Unknown, rows, None), Err(json!(["type"])));
@@ -203,10 +199,8 @@ mod tests {
     #[test]
     fn malformed_answers_are_reported_by_field() {
         assert_eq!(misshapen(&json!({"rows": [], "riskCategory": "", "portfolioId": 1})), [""; 0]);
-        assert_eq!(
-            misshapen(&json!({"rows": [1], "portfolioId": "1", "type": "x"})),
-            ["rows", "riskCategory", "portfolioId", "type"]
-        );
+        let expected = ["rows", "riskCategory", "portfolioId", "type"];
+        assert_eq!(misshapen(&json!({"rows": [1], "portfolioId": "1", "type": "x"})), expected);
         assert_eq!(misshapen(&json!(null)), ["rows", "riskCategory", "portfolioId"]);
     }
 }

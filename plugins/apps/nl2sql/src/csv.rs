@@ -67,10 +67,8 @@ mod tests {
             {"名称": "甲,乙", "n": 1.5, "空": null},
             {"名称": "说\"好\"", "n": -2, "空": true},
         ]));
-        assert_eq!(
-            write(&rows, true),
-            "\u{feff}名称,n,空\r\n\"甲,乙\",1.5,\r\n\"说\"\"好\"\"\",-2,true\r\n"
-        );
+        let expected = "\u{feff}名称,n,空\r\n\"甲,乙\",1.5,\r\n\"说\"\"好\"\"\",-2,true\r\n";
+        assert_eq!(write(&rows, true), expected);
         assert_eq!(write(&[], true), "\u{feff}");
     }
 

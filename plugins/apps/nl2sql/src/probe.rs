@@ -133,10 +133,8 @@ mod tests {
         }))
         .unwrap();
         let candidates = [vec!["orders.id".to_owned(), "customers.name".to_owned()]];
-        assert_eq!(
-            fields(Some(&task), Some(&generated), &candidates, &knowledge()),
-            ["customers.city", "orders.status", "customers.name"]
-        );
+        let expected = ["customers.city", "orders.status", "customers.name"];
+        assert_eq!(fields(Some(&task), Some(&generated), &candidates, &knowledge()), expected);
     }
 
     #[test]

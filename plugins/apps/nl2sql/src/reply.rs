@@ -69,10 +69,8 @@ mod tests {
         let rows: Vec<Row> =
             serde_json::from_value(json!([{"name": "a|b", "n": 1}, {"name": null, "n": 2}]))
                 .unwrap();
-        assert_eq!(
-            assistant("共2行。", &rows, None),
-            "共2行。\n\n| name | n |\n| --- | --- |\n| a\\|b | 1 |\n|  | 2 |"
-        );
+        let expected = "共2行。\n\n| name | n |\n| --- | --- |\n| a\\|b | 1 |\n|  | 2 |";
+        assert_eq!(assistant("共2行。", &rows, None), expected);
         assert_eq!(assistant("没有。", &[], None), "没有。");
     }
 
@@ -87,10 +85,8 @@ mod tests {
 
     #[test]
     fn every_outcome_has_a_text() {
-        assert_eq!(
-            canned(FinalStatus::Success, Some(ReasonCode::IntentIsChat), 0),
-            "当前问题被识别为闲聊，已跳过数据查询流程。"
-        );
+        let expected = "当前问题被识别为闲聊，已跳过数据查询流程。";
+        assert_eq!(canned(FinalStatus::Success, Some(ReasonCode::IntentIsChat), 0), expected);
         assert_eq!(canned(FinalStatus::Success, None, 3), "查询执行成功，已返回结果，共3行。");
     }
 }

@@ -90,10 +90,8 @@ mod tests {
                 {"ticker": "UNKNOWN", "quantity": 1, "price": 1, "currency": ""},
             ]),
         );
-        assert_eq!(
-            payload["missingFields"],
-            json!(["rows[0].price", "rows[0].currency", "rows[2].ticker"])
-        );
+        let expected = json!(["rows[0].price", "rows[0].currency", "rows[2].ticker"]);
+        assert_eq!(payload["missingFields"], expected);
     }
 
     #[test]

@@ -345,16 +345,12 @@ mod tests {
                            "executed_sql": "WITH y", "empty_result": true,
                            "zero_metric_result": false});
         let (result, _) = run(&cities(), empty, "WITH x");
-        assert_eq!(
-            (&result["error_type"], &result["error"]),
-            (&json!("execution_error"), &json!("empty_result"))
-        );
+        assert_eq!(result["error_type"], "execution_error");
+        assert_eq!(result["error"], "empty_result");
         assert_eq!(result["failed_sql"], "WITH y");
         let sample = &result["probe_samples"][0];
-        assert_eq!(
-            (&sample["field"], &sample["values"]),
-            (&json!("customers.city"), &json!(["北京"]))
-        );
+        assert_eq!(sample["field"], "customers.city");
+        assert_eq!(sample["values"], json!(["北京"]));
         assert!(result["hints"][1].as_str().unwrap().contains("北京"), "{}", result["hints"]);
     }
 

@@ -230,10 +230,8 @@ mod tests {
                     "reason": ""}]),
         );
         let (result, _) = run(&host, &input);
-        assert_eq!(
-            result["applied_field_replacements"],
-            json!([{"from": "orders.order_amount", "to": "orders.total_amount"}])
-        );
+        let expected = json!([{"from": "orders.order_amount", "to": "orders.total_amount"}]);
+        assert_eq!(result["applied_field_replacements"], expected);
         assert_eq!(result["sql_fields"], json!(["orders.total_amount"]));
         assert_eq!(result["entity_mappings"][0]["field"], "orders.total_amount");
     }

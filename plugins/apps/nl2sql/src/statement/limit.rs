@@ -141,10 +141,8 @@ mod tests {
                 ("LIMIT COALESCE(NULL, -1)", "LIMIT 5"),
             ] {
                 let start = "WITH x AS (SELECT '金额' AS n LIMIT ALL) SELECT * FROM x";
-                assert_eq!(
-                    limited(&format!("{start} {end}"), &dialect, 5),
-                    format!("{start} {limit}")
-                );
+                let expected = format!("{start} {limit}");
+                assert_eq!(limited(&format!("{start} {end}"), &dialect, 5), expected);
             }
         }
         let start = "WITH x AS (SELECT 1) SELECT * FROM x LIMIT";

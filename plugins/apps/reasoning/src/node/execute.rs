@@ -257,15 +257,11 @@ mod tests {
         let detail = json!({"domain": ["customer"], "range": ["order"]});
         let decision = run(&host, &input("object_property", detail, "customer")).unwrap();
         let data = decision.update("data_execution").unwrap();
-        assert_eq!(
-            (&data["ontology"]["code"], &data["class_id"]),
-            (&json!("order"), &json!("T_ORDER"))
-        );
+        assert_eq!(data["ontology"]["code"], "order");
+        assert_eq!(data["class_id"], "T_ORDER");
         let call = host.tool_calls().pop().unwrap();
-        assert_eq!(
-            (call.tool.as_str(), &call.arguments["class_id"]),
-            ("mcp.data.query", &json!("T_ORDER"))
-        );
+        assert_eq!(call.tool.as_str(), "mcp.data.query");
+        assert_eq!(call.arguments["class_id"], "T_ORDER");
         assert_eq!(statements(&host)[0].1[3], "object_property");
     }
 

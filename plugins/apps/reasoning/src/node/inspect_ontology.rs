@@ -241,10 +241,8 @@ mod tests {
             run(json!({"action": "execute_object_property", "object_property_code": "places"}));
         assert_eq!(decision.update("selected_object_property_detail").unwrap()["range"][0], "o");
         let tools: Vec<String> = host.tool_calls().into_iter().map(|call| call.tool).collect();
-        assert_eq!(
-            tools,
-            [mcp::ONTOLOGY_DETAILS, mcp::ONTOLOGY_DETAILS, mcp::OBJECT_PROPERTY_DETAILS]
-        );
+        let expected = [mcp::ONTOLOGY_DETAILS, mcp::ONTOLOGY_DETAILS, mcp::OBJECT_PROPERTY_DETAILS];
+        assert_eq!(tools, expected);
     }
 
     #[test]

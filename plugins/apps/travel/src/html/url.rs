@@ -258,10 +258,8 @@ mod tests {
         let (photo, still) = ("http://127.0.0.1:9/photo-1", "http://127.0.0.1:9/vi/a/hq.jpg");
         assert!(sources.is_image(photo) && sources.is_given_image(photo));
         assert!(sources.is_image(still) && sources.is_given_thumbnail(still));
-        assert_eq!(
-            sources.plain().collect::<Vec<_>>(),
-            ["http://127.0.0.1:9/", "http://127.0.0.1:9/vi/"]
-        );
+        let expected = ["http://127.0.0.1:9/", "http://127.0.0.1:9/vi/"];
+        assert_eq!(sources.plain().collect::<Vec<_>>(), expected);
         let known = Pictures::known(&sources, [photo]);
         assert!(known.allow(photo) && !known.allow(still));
         for other in ["http://127.0.0.1:99/a", "https://images.unsplash.com/a"] {

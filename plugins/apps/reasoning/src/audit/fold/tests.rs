@@ -64,10 +64,8 @@ fn model_call_has_rows_with_prompt_and_completion() {
     assert_eq!(types(&folded), ["llm_prompt_sent", "llm_response_received"]);
     assert_eq!(folded.cursor, 4);
     let (prompt, response) = (&folded.rows[0].payload, &folded.rows[1].payload);
-    assert_eq!(
-        (&prompt["purpose"], &prompt["route"]),
-        (&json!("reasoning_plan"), &json!("reasoning"))
-    );
+    assert_eq!(prompt["purpose"], "reasoning_plan");
+    assert_eq!(prompt["route"], "reasoning");
     assert_eq!(prompt["call_id"], response["call_id"]);
     assert_eq!(response["content"], json!({"mode": "query"}));
     assert_eq!((&response["model"], &response["fallback"]), (&json!("m2"), &json!(true)));
@@ -121,10 +119,8 @@ fn tool_calls_have_method_and_error() {
     let folded = fold(&log);
     assert_eq!(folded.rows.len(), 6);
     let payload = |index: usize| &folded.rows[index].payload;
-    assert_eq!(
-        (&payload(0)["method"], &payload(0)["arguments"]),
-        (&json!("mcp.data.query"), &json!({"page": 1}))
-    );
+    assert_eq!(payload(0)["method"], "mcp.data.query");
+    assert_eq!(payload(0)["arguments"], json!({"page": 1}));
     assert_eq!(payload(1)["result"], json!({"total": 3}));
     assert_eq!(payload(3)["error"], json!({"code": "timeout", "message": "slow"}));
     assert_eq!(payload(5)["error"]["message"], "no table");

@@ -66,10 +66,8 @@ fn s3_08_s3_19_blocks_are_written_and_images_of_others_removed() {
     let told = output.structured.as_ref().unwrap();
     assert_eq!(update(&output, "blocks"), &told["blocks"]);
     assert_eq!(update(&output, "spot_blocks"), &told["spot_blocks"]);
-    assert_eq!(
-        (update(&output, "images"), update(&output, "image_mode")),
-        (&json!([]), &json!(null))
-    );
+    assert_eq!(update(&output, "images"), &json!([]));
+    assert_eq!(update(&output, "image_mode"), &json!(null));
     assert_eq!(update(&output, "context")["location"], "Tokyo");
     let mut noted = json!({ "build_travel_blocks": told });
     for later in super::LATER {
