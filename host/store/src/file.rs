@@ -1,6 +1,7 @@
 //! redb files that are not trusted: a damaged page is an error and never a panic, and a file that
 //! failed is reopened.
 
+pub(crate) mod create;
 pub(crate) mod handle;
 pub(crate) mod kind;
 pub(crate) mod marker;

@@ -8,8 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use redb::{
-    Builder, Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition,
-    TableError, Value,
+    Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, TableError, Value,
 };
 use wattle_run::ports::store::StoreError;
 
@@ -19,6 +18,7 @@ use crate::disk::table::{
     ASIDE, HEADS, LOG, MARKS, MENTIONS, META, ORPHANS, PENDING, RECORDS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, redb_error};
+use crate::file::create::create_filled_once;
 use crate::file::guarded;
 use crate::file::marker::sync_folder;
 use crate::folders::BACKUPS_FOLDER;
@@ -106,7 +106,7 @@ pub(crate) fn delete_unfinished(inside: &Path) {
 /// incomplete.
 pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
     guarded(OP_BACK_UP, || {
-        let database = Builder::new().create(to).map_err(redb_error(OP_BACK_UP))?;
+        let database = create_filled_once(to).map_err(redb_error(OP_BACK_UP))?;
         create(&database).map_err(redb_error(OP_BACK_UP))?;
         let from = &snapshot.transaction;
         copy_table(from, &database, META)?;

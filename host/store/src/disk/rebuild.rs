@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::{Builder, Database, Durability, Error};
+use redb::{Database, Durability, Error};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{DamageReport, StoreError};
 
@@ -17,6 +17,7 @@ use crate::disk::survey::{IntactThread, SurveyResult, name_damage, survey};
 use crate::disk::table::{ASIDE, META, META_OPENINGS, META_THREADS};
 use crate::disk::write_set::{StagedRun, WriteSet, stored_record};
 use crate::error::{backend, corrupt, redb_error};
+use crate::file::create::create_filled_once;
 use crate::file::guarded;
 use crate::file::handle::Handle;
 use crate::file::marker::with_suffix;
@@ -127,7 +128,7 @@ fn replace_file(
 }
 
 fn write(path: &Path, snapshot: &Snapshot, found: &SurveyResult) -> Result<(), StoreError> {
-    let database = Builder::new().create(path).map_err(redb_error(OP_REBUILD))?;
+    let database = create_filled_once(path).map_err(redb_error(OP_REBUILD))?;
     create(&database).map_err(redb_error(OP_REBUILD))?;
     let mut write_set = WriteSet { has_later_entries: true, ..WriteSet::default() };
     let mut highest = 0;

@@ -5,11 +5,12 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database, Durability, Error, ReadTransaction};
+use redb::{Database, Durability, Error, ReadTransaction};
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{Damage, StoreError};
 
 use crate::error::{backend, corrupt, redb_error};
+use crate::file::create::create_filled_once;
 use crate::file::guarded;
 use crate::file::kind::{self, META_FORMAT};
 use crate::file::marker::with_suffix;
@@ -170,7 +171,7 @@ fn write(
     transaction: &ReadTransaction,
     aside: &Path,
 ) -> Result<SurveyResult, StoreError> {
-    let database = Builder::new().create(new).map_err(redb_error(OP_REBUILD))?;
+    let database = create_filled_once(new).map_err(redb_error(OP_REBUILD))?;
     create(&database).map_err(redb_error(OP_REBUILD))?;
     let (mut part, mut bytes) = (Vec::new(), 0);
     let found = survey_documents(transaction, &mut |doc_key, stored| {
