@@ -144,6 +144,7 @@ impl Host {
         adapters.ports.observer =
             Arc::new(Observers(vec![adapters.ports.observer.clone(), files.clone()]));
         let started_ms = adapters.ports.clock.now_ms();
+        let budget = config.memory_budget();
         let engine_config = EngineConfig {
             runtime: Some(runtime.handle()),
             thread_ttl: config.retention.thread_ttl(),
@@ -151,7 +152,8 @@ impl Host {
             caps: config.caps(),
             max_runs: Some(config.max_runs()),
             max_handlers: Some(config.max_handlers()),
-            runs_memory_bytes: Some(config.memory_budget().runs_bytes),
+            runs_memory_bytes: Some(budget.runs_bytes),
+            caches: budget.caches,
             free_disk,
         };
         let engine = Engine::new(adapters.ports, catalog, engine_config);

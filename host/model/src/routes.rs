@@ -101,6 +101,13 @@ impl Routes {
         Self { memory, ..self }
     }
 
+    /// Sets the capacity of the cache of compiled schemas, in bytes. The default is that of the
+    /// default budget.
+    #[must_use]
+    pub fn with_schema_cache_bytes(self, capacity_bytes: u64) -> Self {
+        Self { schemas: SchemaCache::with_capacity(capacity_bytes), ..self }
+    }
+
     /// Enables tenant routes and loads the stored tenant routes. Without this call, setting a
     /// tenant route fails as `unsupported`.
     ///

@@ -71,6 +71,7 @@ use crate::hostcall::runs::{
     ThreadView, UpdateThread,
 };
 use crate::log::{ThreadLease, ThreadLog};
+use crate::memory_budget::CacheBudget;
 use crate::ports::Ports;
 use crate::ports::store::{
     LeaseEpoch, LeaseHolder, RunRecord, ThreadHead, ThreadRecord, ThreadSearchPage, ThreadTtl,
@@ -118,6 +119,9 @@ pub struct EngineConfig {
     /// The runs of one caller hold at most half of what runs of other callers leave. A run waits
     /// for memory before it starts. Default: no limit.
     pub runs_memory_bytes: Option<u64>,
+    /// Limits of the caches of states, compiled schemas and pages of logs. Default: those of the
+    /// default budget.
+    pub caches: CacheBudget,
     /// The free space of the disk. Below its floor, no run begins, and no thread, blob or document
     /// is stored. Default: no floor.
     pub free_disk: FreeDisk,
@@ -218,7 +222,8 @@ impl Engine {
         let quotas = Arc::new(Quotas::new(config.caps).with_free_disk(config.free_disk));
         let thread_ttl = config.thread_ttl;
         let recovery = recovery_state::RecoveryState::default();
-        let states = StateCache::new(ports.store.clone());
+        let caches = config.caches;
+        let states = StateCache::with_capacity(ports.store.clone(), caches.states_bytes);
         let load_balance = {
             let (max_runs, now_ms) = (config.max_runs, ports.clock.now_ms());
             load_balance::LoadBalance::new(max_runs, now_ms, leases.holder().clone())
@@ -238,8 +243,8 @@ impl Engine {
             quotas,
             handlers: Pool::new(config.max_handlers.unwrap_or(usize::MAX)),
             run_memory: RunMemoryPool::new(config.runs_memory_bytes.unwrap_or(u64::MAX)),
-            schemas: Arc::default(),
-            pages: Pages::default(),
+            schemas: Arc::new(SchemaCache::with_capacity(caches.schemas_bytes)),
+            pages: Pages::new(caches.log_pages_bytes),
             states,
             shutdown,
             abort,

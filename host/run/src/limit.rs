@@ -149,19 +149,10 @@ pub const PAGE_EVENT_BYTES: u64 = 4 << 20;
 /// pages of this size, and each state counts in full.
 pub const HISTORY_BYTES: u64 = 32 << 20;
 
-/// Maximum memory of the compiled schemas in a cache, in bytes. The engine has a cache, and the
-/// adapter of models has another one. A schema of 20 KiB without patterns takes about 1 MiB, and
-/// each pattern counts one to two MiB, which matching it may take.
-pub const SCHEMA_CACHE_BYTES: u64 = 64 << 20;
-
-/// Maximum memory of the states that the engine keeps. Values that states share count once. The
-/// least recently used states are removed. Some hundred conversations of as many messages fit.
-pub const STATE_CACHE_BYTES: u64 = 64 << 20;
-
 /// Maximum number of states of each graph of a thread that the engine keeps in memory: the newest
 /// ones. The next run needs one; streams are a few checkpoints behind their run. A state that takes
-/// more than [`STATE_CACHE_BYTES`] divided by this number is not kept, so one graph never takes the
-/// whole cache.
+/// more than the capacity of the cache divided by this number is not kept, so one graph never takes
+/// the whole cache.
 pub const CACHED_STATES: usize = 4;
 
 /// Maximum bytes in memory of one run's batches that are not durable yet: their weight (see

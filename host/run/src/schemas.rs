@@ -15,14 +15,14 @@ use wattle_graph::schema::{Formats, Schema, SchemaError, SchemaSource};
 
 use crate::blocking::{are_large_schemas, block_in_place_in_turn};
 use crate::json::approx_bytes;
-use crate::limit::SCHEMA_CACHE_BYTES;
+use crate::memory_budget::CacheBudget;
 use crate::meter::WorkOwner;
 
 /// A compiled schema, or the reason why it cannot be compiled.
 type Compiled = Result<Arc<Schema>, SchemaError>;
 
 /// Compiled schemas. The least recently used schemas are removed when the memory of all of them
-/// exceeds [`SCHEMA_CACHE_BYTES`]. A schema that alone exceeds this limit is compiled every time.
+/// exceeds the capacity. A schema that alone exceeds the capacity is compiled every time.
 #[derive(Debug)]
 pub struct SchemaCache {
     capacity_bytes: u64,
@@ -30,12 +30,19 @@ pub struct SchemaCache {
 }
 
 impl Default for SchemaCache {
+    /// Creates a cache with the capacity of the [default budget](CacheBudget::default).
     fn default() -> Self {
-        Self { capacity_bytes: SCHEMA_CACHE_BYTES, entries: Mutex::default() }
+        Self::with_capacity(CacheBudget::default().schemas_bytes)
     }
 }
 
 impl SchemaCache {
+    /// Creates a cache of schemas that take at most `capacity_bytes` in memory.
+    #[must_use]
+    pub fn with_capacity(capacity_bytes: u64) -> Self {
+        Self { capacity_bytes, entries: Mutex::default() }
+    }
+
     /// Returns a compiled schema. Compiles a large schema in a turn of the owner, off the threads
     /// that tasks share.
     ///
@@ -239,7 +246,7 @@ mod tests {
     #[test]
     fn least_recently_used_schemas_are_removed() {
         let one = weight(&compile(&schema(1), Formats::OfDraft));
-        let cache = SchemaCache { capacity_bytes: 3 * one, ..SchemaCache::default() };
+        let cache = SchemaCache::with_capacity(3 * one);
         let compiled = |number| cache.compiled(&schema(number), Formats::OfDraft).unwrap();
         let (first, second) = (compiled(1), compiled(2));
         compiled(3);

@@ -26,7 +26,7 @@ use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 
 use self::states::{State, States};
 use crate::blocking::{are_large_values, block_in_place_if};
-use crate::limit::STATE_CACHE_BYTES;
+use crate::memory_budget::CacheBudget;
 use crate::ports::store::{
     CheckpointOutline, CheckpointTuple, Store, StoreError, ThreadHead, ThreadSnapshot,
     ThreadStatus, Ticket,
@@ -43,9 +43,15 @@ struct Inner {
 }
 
 impl StateCache {
-    /// Creates an empty cache over a store.
+    /// Creates an empty cache over a store, with the capacity of the
+    /// [default budget](CacheBudget::default).
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self(Arc::new(Inner { store, states: Mutex::new(States::new(STATE_CACHE_BYTES)) }))
+        Self::with_capacity(store, CacheBudget::default().states_bytes)
+    }
+
+    /// Creates an empty cache over a store. Its states take at most `capacity_bytes`.
+    pub fn with_capacity(store: Arc<dyn Store>, capacity_bytes: u64) -> Self {
+        Self(Arc::new(Inner { store, states: Mutex::new(States::new(capacity_bytes)) }))
     }
 
     /// Returns the store.

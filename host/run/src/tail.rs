@@ -38,8 +38,8 @@
 //! * A tail holds the events of one page that it has not returned
 //!   ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS),
 //!   [`PAGE_EVENT_BYTES`](crate::limit::PAGE_EVENT_BYTES)), and shares the page with all tails at
-//!   the same position of the thread ([`pages`]). All pages have a limit of memory together
-//!   ([`TAIL_PAGES_BYTES`](pages::TAIL_PAGES_BYTES)), beyond which a page has one event.
+//!   the same position of the thread ([`pages`]). All pages have a limit of memory together, beyond
+//!   which a page has one event.
 //!
 //! A log that does not grow, or that is read only to its current end, needs no tail: [`range`]
 //! reads it in pages of the same size.

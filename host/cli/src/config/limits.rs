@@ -24,8 +24,8 @@ pub struct LimitsConfig {
     /// Maximum number of guest instances that web handlers and the tools that they call hold.
     /// Default: half of the maximum number of instances of the sandbox.
     pub handlers: Option<NonZeroU64>,
-    /// The budget of memory, from which the defaults of all pools are derived. Default: that of the
-    /// machine; see [`MemoryBudget::of_machine`].
+    /// The budget of memory, from which the defaults of all pools and the caches are derived.
+    /// Default: that of the machine; see [`MemoryBudget::of_machine`].
     pub memory: Option<ByteSize>,
     /// Maximum memory of all runs together: their states, journals, model requests, outcomes and
     /// events. Default: the part of runs in the budget.
@@ -288,10 +288,11 @@ mod tests {
         assert_eq!(limits.memory_budget_of(None), DEFAULT_BUDGET);
         assert_eq!(limits.memory_budget_of(Some(64 << 30)), DEFAULT_BUDGET);
         assert_eq!(limits.memory_budget_of(Some(2 << 30)).runs_bytes, 256 * MIB);
-        let memory = Some(ByteSize(8 << 30));
+        let memory = Some(ByteSize(10 << 30));
         let larger = LimitsConfig { memory, runs_memory: Some(ByteSize(64 * MIB)), ..limits };
         let budget = larger.memory_budget_of(Some(1 << 30));
         assert_eq!((budget.guests_bytes, budget.runs_bytes), (2 << 30, 64 * MIB));
+        assert_eq!(budget.caches.states_bytes, 128 * MIB);
     }
 
     #[test]

@@ -245,7 +245,8 @@ fn open_model(
         .and_then(|routes| routes.with_tenants(tenants))
         .map_err(|error| Error::Setup { what: "model routes", message: error.to_string() })?;
     warnings.extend(routes.startup_warnings());
-    Ok(Arc::new(routes.with_memory(memory)))
+    let schemas_bytes = config.limits.memory_budget().caches.schemas_bytes;
+    Ok(Arc::new(routes.with_memory(memory).with_schema_cache_bytes(schemas_bytes)))
 }
 
 /// Opens the sandbox, which caches compiled code in the data folder.

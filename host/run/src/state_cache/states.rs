@@ -190,7 +190,7 @@ mod tests {
     use wattle_graph::weight::{SHARED_ITEM_BYTES, VALUE_BYTES};
 
     use super::*;
-    use crate::limit::STATE_CACHE_BYTES;
+    use crate::memory_budget::DEFAULT_BUDGET;
     use crate::ports::store::StoreError;
 
     fn thread(name: &str) -> ThreadId {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn newest_states_of_each_graph_are_kept() {
-        let mut states = States::new(STATE_CACHE_BYTES);
+        let mut states = States::new(DEFAULT_BUDGET.caches.states_bytes);
         for id in 1..=6 {
             for namespace in ["", "sub"] {
                 insert(&mut states, "t", namespace, state(id, &[("a", &text())]));
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn shared_values_count_once_until_the_last_state_is_removed() {
-        let mut states = States::new(STATE_CACHE_BYTES);
+        let mut states = States::new(DEFAULT_BUDGET.caches.states_bytes);
         let (shared, own) = (text(), ChannelValue::from(json!(1)));
         insert(&mut states, "t", "", state(1, &[("a", &shared), ("b", &own)]));
         let first = states.bytes;

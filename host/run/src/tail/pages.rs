@@ -10,7 +10,9 @@
 //!   that woke the tail.
 //!
 //! A page is in memory while a tail is at its position. A client that does not read its stream
-//! keeps its tail there, so all pages together have a limit of memory ([`TAIL_PAGES_BYTES`]).
+//! keeps its tail there, so all pages together have a limit of memory. Beyond it, a page has one
+//! event: clients that do not read their streams slow other streams down, but take no further
+//! memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +26,6 @@ use crate::limit::{PAGE_EVENT_BYTES, PAGE_EVENTS};
 use crate::log::event_memory_bytes;
 use crate::memory_pool::{MemoryPool, Occupied};
 use crate::ports::store::{Store, ThreadHead};
-
-/// Maximum memory of the pages that tails have read and not returned, in bytes. Beyond it, a page
-/// has one event: clients that do not read their streams slow other streams down, but take no
-/// further memory. 32 pages of the maximum size fit, and some thousand of the usual size.
-pub const TAIL_PAGES_BYTES: u64 = 128 << 20;
 
 /// A thread, and a page of its events.
 #[derive(Debug)]
@@ -63,13 +60,13 @@ struct SharedPage {
     last_read: tokio::sync::Mutex<Option<(u64, ReadResult)>>,
 }
 
-impl Default for Pages {
-    fn default() -> Self {
-        Self { shared: Arc::default(), memory: MemoryPool::new(TAIL_PAGES_BYTES) }
-    }
-}
-
 impl Pages {
+    /// Creates pages that take at most `max_bytes` of memory together.
+    #[must_use]
+    pub fn new(max_bytes: u64) -> Self {
+        Self { shared: Arc::default(), memory: MemoryPool::new(max_bytes) }
+    }
+
     /// Returns a reader for one tail of a thread.
     pub(super) fn reader(&self, store: &Arc<dyn Store>, thread: &ThreadId) -> PageReader {
         PageReader {
@@ -238,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_during_a_read_share_the_next_read() {
-        let (pages, readings, go) = (Pages::default(), AtomicUsize::new(0), Semaphore::new(0));
+        let (pages, readings, go) = (Pages::new(u64::MAX), AtomicUsize::new(0), Semaphore::new(0));
         let ask = async |after| {
             let mut place = place();
             let read = async {
@@ -270,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn cancelled_read_is_repeated_by_the_next_request() {
-        let (pages, mut first, mut second) = (Pages::default(), place(), place());
+        let (pages, mut first, mut second) = (Pages::new(u64::MAX), place(), place());
         {
             let reading = pages.read_shared(&mut first, 0, std::future::pending());
             let mut reading = std::pin::pin!(reading);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
 use serde_json::json;
-use wattle_run::limit::STATE_CACHE_BYTES;
+use wattle_run::memory_budget::DEFAULT_BUDGET;
 
 use super::app::APP;
 use super::host::Host;
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 16;
 const TEXT_BYTES: usize = 1 << 20;
 
 // The host cannot keep the states of all threads in memory.
-const _: () = assert!((THREADS * TEXT_BYTES) as u64 > STATE_CACHE_BYTES);
+const _: () = assert!((THREADS * TEXT_BYTES) as u64 > DEFAULT_BUDGET.caches.states_bytes);
 
 /// Makes the threads, and then reads the state of each. None is lost.
 pub(super) async fn many_states(host: Arc<Host>) -> Result<()> {

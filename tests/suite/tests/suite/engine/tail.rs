@@ -15,9 +15,9 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::threads::NewThread;
 use wattle_run::hostcall::runs::{RunRef, RunService as _};
 use wattle_run::limit::{PAGE_EVENT_BYTES, PAGE_EVENTS};
+use wattle_run::memory_budget::DEFAULT_BUDGET;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
-use wattle_run::tail::pages::TAIL_PAGES_BYTES;
 use wattle_run::tail::range::EventRange;
 use wattle_run::tail::{Tail, TailItem, TailQuery, Until};
 use wattle_store::InMemoryStore;
@@ -309,7 +309,8 @@ async fn large_events_are_read_in_short_pages() {
 #[tokio::test]
 async fn tails_whose_events_are_not_taken_share_a_limit_of_memory() {
     let log = Log::new().await;
-    let last = TAIL_PAGES_BYTES / PAGE_EVENT_BYTES * 2;
+    let max_bytes = DEFAULT_BUDGET.caches.log_pages_bytes;
+    let last = max_bytes / PAGE_EVENT_BYTES * 2;
     for seq in 1..=last {
         let events = vec![large_event(seq, PAGE_EVENT_BYTES / 4)].into();
         log.write(Batch { events, ..Batch::default() }).await;
@@ -334,8 +335,8 @@ async fn tails_whose_events_are_not_taken_share_a_limit_of_memory() {
         }
     };
     let pages = held.len() as u64;
-    assert!(pages * 3 * PAGE_EVENT_BYTES / 4 <= TAIL_PAGES_BYTES, "{pages}");
-    assert!(pages >= TAIL_PAGES_BYTES / PAGE_EVENT_BYTES, "{pages}");
+    assert!(pages * 3 * PAGE_EVENT_BYTES / 4 <= max_bytes, "{pages}");
+    assert!(pages >= max_bytes / PAGE_EVENT_BYTES, "{pages}");
     let rest: Vec<u64> = (pages + 2..=last).collect();
     assert_eq!(read(&mut single).await.0, rest, "the other tails only slow it down");
     for tail in &mut held {
