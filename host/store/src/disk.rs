@@ -9,6 +9,7 @@ mod chain;
 mod changed_keys;
 mod commit_each;
 mod commit_group;
+mod config;
 mod create;
 pub mod decoded_frame;
 mod delta;
@@ -66,7 +67,7 @@ use wattle_run::ports::store::{
     ThreadSummary, Ticket,
 };
 
-use crate::commit_delay::{self, DEFAULT_COMMIT_DELAY, FlushRequests};
+use crate::commit_delay::{self, FlushRequests};
 use crate::error::backend;
 use crate::file::guarded;
 use crate::file::handle::SharedFile;
@@ -78,6 +79,7 @@ use crate::sweep::Mentions;
 use crate::watch::WatchRegistry;
 use access::{Inner, wait_reclaimed};
 use changed_keys::ChangedKeys;
+pub use config::RedbConfig;
 use field_cache::FieldCache;
 pub use history::{PENDING_LIMIT_BYTES, PENDING_MEMORY_BYTES};
 use leases::LeaseTable;
@@ -110,8 +112,8 @@ impl fmt::Debug for RedbStore {
 }
 
 impl RedbStore {
-    /// Opens the file, and creates the file if it does not exist. The folder must exist. The commit
-    /// delay is [`DEFAULT_COMMIT_DELAY`].
+    /// Opens the file with the default settings, and creates the file if it does not exist. The
+    /// folder must exist.
     ///
     /// # Errors
     ///
@@ -119,29 +121,27 @@ impl RedbStore {
     /// file is damaged or not a store, [`StoreError::Backend`] if the file cannot be opened, for
     /// example because another process has it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::open_with(path, DEFAULT_COMMIT_DELAY)
+        Self::open_with(path, RedbConfig::default())
     }
 
-    /// Opens the file with the given commit delay: the maximum time for which a batch that no
-    /// caller awaits waits for other batches to share its commit. The maximum commit delay is
-    /// [`MAX_COMMIT_DELAY`](commit_delay::MAX_COMMIT_DELAY).
+    /// Opens the file with the given settings.
     ///
     /// # Errors
     ///
-    /// The errors of [`RedbStore::open`], and [`StoreError::Backend`] if the delay is too long.
-    pub fn open_with(path: impl AsRef<Path>, commit_delay: Duration) -> Result<Self, StoreError> {
-        commit_delay::validate(commit_delay).map_err(|reason| backend("open its file", reason))?;
+    /// The errors of [`RedbStore::open`], and [`StoreError::Backend`] for a too long commit delay.
+    pub fn open_with(path: impl AsRef<Path>, config: RedbConfig) -> Result<Self, StoreError> {
+        commit_delay::validate(config.commit_delay)
+            .map_err(|reason| backend("open its file", reason))?;
         let path = path.as_ref();
-        let opened = open::open(path)?;
+        let opened = open::open(path, &config.file_kind())?;
         backup::delete_unfinished(&backup::backups_folder(path));
-        Self::over(path, opened, commit_delay)
+        Self::over(path, opened, config)
     }
 
     /// Creates a store over an open file.
-    fn over(path: &Path, opened: OpenedFile, commit_delay: Duration) -> Result<Self, StoreError> {
+    fn over(path: &Path, opened: OpenedFile, config: RedbConfig) -> Result<Self, StoreError> {
         let OpenedFile { database, stager, opening } = opened;
-        let file = SharedFile::new(path.to_owned(), &create::FILE, database);
-        let file = Arc::new(file);
+        let file = Arc::new(SharedFile::new(path.to_owned(), config.file_kind(), database));
         let watches = Arc::new(WatchRegistry::default());
         let (commands, queue) = mpsc::channel(QUEUE_CAPACITY);
         let flush_requests = Arc::<FlushRequests>::default();
@@ -150,7 +150,7 @@ impl RedbStore {
         })?;
         let pending = Arc::new(Mutex::new(pending));
         let changed_keys = Arc::<ChangedKeys>::default();
-        let field_cache = Arc::new(FieldCache::new(changed_keys.clone()));
+        let field_cache = FieldCache::new(changed_keys.clone(), config.caches.fields_bytes);
         let leases = Arc::new(LeaseTable::new(Leases::new(opening, monotonic_clock())));
         let writer = Writer {
             file: file.clone(),
@@ -162,7 +162,7 @@ impl RedbStore {
             changed_keys,
             commands: queue,
             flush_requests: flush_requests.clone(),
-            commit_delay,
+            commit_delay: config.commit_delay,
             file_failure: None,
             failed_threads: HashMap::new(),
             recent_write: RecentWrite::default(),
@@ -186,7 +186,7 @@ impl RedbStore {
             pending,
             leases,
             cursors,
-            field_cache,
+            field_cache: Arc::new(field_cache),
             is_closing,
             writer,
             writer_thread,

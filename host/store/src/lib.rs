@@ -58,7 +58,7 @@ mod watch;
 
 pub use blob::file::FileBlobs;
 pub use blob::in_memory::InMemoryBlobs;
-pub use disk::RedbStore;
+pub use disk::{RedbConfig, RedbStore};
 pub use file::open::is_filled;
 pub use folders::{BACKUPS_FOLDER, BLOBS_FOLDER};
 pub use in_memory::InMemoryStore;

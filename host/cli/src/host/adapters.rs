@@ -17,7 +17,7 @@ use wattle_sql::Databases;
 use wattle_store::sweep::{Mentions, Sweepable};
 use wattle_store::{
     EssentialDocuments, FileBlobs, InMemoryBlobs, InMemoryStore, PostgresConfig, PostgresStore,
-    RedbMemory, RedbStore, VolatileMemory,
+    RedbConfig, RedbMemory, RedbStore, VolatileMemory,
 };
 use wattle_telemetry::{RunStatistics, Telemetry};
 
@@ -177,7 +177,11 @@ async fn open_stores(
 
 /// Opens the store in its files. Blocks the calling thread.
 fn open_files(config: &Config) -> Result<Stores, Error> {
-    let opened = RedbStore::open_with(config.store_file(), config.store.commit_delay());
+    let redb = RedbConfig {
+        commit_delay: config.store.commit_delay(),
+        caches: config.memory_budget().caches,
+    };
+    let opened = RedbStore::open_with(config.store_file(), redb);
     let store = Arc::new(opened.map_err(Error::Store)?);
     let blobs = Arc::new(FileBlobs::open(config.blobs_folder()).map_err(Error::Store)?);
     Ok(Stores {
@@ -245,7 +249,7 @@ fn open_model(
         .and_then(|routes| routes.with_tenants(tenants))
         .map_err(|error| Error::Setup { what: "model routes", message: error.to_string() })?;
     warnings.extend(routes.startup_warnings());
-    let schemas_bytes = config.limits.memory_budget().caches.schemas_bytes;
+    let schemas_bytes = config.memory_budget().caches.schemas_bytes;
     Ok(Arc::new(routes.with_memory(memory).with_schema_cache_bytes(schemas_bytes)))
 }
 

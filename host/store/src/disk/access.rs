@@ -214,9 +214,9 @@ mod tests {
     use wattle_run::ports::store::{Batch, ThreadRecord};
 
     use super::*;
-    use crate::RedbStore;
-    use crate::commit_delay::DEFAULT_COMMIT_DELAY;
+    use crate::disk::create::FILE;
     use crate::disk::open::{self, OpenedFile};
+    use crate::{RedbConfig, RedbStore};
 
     /// A file whose next read fails once `fails` is set.
     #[derive(Debug)]
@@ -288,14 +288,14 @@ mod tests {
         let store = RedbStore::open(&path).unwrap();
         store.append(&thread, batch(&thread, 1)).await.await.unwrap();
         drop(store);
-        let OpenedFile { database, stager, opening } = open::open(&path).unwrap();
+        let OpenedFile { database, stager, opening } = open::open(&path, &FILE).unwrap();
         drop(database);
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let fails = Arc::new(AtomicBool::new(false));
         let backend = Flaky { file: FileBackend::new(file).unwrap(), fails: fails.clone() };
         let database = Builder::new().create_with_backend(backend).unwrap();
         let opened = OpenedFile { database, stager, opening };
-        let store = RedbStore::over(&path, opened, DEFAULT_COMMIT_DELAY).unwrap();
+        let store = RedbStore::over(&path, opened, RedbConfig::default()).unwrap();
         (store, thread, fails, dir)
     }
 

@@ -1,18 +1,18 @@
 //! The kind of the file, and the tables of a new file.
 
 use redb::{Database, Error};
+use wattle_run::memory_budget::DEFAULT_BUDGET;
 
 use crate::disk::table::{
     FORMAT, HEADS, LOG, MARKS, MENTIONS, META, ORPHANS, PENDING, RECORDS, RUNS, THREAD_RUNS,
 };
 use crate::file::kind::{FileKind, META_FORMAT};
 
-/// The kind of the file.
+/// The kind of the file, with the page cache of the default budget of memory.
 pub(crate) static FILE: FileKind = FileKind {
     name: "checkpoint store",
     without_file: "create a new store",
-    // Enough for the hot part of a large store, and small compared with the memory of guests.
-    cache_bytes: 128 * 1024 * 1024,
+    cache_bytes: DEFAULT_BUDGET.caches.file_pages_bytes as usize,
     meta_table: META,
 };
 

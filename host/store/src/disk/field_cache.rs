@@ -62,16 +62,12 @@ use crate::lock::lock;
 use crate::query::ThreadFields;
 use crate::run_search::RunFields;
 
-/// Maximum size of the fields of one table in memory, in bytes: those of both tables take at most
-/// as much as the page cache of the file. It is enough for more than a hundred thousand threads.
-/// Lists of more records scan the file.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-
 /// The cache of selecting fields.
 pub(crate) struct FieldCache {
     changed: Arc<ChangedKeys>,
     cached: Mutex<Cached>,
-    /// Maximum size of the fields of one table.
+    /// Maximum size of the fields of one table in memory, in bytes. Lists of more records scan the
+    /// file.
     max_bytes: usize,
 }
 
@@ -141,9 +137,9 @@ impl Cached {
 }
 
 impl FieldCache {
-    /// Creates an empty cache.
-    pub(crate) fn new(changed: Arc<ChangedKeys>) -> Self {
-        Self { changed, cached: Mutex::default(), max_bytes: MAX_BYTES }
+    /// Creates an empty cache. The fields of one table take at most `max_bytes`.
+    pub(crate) fn new(changed: Arc<ChangedKeys>, max_bytes: u64) -> Self {
+        Self { changed, cached: Mutex::default(), max_bytes: max_bytes as usize }
     }
 
     /// Opens a snapshot by `open`, and selects from the fields of its threads. Returns the snapshot

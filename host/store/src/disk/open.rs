@@ -17,6 +17,7 @@ use crate::disk::table::{
 };
 use crate::error::redb_error;
 use crate::file::guarded;
+use crate::file::kind::FileKind;
 use crate::file::marker;
 use crate::file::open::{
     CHECKED_AT_START_BYTES, ensure_not_in_use, find_damage, lock_file, open_or_rebuild,
@@ -34,23 +35,27 @@ pub(crate) struct OpenedFile {
 }
 
 /// Opens the file, and creates it if it does not exist. Rebuilds a damaged file without the damaged
-/// threads, if the ids of all damaged threads can be read.
-pub(crate) fn open(path: &Path) -> Result<OpenedFile, StoreError> {
-    open_checked(path, CHECKED_AT_START_BYTES)
+/// threads, if the ids of all damaged threads can be read. `kind` is [`FILE`] with any page cache.
+pub(crate) fn open(path: &Path, kind: &FileKind) -> Result<OpenedFile, StoreError> {
+    open_checked(path, kind, CHECKED_AT_START_BYTES)
 }
 
 /// Opens the file. The pages of a file of more than `checked_bytes` bytes are compared with their
 /// checksums only if it cannot be opened.
-fn open_checked(path: &Path, checked_bytes: u64) -> Result<OpenedFile, StoreError> {
+fn open_checked(
+    path: &Path,
+    kind: &FileKind,
+    checked_bytes: u64,
+) -> Result<OpenedFile, StoreError> {
     let rebuild = |damage: &str| {
         rebuild::at_start(path, damage).map_err(|error| FILE.not_rebuilt_error(path, damage, error))
     };
-    open_or_rebuild(path, checked_bytes, rebuild, |is_intact| open_or_create(path, is_intact))
+    open_or_rebuild(path, checked_bytes, rebuild, |is_intact| open_or_create(path, kind, is_intact))
 }
 
-fn open_or_create(path: &Path, is_intact: bool) -> Result<OpenedFile, StoreError> {
-    let database = FILE.open(path)?;
-    match FILE.format(path, &database)? {
+fn open_or_create(path: &Path, kind: &FileKind, is_intact: bool) -> Result<OpenedFile, StoreError> {
+    let database = kind.open(path)?;
+    match kind.format(path, &database)? {
         Some(FORMAT) => {}
         Some(found @ FIRST_FORMAT..FORMAT) => migrate(&database, found)?,
         Some(found) => return Err(unsupported_format_error(path, found)),
@@ -203,8 +208,8 @@ mod tests {
         let path = dir.path().join("wattle.redb");
         fill(&path).await;
         change(&path, r#"id":"thread-007""#).unwrap();
-        let OpenedFile { database, .. } = open_checked(&path, 0).unwrap();
-        let file = SharedFile::new(path, &FILE, database);
+        let OpenedFile { database, .. } = open_checked(&path, &FILE, 0).unwrap();
+        let file = SharedFile::new(path, FILE, database);
         let pinned = Snapshot::newest(&file).unwrap().pinned().unwrap();
         assert_eq!((pinned.versions.len(), pinned.is_complete), (1, false));
     }
@@ -216,7 +221,7 @@ mod tests {
             let path = dir.path().join("wattle.redb");
             fill(&path).await;
             wipe(&path, r#""id":"thread-007""#).unwrap();
-            drop(open_checked(&path, checked_bytes).unwrap());
+            drop(open_checked(&path, &FILE, checked_bytes).unwrap());
             assert!(dir.path().join("wattle.redb.damaged-1").exists());
             let store = RedbStore::open(&path).unwrap();
             let whole = store.threads(&ThreadQuery::default()).await.unwrap().items.len();
@@ -224,7 +229,7 @@ mod tests {
             assert_eq!(whole + damaged.len(), THREADS, "{damaged:?}");
             assert!(damaged.iter().any(|damage| damage.subject == "thread `thread-007`"));
             drop(store);
-            drop(open_checked(&path, checked_bytes).unwrap());
+            drop(open_checked(&path, &FILE, checked_bytes).unwrap());
             assert!(!dir.path().join("wattle.redb.damaged-2").exists());
         }
     }

@@ -218,11 +218,11 @@ mod tests {
     fn failed_reclaiming_is_repeated_after_the_file_is_reopened() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
-        let OpenedFile { database, .. } = open::open(&path).unwrap();
+        let OpenedFile { database, .. } = open::open(&path, &FILE).unwrap();
         let transaction = database.begin_write().unwrap();
         transaction.open_table(ORPHANS).unwrap().insert(7, 0).unwrap();
         transaction.commit().unwrap();
-        let file = SharedFile::new(path, &FILE, database);
+        let file = SharedFile::new(path, FILE, database);
         let mut orphans = Orphans::read(&file).unwrap();
         let mut reclaimed = orphans.add(7);
         file.read_only().unwrap();

@@ -82,7 +82,7 @@ impl Handle {
 /// or a reopening starts when no reader holds an `Arc`.
 pub(crate) struct SharedFile {
     path: PathBuf,
-    kind: &'static FileKind,
+    kind: FileKind,
     handle: RwLock<Arc<Handle>>,
     /// Whether the file failed at a read and the writer has not handled the failure yet.
     has_failed: AtomicBool,
@@ -90,7 +90,7 @@ pub(crate) struct SharedFile {
 
 impl SharedFile {
     /// Wraps an open file.
-    pub(crate) fn new(path: PathBuf, kind: &'static FileKind, database: Database) -> Self {
+    pub(crate) fn new(path: PathBuf, kind: FileKind, database: Database) -> Self {
         let handle = RwLock::new(Arc::new(Handle::Writable(database)));
         Self { path, kind, handle, has_failed: AtomicBool::new(false) }
     }
@@ -251,7 +251,7 @@ mod tests {
         let transaction = database.begin_write().unwrap();
         transaction.open_table(TABLE).unwrap().insert(1, &[7_u8; 10][..]).unwrap();
         transaction.commit().unwrap();
-        let file = SharedFile::new(path, &FILE, database);
+        let file = SharedFile::new(path, FILE, database);
         file.read_only().unwrap();
         let handle = file.handle();
         let long = handle.begin_read().unwrap();

@@ -20,6 +20,7 @@ const OP_OPEN: &str = "open its file";
 pub(crate) const META_FORMAT: &str = "format";
 
 /// A kind of redb file: the checkpoint store or the long-term memory.
+#[derive(Clone, Copy)]
 pub(crate) struct FileKind {
     /// Name of the kind in messages.
     pub(crate) name: &'static str,

@@ -106,7 +106,7 @@ impl RedbMemory {
 
     fn open_as(path: &Path, essential: Option<&EssentialDocuments>) -> Result<Self, Failure> {
         let database = open::open(path, essential).map_err(failure)?;
-        let file = SharedFile::new(path.to_owned(), &FILE, database);
+        let file = SharedFile::new(path.to_owned(), FILE, database);
         let (file, usage) = (Arc::new(file), Arc::<Usage>::default());
         let (commands, queue) = mpsc::channel(QUEUE_CAPACITY);
         let writer =

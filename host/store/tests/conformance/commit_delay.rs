@@ -7,7 +7,7 @@ use wattle_kit::need;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, LeaseHolder, StoreError};
 use wattle_store::commit_delay::MAX_COMMIT_DELAY;
-use wattle_store::{PostgresStore, RedbStore};
+use wattle_store::{PostgresStore, RedbConfig, RedbStore};
 
 use crate::fixtures::{append, create, events, seqs};
 use crate::postgres::Server;
@@ -113,11 +113,16 @@ async fn lease_requests_wait_for_batches_of_their_thread(store: &dyn Store) {
     }
 }
 
+/// Returns the settings of a store with a commit delay.
+fn delayed(commit_delay: Duration) -> RedbConfig {
+    RedbConfig { commit_delay, ..RedbConfig::default() }
+}
+
 #[tokio::test]
 async fn redb_groups_unawaited_batches() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("wattle.redb");
-    let store = RedbStore::open_with(&file, MAX_COMMIT_DELAY).unwrap();
+    let store = RedbStore::open_with(&file, delayed(MAX_COMMIT_DELAY)).unwrap();
     awaited_batches_skip_the_commit_delay(&store).await;
     unawaited_batches_are_committed_after_the_delay(&store).await;
     watched_threads_skip_the_commit_delay(&store).await;
@@ -135,7 +140,7 @@ async fn redb_groups_unawaited_batches() {
 async fn batches_are_committed_with_a_commit_delay_of_zero() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("wattle.redb");
-    let store = RedbStore::open_with(&file, Duration::ZERO).unwrap();
+    let store = RedbStore::open_with(&file, delayed(Duration::ZERO)).unwrap();
     awaited_batches_skip_the_commit_delay(&store).await;
     unawaited_batches_are_committed_after_the_delay(&store).await;
 }
@@ -154,7 +159,7 @@ async fn postgres_groups_unawaited_batches() {
 #[tokio::test]
 async fn too_long_commit_delay_is_refused() {
     let folder = TempDir::new().unwrap();
-    let long = MAX_COMMIT_DELAY + Duration::from_millis(1);
+    let long = delayed(MAX_COMMIT_DELAY + Duration::from_millis(1));
     let refused = RedbStore::open_with(folder.path().join("wattle.redb"), long).unwrap_err();
     assert!(matches!(refused, StoreError::Backend { .. }), "{refused}");
     assert!(refused.to_string().contains("at most 1000 ms, not 1001 ms"), "{refused}");

@@ -10,8 +10,8 @@ use wattle_graph::id::{Digest, ThreadId};
 use wattle_run::ports::Store as _;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{Batch, StoreError};
-use wattle_store::RedbStore;
 use wattle_store::commit_delay::MAX_COMMIT_DELAY;
+use wattle_store::{RedbConfig, RedbStore};
 
 use crate::fixtures::{append, create, event, events, thread_id};
 
@@ -79,7 +79,8 @@ fn is_damage(error: &StoreError) -> bool {
 async fn damaged_page_fails_only_batches_that_need_it() {
     let (path, _dir) = filled().await;
     // Batches that are appended together share a commit.
-    let store = RedbStore::open_with(&path, MAX_COMMIT_DELAY).unwrap();
+    let config = RedbConfig { commit_delay: MAX_COMMIT_DELAY, ..RedbConfig::default() };
+    let store = RedbStore::open_with(&path, config).unwrap();
     let (broken, intact) = (name(7), name(THREADS - 1));
     wipe(&path, |page| holds(page, blob(7).0.as_bytes()));
     let before = store.append(&intact, mention(2, 1000)).await;

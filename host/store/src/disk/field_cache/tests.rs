@@ -63,7 +63,7 @@ fn history() -> impl Strategy<Value = Vec<Step>> {
 fn empty_file() -> SharedFile {
     let database = Builder::new().create_with_backend(InMemoryBackend::new()).unwrap();
     create::create(&database).unwrap();
-    SharedFile::new(PathBuf::new(), &FILE, database)
+    SharedFile::new(PathBuf::new(), FILE, database)
 }
 
 fn thread_id(number: usize) -> ThreadId {
@@ -158,7 +158,7 @@ type Read = (usize, usize, usize, bool);
 fn interleave(steps: Vec<Step>, reads: &[Read]) -> Result<(), TestCaseError> {
     let file = empty_file();
     let changed = Arc::<ChangedKeys>::default();
-    let cache = FieldCache::new(changed.clone());
+    let cache = FieldCache::new(changed.clone(), u64::MAX);
     let mut writer =
         Writer { file: &file, changed: &changed, steps: steps.into_iter(), open: None };
     for &(before, opening, after, with_runs) in reads {
@@ -201,7 +201,7 @@ proptest! {
 #[test]
 fn only_changed_records_are_decoded_again() {
     let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
-    let cache = FieldCache::new(changed.clone());
+    let cache = FieldCache::new(changed.clone(), u64::MAX);
     commit(&file, &[(0, Some(1)), (1, Some(1))]);
     assert_eq!(list(&cache, &file), Some(times(&[(0, 1), (1, 1)])));
     // No key is noted, so the list shows that it has not read the records.
@@ -214,7 +214,7 @@ fn only_changed_records_are_decoded_again() {
 #[test]
 fn fields_are_not_cached_while_a_commit_without_noted_keys_is_open() {
     let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
-    let cache = FieldCache::new(changed.clone());
+    let cache = FieldCache::new(changed.clone(), u64::MAX);
     let open = changed.begin(&write_set(&[(0, Some(1))]));
     assert_eq!(list(&cache, &file), None);
     commit(&file, &[(0, Some(1))]);
@@ -225,7 +225,7 @@ fn fields_are_not_cached_while_a_commit_without_noted_keys_is_open() {
 #[test]
 fn fields_are_not_cached_while_the_file_has_failed() {
     let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
-    let cache = FieldCache::new(changed.clone());
+    let cache = FieldCache::new(changed.clone(), u64::MAX);
     assert_eq!(list(&cache, &file), Some(times(&[])));
     changed.suspend();
     assert_eq!(list(&cache, &file), None);
@@ -237,7 +237,7 @@ fn fields_are_not_cached_while_the_file_has_failed() {
 #[test]
 fn too_large_fields_are_not_cached() {
     let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
-    let cache = FieldCache { max_bytes: 2 * size_of::<ThreadFields>(), ..FieldCache::new(changed) };
+    let cache = FieldCache::new(changed, 2 * size_of::<ThreadFields>() as u64);
     assert_eq!(list(&cache, &file), Some(times(&[])));
     commit(&file, &[(0, Some(1))]);
     cache.clear();
@@ -249,8 +249,8 @@ fn too_large_fields_are_not_cached() {
 #[test]
 fn fields_that_were_too_large_are_read_again_in_the_next_epoch() {
     let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
-    let max_bytes = 2 * size_of::<ThreadFields>();
-    let cache = FieldCache { max_bytes, ..FieldCache::new(changed.clone()) };
+    let max_bytes = 2 * size_of::<ThreadFields>() as u64;
+    let cache = FieldCache::new(changed.clone(), max_bytes);
     commit(&file, &[(0, Some(1))]);
     assert_eq!(list(&cache, &file), None);
     commit(&file, &[(0, None)]);
@@ -272,7 +272,7 @@ fn damage(file: &SharedFile, table: TableDefinition<'_, &'static [u8], &'static 
 
 #[test]
 fn record_that_is_damaged_after_it_was_cached_is_left_out() {
-    let (file, cache) = (empty_file(), FieldCache::new(Arc::default()));
+    let (file, cache) = (empty_file(), FieldCache::new(Arc::default(), u64::MAX));
     let all = ThreadSearch::default();
     let contents = ThreadSearch { text: Some("thread".to_owned()), ..ThreadSearch::default() };
     let query = ThreadQuery::default();
@@ -299,7 +299,7 @@ fn record_that_is_damaged_after_it_was_cached_is_left_out() {
 
 #[test]
 fn search_of_runs_goes_on_after_a_thread_that_is_damaged_after_it_was_cached() {
-    let (file, cache) = (empty_file(), FieldCache::new(Arc::default()));
+    let (file, cache) = (empty_file(), FieldCache::new(Arc::default(), u64::MAX));
     commit(&file, &[(0, Some(1)), (1, Some(2)), (2, Some(3))]);
     let search = RunSearch { limit: 1, ..RunSearch::default() };
     let first = search_runs(&file, &cache, &search).unwrap();
@@ -313,7 +313,7 @@ fn search_of_runs_goes_on_after_a_thread_that_is_damaged_after_it_was_cached() {
 #[test]
 fn damaged_record_of_a_thread_that_is_set_aside_is_left_out() {
     let (file, changed) = (empty_file(), Arc::<ChangedKeys>::default());
-    let cache = FieldCache::new(changed.clone());
+    let cache = FieldCache::new(changed.clone(), u64::MAX);
     commit(&file, &[(0, Some(1)), (1, Some(2))]);
     assert_eq!(list(&cache, &file), Some(times(&[(0, 1), (1, 2)])));
     damage(&file, RECORDS, thread_id(1).as_str());
