@@ -96,8 +96,9 @@ impl ReceivedBody {
         self.bytes
     }
 
-    /// Parses JSON. After parsing, the values count against the limit of the caller in place of the
-    /// bytes. `parse` gets the bytes and the budget for the values.
+    /// Parses JSON. Values count against the limit of the caller before they are created, beside
+    /// the bytes, and in place of the bytes after parsing. `parse` gets the bytes and the budget for
+    /// the values.
     ///
     /// # Errors
     ///
@@ -109,8 +110,15 @@ impl ReceivedBody {
     ) -> Result<T, E> {
         let Self { bytes, max_values_bytes, reservation, caller } = self;
         let parsed = block_in_place_in_turn(caller, is_long_parse(bytes.len()), || {
-            let budget = JsonBudget::new(max_values_bytes);
-            parse(&bytes, &budget).map(|parsed| (parsed, budget.weight()))
+            let mut budget = JsonBudget::new(max_values_bytes);
+            if let Some(reservation) = reservation.clone() {
+                budget = budget.with_memory(move |bytes| reservation.try_grow(bytes as usize));
+            }
+            let parsed = parse(&bytes, &budget);
+            if budget.is_memory_refused() {
+                return Err(limit_reached("bytes of request bodies").into());
+            }
+            parsed.map(|parsed| (parsed, budget.weight()))
         });
         let (parsed, weight) = parsed.await?;
         drop(bytes);
@@ -267,6 +275,9 @@ fn invalid(field: &str, line: usize, column: usize, message: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+    use wattle_graph::weight::VALUE_BYTES;
+    use wattle_run::fair_share::Pool;
+    use wattle_run::json::bounded::MEMORY_CHUNK_BYTES;
 
     use super::*;
 
@@ -311,6 +322,31 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
         let problem = parse::<Value>(deep.as_bytes()).unwrap_err();
         assert_eq!((problem.status, &*problem.code), (400, code::INVALID));
+    }
+
+    #[tokio::test]
+    async fn values_of_a_body_count_while_they_are_parsed() {
+        const CHUNK: usize = MEMORY_CHUNK_BYTES as usize;
+        let pool = Pool::new(8 * CHUNK);
+        let reservation = || BodyReservation::new(&pool, CallerId::of_key("a"), &Arc::default());
+        let body = |values: usize| ReceivedBody {
+            bytes: format!("[{}oops", "0,".repeat(values)).into(),
+            max_values_bytes: 8 * MEMORY_CHUNK_BYTES,
+            reservation: Some(reservation()),
+            caller: CallerId::of_key("a"),
+        };
+        // The caller has half of the pool, which is four chunks. The values take two besides the
+        // first one, which is free.
+        let values = 5 * CHUNK / 2 / VALUE_BYTES as usize;
+        let parsed = body(values).parse(|bytes, budget| {
+            let parsed = parse_within::<Value>(bytes, budget);
+            assert!(!reservation().try_grow(3 * CHUNK) && reservation().try_grow(2 * CHUNK));
+            parsed
+        });
+        assert_eq!(parsed.await.unwrap_err().code, code::INVALID);
+        assert!(reservation().try_grow(4 * CHUNK), "a body that is refused takes nothing");
+        let parsed = body(4 * values).parse(parse_within::<Value>).await;
+        assert_eq!(parsed.unwrap_err().code, code::UNAVAILABLE, "the end is not read");
     }
 
     #[test]

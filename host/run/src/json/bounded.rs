@@ -23,6 +23,10 @@ use wattle_graph::weight::{NAME_BYTES, VALUE_BYTES, weight};
 
 use crate::limit::{JSON_MESSAGE_DEPTH, JSON_VALUES_BYTES};
 
+/// Bytes by which the values of a document take [memory](JsonBudget::with_memory) while they are
+/// read. A document with fewer bytes of values takes none, so most documents ask for nothing.
+pub const MEMORY_CHUNK_BYTES: u64 = 64 << 10;
+
 /// The key by which `serde_json` marks raw values. The parser of a [`Value`] parses the text in such
 /// a field as a further document, without the budget. So the host makes no object with this key.
 pub const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
@@ -75,6 +79,37 @@ pub struct JsonBudget {
     is_key: Cell<bool>,
     /// The limit at which the last document failed.
     exceeded: Cell<Option<JsonLimit>>,
+    /// The memory that values take before they are created, if it is limited.
+    memory: Option<Memory>,
+}
+
+/// The memory that values take before they are created.
+struct Memory {
+    take: Box<dyn Fn(u64) -> bool + Send>,
+    /// Bytes of values that need no further memory.
+    covered_bytes: Cell<u64>,
+    is_refused: Cell<bool>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("covered_bytes", &self.covered_bytes).finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    /// Takes memory for `bytes` of values, in chunks, of which there are at most `allowed_bytes`.
+    /// Returns false if it was refused, now or before.
+    fn try_cover(&self, bytes: u64, allowed_bytes: u64) -> bool {
+        let covered = self.covered_bytes.get();
+        if bytes > covered && !self.is_refused.get() {
+            let chunks = bytes.checked_next_multiple_of(MEMORY_CHUNK_BYTES).unwrap_or(u64::MAX);
+            let wanted = chunks.min(allowed_bytes);
+            self.is_refused.set(!(self.take)(wanted - covered));
+            self.covered_bytes.set(wanted);
+        }
+        !self.is_refused.get()
+    }
 }
 
 /// The memory of the values so far, in bytes.
@@ -103,7 +138,26 @@ impl JsonBudget {
             depth: Cell::default(),
             is_key: Cell::default(),
             exceeded: Cell::default(),
+            memory: None,
         }
+    }
+
+    /// Calls `take` before values take more memory, with the number of bytes. If it returns false,
+    /// the document fails, and so does each further one. Values take memory in chunks of
+    /// [`MEMORY_CHUNK_BYTES`], the first of which is free, and never more than the budget. Texts
+    /// take none: they are never longer than the text that is parsed. The caller gives back what
+    /// was taken.
+    #[must_use]
+    pub fn with_memory(self, take: impl Fn(u64) -> bool + Send + 'static) -> Self {
+        let (covered_bytes, is_refused) = (Cell::new(MEMORY_CHUNK_BYTES), Cell::new(false));
+        let memory = Some(Memory { take: Box::new(take), covered_bytes, is_refused });
+        Self { memory, ..self }
+    }
+
+    /// Returns true if a document failed because its values did not get
+    /// [memory](Self::with_memory).
+    pub fn is_memory_refused(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.is_refused.get())
     }
 
     /// Parses a document.
@@ -192,6 +246,10 @@ impl JsonBudget {
         used.values = used.values.saturating_add(bytes);
         if used.values > self.allowed_bytes {
             return Err(self.fail(JsonLimit::Values(self.allowed_bytes)));
+        }
+        let memory = self.memory.as_ref();
+        if memory.is_some_and(|memory| !memory.try_cover(used.values, self.allowed_bytes)) {
+            return Err(E::custom("there is no memory for its values"));
         }
         self.used.set(used);
         Ok(())
