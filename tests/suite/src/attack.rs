@@ -3,7 +3,8 @@
 //!
 //! A [`Case`] is one attack. A *strike* is one round of it: the strike does as much harm as it can
 //! and then checks that the limit against it held. An [`Attack`] repeats strikes while honest
-//! callers use the [`Host`]. [`honest`] has the checks that must pass during every attack.
+//! callers use the [`Host`]. [`honest`] has the checks that must pass during every attack. A strike
+//! that holds what it has taken runs them while it does.
 //!
 //! # Layout
 //!

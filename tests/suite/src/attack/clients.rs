@@ -59,8 +59,8 @@ pub(super) async fn status(socket: &mut TcpStream) -> Result<u16> {
     Ok(std::str::from_utf8(&head[9..])?.parse()?)
 }
 
-/// Opens more requests that stay incomplete than the host accepts connections from one address, and
-/// sends complete requests meanwhile.
+/// Opens more requests that stay incomplete than the host accepts connections from one address.
+/// Meanwhile honest work goes on.
 pub(super) async fn half_requests(host: Arc<Host>) -> Result<()> {
     let before = host.honest.metric(CLOSED_FOR_ROOM).await?;
     let head = "GET / HTTP/1.1\r\nhost: localhost\r\nx-";
@@ -77,9 +77,7 @@ pub(super) async fn half_requests(host: Arc<Host>) -> Result<()> {
         anyhow::Ok((closed >= surplus).then_some(()))
     })
     .await?;
-    for _ in 0..10 {
-        host.honest.ok().await?;
-    }
+    host.honest.goes_on().await?;
     // Another connection of the same address makes room as well.
     let whole = "GET /api/v1/apps HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let code = status(&mut send(&host, whole).await?).await?;
@@ -87,7 +85,8 @@ pub(super) async fn half_requests(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// Opens streams of a thread without reading their events, and runs the thread.
+/// Opens streams of a thread without reading their events, and runs the thread. Meanwhile honest
+/// work goes on.
 pub(super) async fn silent_streams(host: Arc<Host>) -> Result<()> {
     let start = |count: u32| {
         let input = json!({ "count": count });
@@ -106,6 +105,7 @@ pub(super) async fn silent_streams(host: Arc<Host>) -> Result<()> {
     ensure!(streams.iter().all(|(code, _)| *code == 200), "a stream was refused");
     let (code, run) = host.post(&runs, &start(500)).await?;
     ensure!(code == 200 && run["status"] == "completed", "{code}: {run}");
+    host.honest.goes_on().await?;
     drop(streams);
     let (code, body) = host.get("/api/v1/threads?limit=1").await?;
     ensure!(code == 200, "{code}: {body}");

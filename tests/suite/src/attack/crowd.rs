@@ -27,7 +27,8 @@ const REQUESTS: usize = GUESTS + 50;
 
 /// Calls a web handler that makes host calls until a limit ends the handler. Then sends requests
 /// until one caller has the maximum number of guests for web handlers, checks that further requests
-/// get status 503, and disconnects. The guests must count until their handlers end.
+/// get status 503, and disconnects. The guests must count until their handlers end, and meanwhile
+/// honest work goes on.
 pub(super) async fn handlers(host: Arc<Host>) -> Result<()> {
     let (status, ended) = host.get(&format!("/apps/{CROWD}/clock")).await?;
     let limit = &ended["details"]["limit"];
@@ -46,6 +47,7 @@ pub(super) async fn handlers(host: Arc<Host>) -> Result<()> {
         status == 503,
         "the guests of a disconnected client must still count: {status}: {refused}"
     );
+    host.honest.goes_on().await?;
     gate.open();
     Ok(())
 }
@@ -57,8 +59,8 @@ pub(super) async fn searches(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// Takes as many places for runs as one caller may, and starts more runs. A run of another caller
-/// begins and ends meanwhile.
+/// Takes as many places for runs as one caller may, and starts more runs. Meanwhile honest work goes
+/// on.
 pub(super) async fn waiting_runs(host: Arc<Host>) -> Result<()> {
     let gate = host.standin.gate(Pattern::path(HELD));
     let input = json!({ "url": format!("{}{HELD}", host.standin.base_url) });
@@ -70,7 +72,7 @@ pub(super) async fn waiting_runs(host: Arc<Host>) -> Result<()> {
     }
     let waiting = runs.iter().filter(|(_, run)| run["status"] == "pending").count();
     ensure!(waiting >= RUNS - PLACES, "{waiting} runs wait");
-    host.honest.run().await?;
+    host.honest.goes_on().await?;
     gate.open();
     for (_, run) in runs {
         let id = run["run"].as_str().unwrap_or_default();

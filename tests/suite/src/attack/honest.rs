@@ -1,13 +1,16 @@
 //! What must hold during every attack: the host responds, honest runs complete, and the control
 //! plane works.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
 use super::app::{APP, HONEST};
+
+/// Number of rounds of an honest caller in [`Honest::goes_on`].
+pub const ROUNDS: u32 = 3;
 
 /// An honest caller of a host. The app `misdeeds` of the host must have the graph `honest`, which
 /// adds one to `number`.
@@ -66,6 +69,32 @@ impl Honest {
         let (status, run) = answer(request.json(&start)).await?;
         let is_whole = run["status"] == "completed" && run["state"]["number"] == 2;
         ensure!(status == 200 && is_whole, "an honest run: {status}: {run}");
+        Ok(())
+    }
+
+    /// Checks that honest work goes on: runs complete, the control plane works, and the host
+    /// responds to a health check before [`ROUNDS`] rounds of both have ended. The health check is
+    /// bounded by this work and not by time, because it is less work on every machine, however busy.
+    ///
+    /// # Errors
+    ///
+    /// If a request fails, or the health check has no response when the rounds have ended.
+    pub async fn goes_on(&self) -> Result<()> {
+        let is_healthy = AtomicBool::new(false);
+        let health = async {
+            self.ok().await?;
+            is_healthy.store(true, Ordering::Relaxed);
+            anyhow::Ok(())
+        };
+        let rounds = async {
+            for _ in 0..ROUNDS {
+                self.run().await?;
+                self.control_plane().await?;
+            }
+            ensure!(is_healthy.load(Ordering::Relaxed), "/ok takes longer than {ROUNDS} rounds");
+            anyhow::Ok(())
+        };
+        tokio::try_join!(health, rounds)?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use wattle_suite::attack::honest::Honest;
+use wattle_suite::attack::honest::{Honest, ROUNDS};
 use wattle_suite::attack::host::{Host, MOST_RSS_BYTES};
 use wattle_suite::attack::{Attack, case};
 use wattle_suite::binary;
@@ -18,9 +18,6 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Minimum number of rounds of an honest caller during an attack.
-const HONEST_ROUNDS: usize = 3;
 
 /// The graph of honest callers.
 pub(super) const HONEST: &str = r#"
@@ -96,15 +93,17 @@ pub(super) async fn check(server: TestServer) {
     timeout(PATIENCE, server.running.shutdown()).await.expect("the host stops");
 }
 
-/// Repeats the requests of an honest caller until a strike has passed meanwhile. Each request
-/// succeeds.
+/// Repeats the work of an honest caller until a strike has passed meanwhile. The work goes on; see
+/// [`Honest::goes_on`].
 async fn honest_load(honest: &Honest, attack: &mut Attack) {
     let has_struck = Cell::new(false);
     let calm = async {
-        let mut rounds = 0;
-        while rounds < HONEST_ROUNDS || !has_struck.get() {
-            all_is_calm(honest).await;
-            rounds += 1;
+        loop {
+            let goes_on = timeout(PATIENCE * ROUNDS, honest.goes_on()).await;
+            goes_on.expect("honest work goes on in time").expect("honest work goes on");
+            if has_struck.get() {
+                break;
+            }
         }
     };
     let strike = async {
@@ -116,8 +115,8 @@ async fn honest_load(honest: &Honest, attack: &mut Attack) {
 }
 
 /// Checks that a host in a separate process withstands an attack that continues until the host has
-/// ended: the limit of the case holds, all is calm until a strike has passed, the memory of the host
-/// stays within its bound, and the host exits after SIGTERM.
+/// ended: the limit of the case holds, honest work goes on until a strike has passed, the memory of
+/// the host stays within its bound, and the host exits after SIGTERM.
 pub(super) async fn withstand(name: &str) {
     let case = case(name).expect("an attack of this name");
     let host = Arc::new(case.start_host(&binary::path()).await.expect("the host starts"));
