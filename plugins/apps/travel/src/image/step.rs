@@ -1,11 +1,13 @@
 //! Start and end of both image tools.
 
-use serde_json::{Map, Value, json};
-use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, ToolContext, ToolOutput};
+use serde_json::{Value, json};
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, Serialize, ToolContext, ToolOutput,
+};
 
 use crate::channel::{IMAGE_MODE, IMAGE_PLAN, IMAGES, State};
 use crate::image::plan::{ImagePlan, plan};
-use crate::image::{ImageAsset, mode, target};
+use crate::image::{ImageAsset, ImageSource, mode, target};
 use crate::tool::GENERATE_HANDBOOK_HTML;
 use crate::tool::answer::answer_and_forget;
 
@@ -19,6 +21,22 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 1, max = 6))]
     count: Option<u32>,
+}
+
+/// The output of both image tools.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PreparedImages {
+    /// Where the images come from.
+    mode: ImageSource,
+    /// Model that made the plan, as `provider:model (attempts=n)`.
+    planner_model: String,
+    /// The models that generated the images, without duplicates; only from `generate_image`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_models: Option<Vec<String>>,
+    /// Number of images.
+    image_count: usize,
+    /// The images, in the order of their plans.
+    images: Vec<ImageAsset>,
 }
 
 /// Plans the images of a guide. Returns an output that names the missing step if there are no
@@ -49,24 +67,24 @@ pub(crate) fn none(text: String, plan: &ImagePlan) -> ToolOutput {
     ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(plan))
 }
 
-/// Returns the output with the prepared images. `more` has the fields that only one tool has.
+/// Returns the output with the prepared images. Only `generate_image` has `generation_models`.
 pub(crate) fn tell(
     context: &ToolContext,
     state: &State,
     planner_model: &str,
-    images: &[ImageAsset],
-    more: Map<String, Value>,
+    images: Vec<ImageAsset>,
+    generation_models: Option<Vec<String>>,
 ) -> Result<ToolOutput, Failure> {
-    let mode = json!(mode(images));
-    let mut output = Map::from_iter([
-        ("mode".to_owned(), mode.clone()),
-        ("planner_model".to_owned(), planner_model.into()),
-    ]);
-    output.extend(more);
-    output.insert("image_count".to_owned(), images.len().into());
-    output.insert("images".to_owned(), json!(images));
-    let answer = answer_and_forget(&context.tool, &output, &LATER)?;
-    let answer = answer.with_overwrite(IMAGES, json!(images)).with_overwrite(IMAGE_MODE, mode);
+    let output = PreparedImages {
+        mode: mode(&images),
+        planner_model: planner_model.to_owned(),
+        generation_models,
+        image_count: images.len(),
+        images,
+    };
+    let answer = answer_and_forget(&context.tool, &output, &LATER)?
+        .with_overwrite(IMAGES, json!(output.images))
+        .with_overwrite(IMAGE_MODE, json!(output.mode));
     // A later request for images must give other images, so the plan is dropped.
     let is_kept = state.image_plan.is_some();
     Ok(if is_kept { answer.with_overwrite(IMAGE_PLAN, Value::Null) } else { answer })

@@ -20,6 +20,7 @@ use crate::html;
 use crate::preview::Preview;
 use crate::session::step::{Step, StepStatus};
 use crate::session::stored;
+use crate::tool::outputs::ToolOutputs;
 use crate::tool::{
     self, GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE,
 };
@@ -70,7 +71,7 @@ pub(crate) struct StateView {
     #[schemars(with = "Option<Vec<Block>>")]
     spot_blocks: Value,
     /// The last output of every tool, without the page.
-    #[schemars(with = "Option<Extra>")]
+    #[schemars(with = "Option<ToolOutputs>")]
     tool_outputs: Value,
     /// The page.
     handbook_html: Option<String>,

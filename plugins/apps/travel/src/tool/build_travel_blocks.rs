@@ -4,10 +4,10 @@ mod prompt;
 
 use wattle_plugin::llm::Task;
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, json, log, tool,
+    Deserialize, Failure, JsonSchema, Serialize, ToolContext, ToolOutput, Value, json, log, tool,
 };
 
-use crate::block::{self, Draft, spots};
+use crate::block::{self, Block, Draft, spots};
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State};
 use crate::tool::answer::answer_and_forget;
 use crate::tool::{
@@ -33,6 +33,29 @@ pub(crate) struct Input {
     /// Which crawled video, by its id; the latest one without it.
     #[serde(default)]
     video_id: Option<String>,
+}
+
+/// The output of `build_travel_blocks`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BuiltBlocks {
+    /// Id of the video at YouTube.
+    video_id: String,
+    /// Normalized URL of the video.
+    video_url: String,
+    /// Title of the video.
+    title: String,
+    /// URL of the thumbnail.
+    thumbnail_url: Option<String>,
+    /// Number of blocks.
+    block_count: usize,
+    /// All blocks.
+    blocks: Vec<Block>,
+    /// The blocks that are spots.
+    #[serde(rename = "spot_blocks")]
+    spot_blocks: Vec<Block>,
+    /// Number of spots.
+    spot_count: usize,
 }
 
 /// Makes the blocks of a travel guide from a crawled video: places, food, transport, shopping and
@@ -76,21 +99,22 @@ fn choose<'a>(videos: &'a [Video], id: Option<&str>) -> Result<&'a Video, String
 fn tell(context: &ToolContext, video: &Video, draft: Draft) -> Result<ToolOutput, Failure> {
     let blocks = block::sanitize(draft, &video.id);
     let spot_blocks = spots(&blocks);
-    let output = json!({
-        "videoId": video.id,
-        "videoUrl": video.url,
-        "title": video.title,
-        "thumbnailUrl": video.thumbnail_url,
-        "blockCount": blocks.len(),
-        "blocks": blocks,
-        "spot_blocks": spot_blocks,
-        "spotCount": spot_blocks.len(),
-    });
+    let (block_count, spot_count) = (blocks.len(), spot_blocks.len());
+    let output = BuiltBlocks {
+        video_id: video.id.clone(),
+        video_url: video.url.clone(),
+        title: video.title.clone(),
+        thumbnail_url: video.thumbnail_url.clone(),
+        block_count,
+        blocks,
+        spot_blocks,
+        spot_count,
+    };
     let answer = answer_and_forget(&context.tool, &output, &LATER)?;
     Ok(answer
         .with_overwrite(CONTEXT, json!(VideoContext::from(video)))
-        .with_overwrite(BLOCKS, json!(blocks))
-        .with_overwrite(SPOT_BLOCKS, json!(spot_blocks))
+        .with_overwrite(BLOCKS, json!(output.blocks))
+        .with_overwrite(SPOT_BLOCKS, json!(output.spot_blocks))
         // Images belong to blocks.
         .with_overwrite(IMAGES, json!([]))
         .with_overwrite(IMAGE_MODE, Value::Null))

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, json, log, tool,
+    Deserialize, Failure, JsonSchema, Serialize, ToolContext, ToolOutput, json, log, tool,
 };
 
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State, VIDEOS};
@@ -46,6 +46,20 @@ pub(crate) struct Input {
     user_text: Option<String>,
 }
 
+/// The output of `crawl_youtube_videos`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CrawledVideos {
+    /// Name of the actor at Apify.
+    actor_id: String,
+    /// URLs that were requested.
+    requested_urls: Vec<String>,
+    /// Number of videos.
+    count: usize,
+    /// The videos, with the beginning of their subtitles and descriptions.
+    videos: Vec<Video>,
+}
+
 /// Fetches title, description, picture and subtitles of YouTube videos. Step 2 of a guide.
 #[tool(idempotent)]
 pub(crate) fn crawl_youtube_videos(
@@ -75,7 +89,7 @@ pub(crate) fn crawl_youtube_videos(
     for reason in &refused {
         log::warn!("crawl videos: one was left out: {reason}");
     }
-    tell(context, &state, &apify.actor, &urls, &videos)
+    tell(context, &state, apify.actor, urls, videos)
 }
 
 /// Returns the idempotency key, with which the host sends the request again after a crash. Apify
@@ -122,19 +136,18 @@ fn nothing(refused: &[String]) -> String {
 fn tell(
     context: &ToolContext,
     state: &State,
-    actor: &str,
-    urls: &[String],
-    videos: &[Video],
+    actor_id: String,
+    requested_urls: Vec<String>,
+    videos: Vec<Video>,
 ) -> Result<ToolOutput, Failure> {
-    let kept = keep(&state.videos, videos);
+    let kept = keep(&state.videos, &videos);
     let about = kept.last().map(VideoContext::from);
     // The video of the guide, including a change by an earlier call of the same turn.
     let is_other = state.context.as_ref().map(|known| &known.video_id)
         != about.as_ref().map(|about| &about.video_id);
     let later: &[&str] = if is_other { &LATER } else { &[] };
-    let mut output = json!({
-        "actorId": actor, "requestedUrls": urls, "count": videos.len(), "videos": videos,
-    });
+    let count = videos.len();
+    let mut output = json!(CrawledVideos { actor_id, requested_urls, count, videos });
     // The channel has the whole texts; the conversation has only their beginning.
     stored::shorten_videos(&mut output["videos"]);
     let answer = answer_and_forget(&context.tool, &output, later)?;

@@ -7,7 +7,7 @@ mod choose;
 
 use wattle_plugin::llm::{Checked, Task};
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, clock, json, tool,
+    Deserialize, Failure, JsonSchema, Serialize, ToolContext, ToolOutput, clock, json, tool,
 };
 use wattle_plugin::prompt::head;
 
@@ -88,6 +88,49 @@ struct GivenImage {
     source_page: Option<String>,
 }
 
+/// The output of `generate_handbook_html`, without the page, which programs get as `html`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MadeHandbook {
+    /// Title of the page.
+    title: String,
+    /// Id of the video at YouTube.
+    #[serde(rename = "videoId")]
+    video_id: Option<String>,
+    /// Where to watch the video.
+    #[serde(rename = "videoUrl")]
+    video_url: Option<String>,
+    /// URL of the picture on top of the page.
+    #[serde(rename = "thumbnailUrl")]
+    thumbnail_url: Option<String>,
+    /// Number of blocks on the page.
+    block_count: usize,
+    /// Number of spots on the page.
+    spot_count: usize,
+    /// Number of images before the selection.
+    image_count: usize,
+    /// Number of images of the blocks on the page.
+    matched_image_count: usize,
+    /// Where the images come from.
+    image_mode: ImageSource,
+    /// Layout of the page.
+    handbook_style: HandbookStyle,
+    /// Model that wrote the page, as `provider:model (attempts=n)`.
+    generator_model: String,
+    /// Time in UTC.
+    generated_at: String,
+    /// Length of the page in UTF-16 units, as JavaScript counts.
+    html_length: usize,
+    /// Path of the page; `null` outside of a session.
+    preview_url: Option<String>,
+}
+
+/// Widths for which a page is made, in pixels.
+#[derive(Debug, Serialize, JsonSchema)]
+struct HandbookStyle {
+    desktop_width: u32,
+    mobile_width: u32,
+}
+
 /// The content of a page.
 struct Chosen {
     title: String,
@@ -135,29 +178,29 @@ fn tell(
 ) -> Result<ToolOutput, Failure> {
     let Chosen { title, video, blocks, images, image_count } = chosen;
     let (generator_model, page) = (page.origin(), page.value);
-    let mode = json!(mode(images));
-    let known = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
-    let preview = context.thread_id.as_deref().map(preview::path).transpose()?;
-    let output = json!({
-        "title": title,
-        "videoId": known(&video.video_id),
-        "videoUrl": known(&video.video_url),
-        "thumbnailUrl": video.thumbnail_url,
-        "block_count": blocks.len(),
-        "spot_count": spots(blocks).len(),
-        "image_count": image_count,
-        "matched_image_count": images.len(),
-        "image_mode": mode,
-        "handbook_style": {"desktop_width": html::WIDTHS.0, "mobile_width": html::WIDTHS.1},
-        "generator_model": generator_model,
-        "generated_at": clock::utc(clock::now_ms()),
-        // In UTF-16 units, as JavaScript counts.
-        "html_length": page.encode_utf16().count(),
-        "preview_url": preview,
-        "html": page,
-    });
+    let image_mode = mode(images);
+    let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let (desktop_width, mobile_width) = html::WIDTHS;
+    let made = MadeHandbook {
+        title: title.clone(),
+        video_id: known(&video.video_id),
+        video_url: known(&video.video_url),
+        thumbnail_url: video.thumbnail_url.clone(),
+        block_count: blocks.len(),
+        spot_count: spots(blocks).len(),
+        image_count: *image_count,
+        matched_image_count: images.len(),
+        image_mode,
+        handbook_style: HandbookStyle { desktop_width, mobile_width },
+        generator_model,
+        generated_at: clock::utc(clock::now_ms()),
+        html_length: page.encode_utf16().count(),
+        preview_url: context.thread_id.as_deref().map(preview::path).transpose()?,
+    };
+    let mut output = json!(made);
+    output["html"] = json!(page);
     let answer = answer(&context.tool, &output)?;
-    Ok(answer.with_overwrite(HTML, page).with_overwrite(IMAGE_MODE, mode))
+    Ok(answer.with_overwrite(HTML, page).with_overwrite(IMAGE_MODE, json!(image_mode)))
 }
 
 impl Input {

@@ -1,7 +1,7 @@
 //! `parse_youtube_input`: finds the URLs of videos in a user's text.
 
 use wattle_plugin::prelude::{
-    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, json, tool,
+    Deserialize, Failure, JsonSchema, Serialize, ToolContext, ToolOutput, tool,
 };
 
 use crate::tool::answer::answer;
@@ -14,14 +14,25 @@ pub(crate) struct Input {
     user_text: String,
 }
 
+/// The output of `parse_youtube_input`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ParsedInput {
+    /// Normalized URLs, without duplicates.
+    video_urls: Vec<String>,
+    /// Number of URLs.
+    count: usize,
+}
+
 /// Finds the addresses of YouTube videos in a text. Step 1 of a guide.
 #[tool(read_only)]
 pub(crate) fn parse_youtube_input(
     context: &ToolContext,
     input: Input,
 ) -> Result<ToolOutput, Failure> {
-    let urls = youtube::extract(&input.user_text);
-    answer(&context.tool, &json!({"videoUrls": urls, "count": urls.len()}))
+    let video_urls = youtube::extract(&input.user_text);
+    let count = video_urls.len();
+    answer(&context.tool, &ParsedInput { video_urls, count })
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ mod queries;
 use std::collections::HashMap;
 
 use wattle_plugin::llm::Task;
-use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, log, prompt, tool};
+use wattle_plugin::prelude::{
+    Empty, Failure, JsonSchema, Serialize, ToolContext, ToolOutput, json, log, prompt, tool,
+};
 
 use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
@@ -25,6 +27,23 @@ const TASK: Task = Task::new("spot_query_normalization")
     .retries(2)
     .refusal(REFUSED);
 
+/// The output of `resolve_spot_coordinates`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ResolvedSpots {
+    /// The queries for the geocoder.
+    spot_queries: Vec<SpotQuery>,
+    /// Number of spots that were found.
+    resolved_count: usize,
+    /// Number of spots that were not found.
+    unresolved_count: usize,
+    /// The spots that were found.
+    spots_with_coordinates: Vec<Block>,
+    /// All blocks.
+    blocks: Vec<Block>,
+    /// The blocks that are spots.
+    spot_blocks: Vec<Block>,
+}
+
 /// Finds the coordinates of all spots with a geocoder. Step 4 of a guide, only if there are spots;
 /// the blocks must have been made by `build_travel_blocks`.
 #[tool(idempotent)]
@@ -43,7 +62,7 @@ pub(crate) fn resolve_spot_coordinates(
     let queries = if spots.is_empty() { Vec::new() } else { ask(&spots, state.context.as_ref())? };
     let place = state.context.as_ref().and_then(|context| context.location.as_deref());
     let found = locate(&queries, place)?;
-    tell(context, fill(state.blocks, &found), &queries, &found)
+    tell(context, fill(state.blocks, &found), queries, &found)
 }
 
 fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>, Failure> {
@@ -88,22 +107,24 @@ fn fill(mut blocks: Vec<Block>, found: &HashMap<String, Location>) -> Vec<Block>
 fn tell(
     context: &ToolContext,
     blocks: Vec<Block>,
-    queries: &[SpotQuery],
+    spot_queries: Vec<SpotQuery>,
     found: &HashMap<String, Location>,
 ) -> Result<ToolOutput, Failure> {
     let spot_blocks = spots(&blocks);
     let is_found = |spot: &&Block| found.contains_key(&spot.block_id);
-    let with_coordinates: Vec<&Block> = spot_blocks.iter().filter(is_found).collect();
-    let output = json!({
-        "spot_queries": queries,
-        "resolved_count": with_coordinates.len(),
-        "unresolved_count": spot_blocks.len() - with_coordinates.len(),
-        "spots_with_coordinates": with_coordinates,
-        "blocks": blocks,
-        "spot_blocks": spot_blocks,
-    });
+    let with_coordinates: Vec<Block> = spot_blocks.iter().filter(is_found).cloned().collect();
+    let output = ResolvedSpots {
+        spot_queries,
+        resolved_count: with_coordinates.len(),
+        unresolved_count: spot_blocks.len() - with_coordinates.len(),
+        spots_with_coordinates: with_coordinates,
+        blocks,
+        spot_blocks,
+    };
     let answer = answer(&context.tool, &output)?;
-    Ok(answer.with_overwrite(BLOCKS, json!(blocks)).with_overwrite(SPOT_BLOCKS, json!(spot_blocks)))
+    Ok(answer
+        .with_overwrite(BLOCKS, json!(output.blocks))
+        .with_overwrite(SPOT_BLOCKS, json!(output.spot_blocks)))
 }
 
 #[cfg(test)]

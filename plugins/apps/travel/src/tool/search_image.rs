@@ -29,7 +29,7 @@ pub(crate) fn search_image(context: &ToolContext, input: Input) -> Result<ToolOu
         let error = format!("no photograph was found, and no image was generated: {reason}");
         return Ok(none(error, &plan));
     }
-    tell(context, &state, &plan.model, &images, Default::default())
+    tell(context, &state, &plan.model, images, None)
 }
 
 /// Sorts images by the order of their plans.
