@@ -4,7 +4,14 @@ import { endpoints } from "@wattle/page/endpoints";
 import type { UIMessage } from "ai";
 import type { Block, paths, WholeSession as StoredSession } from "./schema.d.ts";
 
-export type { Block, ChatRequest, SessionView, StateView, Status } from "./schema.d.ts";
+export type {
+  Block,
+  ChatRequest,
+  SessionView,
+  StateView,
+  Status,
+  ToolOutputs,
+} from "./schema.d.ts";
 
 export type BlockType = Block["type"];
 

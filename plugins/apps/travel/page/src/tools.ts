@@ -1,14 +1,22 @@
 // The tools of a guide, as users see them.
-import { type Fields, fieldsOf } from "@wattle/page";
-import { isBlocks } from "./api.ts";
+import { fieldsOf } from "@wattle/page";
+import { isBlocks, type ToolOutputs } from "./api.ts";
+
+/**
+ * The outputs of tools by name. A client can store any output, and one that is too large is not
+ * stored, so each field may be missing.
+ */
+type Outputs = { [T in keyof ToolOutputs]-?: Partial<NonNullable<ToolOutputs[T]>> };
+
+type Tool = keyof Outputs;
 
 /** The tool whose output opens the editor. */
-export const EDITABLE = "resolve_spot_coordinates";
+const EDITABLE = "resolve_spot_coordinates" satisfies Tool;
 
 /** The tool whose output is the page. */
-export const HTML_TOOL = "generate_handbook_html";
+export const HTML_TOOL = "generate_handbook_html" satisfies Tool;
 
-const TITLES: Record<string, string> = {
+const TITLES: Record<Tool, string> = {
   parse_youtube_input: "识别视频链接",
   crawl_youtube_videos: "抓取视频信息",
   build_travel_blocks: "整理内容块",
@@ -18,21 +26,29 @@ const TITLES: Record<string, string> = {
   generate_handbook_html: "生成手册页面",
 };
 
-export function titleOf(tool: string): string {
-  return TITLES[tool] ?? tool;
+function isTool(name: string): name is Tool {
+  return Object.hasOwn(TITLES, name);
 }
 
-function count(value: unknown): string {
+export function titleOf(name: string): string {
+  return isTool(name) ? TITLES[name] : name;
+}
+
+/** Returns an output by its type; one that is no object has no fields. */
+function outputOf<T extends Tool>(output: unknown): Outputs[T] {
+  const fields: unknown = fieldsOf(output);
+  return fields as Outputs[T];
+}
+
+function count(value: number | undefined): string {
   return typeof value === "number" ? value.toLocaleString("zh-CN") : "?";
 }
 
-const SUMMARIES: Record<string, (output: Fields) => string> = {
+const SUMMARIES: { [T in Tool]: (output: Outputs[T]) => string } = {
   parse_youtube_input: (it) => `找到 ${count(it.count)} 个视频链接`,
   crawl_youtube_videos: (it) => {
-    const videos = Array.isArray(it.videos) ? it.videos : [];
-    const title = fieldsOf(videos[0]).title;
-    const named = typeof title === "string" ? `：${title}` : "";
-    return `已抓取 ${count(it.count)} 个视频${named}`;
+    const title = it.videos?.[0]?.title;
+    return `已抓取 ${count(it.count)} 个视频${title ? `：${title}` : ""}`;
   },
   build_travel_blocks: (it) =>
     `${count(it.blockCount)} 个内容块，其中景点 ${count(it.spotCount)} 个`,
@@ -44,9 +60,13 @@ const SUMMARIES: Record<string, (output: Fields) => string> = {
     `《${it.title ?? "旅行手册"}》：${count(it.block_count)} 个内容块，${count(it.matched_image_count)} 张配图`,
 };
 
+function summarize<T extends Tool>(tool: T, output: unknown): string {
+  return SUMMARIES[tool](outputOf<T>(output));
+}
+
 /** Returns one line about the output of a tool. */
-export function summaryOf(tool: string, output: unknown): string | undefined {
-  return output === undefined ? undefined : SUMMARIES[tool]?.(fieldsOf(output));
+export function summaryOf(name: string, output: unknown): string | undefined {
+  return output === undefined || !isTool(name) ? undefined : summarize(name, output);
 }
 
 /** Fields with long texts. A card shows their length, because users do not read them as JSON. */
@@ -65,7 +85,7 @@ export function withoutLongTexts(value: unknown): unknown {
 }
 
 /** Returns the blocks in an output of the editable tool. */
-export function editableBlocks(tool: string, output: unknown) {
-  const { blocks } = fieldsOf(output);
-  return tool === EDITABLE && isBlocks(blocks) ? blocks : undefined;
+export function editableBlocks(name: string, output: unknown) {
+  const { blocks } = outputOf<typeof EDITABLE>(output);
+  return name === EDITABLE && isBlocks(blocks) ? blocks : undefined;
 }
