@@ -506,7 +506,7 @@ async function many(visit: Visit): Promise<void> {
   assert.equal(valueAt(rows, 199, "quantity"), 7);
 }
 
-/** S0-86 to S0-93 without a mouse. */
+/** S0-86 to S0-93 without a mouse, on a desktop: a telephone has no key `Tab`. */
 async function keyboard(visit: Visit): Promise<void> {
   const { page } = visit;
   const press = (key: string) => page.keyboard.press(key);
@@ -568,15 +568,15 @@ await run({
   pictures: onPhone(pictures),
   again: onPhone(again),
   reloads: onPhone(reloads),
-  reopens,
+  reopens: onPhone(reopens),
   expires: onPhone(expires),
   fails: onPhone(fails),
-  twice,
+  twice: onPhone(twice),
   tabs: onPhone(tabs),
   away: onPhone(away),
   outlives: onPhone(outlives),
   hostile: onPhone(hostile),
-  many,
+  many: onPhone(many),
   keyboard,
   suggests: onPhone(suggests),
 });

@@ -441,8 +441,8 @@ await run({
   reloads: onPhone(reloads),
   fails: onPhone(fails),
   isHarmless: onPhone(isHarmless),
-  survives,
-  submitsOnce,
+  survives: onPhone(survives),
+  submitsOnce: onPhone(submitsOnce),
   agrees: onPhone(agrees),
   outlives: onPhone(outlives),
 });

@@ -321,7 +321,10 @@ async function twice(visit: Visit): Promise<void> {
   assert.equal(await said(page).count(), 1);
 }
 
-/** Everything can be reached without a pointer, in the order of the page. */
+/**
+ * Everything can be reached without a pointer, in the order of the page, on a desktop: a telephone
+ * has no key `Tab`.
+ */
 async function keyboard(visit: Visit): Promise<void> {
   const { page } = visit;
   const focused = () =>
@@ -389,7 +392,7 @@ await run({
   midway: onPhone(midway),
   away: onPhone(away),
   outlives: onPhone(outlives),
-  twice,
+  twice: onPhone(twice),
   keyboard,
   hostile: onPhone(hostile),
 });

@@ -194,6 +194,7 @@ async function initial(visit: Visit): Promise<void> {
   await standin.release();
   await completed(page);
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 1);
+  await shared(visit);
   await standin.forget();
 }
 
@@ -377,7 +378,10 @@ async function thanks(visit: Visit, other: Page): Promise<void> {
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 2);
 }
 
-/** The edge between both sides is dragged, or moved by keyboard; the link is shared. */
+/**
+ * The edge between both sides is dragged, or moved by keyboard, on a desktop: a telephone shows one
+ * side at a time.
+ */
 async function panel(visit: Visit): Promise<void> {
   const { page } = visit;
   await made(visit);
@@ -414,9 +418,9 @@ async function panel(visit: Visit): Promise<void> {
   await page.reload();
   await completed(page);
   await becomes(600);
-  await shared(visit);
 }
 
+/** The link is copied, or shown if that fails. */
 async function shared(visit: Visit): Promise<void> {
   const { page } = visit;
   await page.getByRole("button", { name: "Share" }).click();

@@ -3,7 +3,8 @@
 //
 // A scenario runs once, in the window of a desktop or, with `onPhone`, in that of a telephone. Each
 // of its looks at a page is at both sizes. What a user does differently on a telephone runs at each
-// size, with `both`.
+// size, with `both`. The main path of each app does, so its other scenarios run on a telephone,
+// where less fits; those for which a telephone has no use run on a desktop.
 //
 // A program is started as `node <app>.js <scenario> <url> <folder for pictures>`. It ends with an
 // error if the page does not do what the scenario expects, says something on the console, asks
@@ -71,8 +72,11 @@ export const both = (act: Act): Scenario => ({ sizes: SIZES, act });
 /** Returns a scenario that runs on a telephone, which shows one part of the page at a time. */
 export const onPhone = (act: Act): Scenario => ({ sizes: [PHONE], act });
 
-/** Returns a scenario of a browser in English. The browser of all others is in Chinese. */
-export const inEnglish = (act: Act): Scenario => ({ locale: "en-US", act });
+/**
+ * Returns a scenario on a telephone whose browser is in English. The browser of all others is in
+ * Chinese.
+ */
+export const inEnglish = (act: Act): Scenario => ({ ...onPhone(act), locale: "en-US" });
 
 /** Runs the scenario that the command line names, by default at the URL that it names. */
 export async function run(

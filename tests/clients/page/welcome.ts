@@ -1,7 +1,7 @@
 // A user at the front page; see `visit.ts`.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { both, inEnglish, run, textOf, type Visit } from "./visit.ts";
+import { both, inEnglish, onPhone, run, textOf, type Visit } from "./visit.ts";
 
 const cards = (page: Page) => page.locator("article[data-app]");
 const card = (page: Page, name: string) => page.locator(`article[data-app="${name}"]`);
@@ -82,4 +82,9 @@ async function locked(visit: Visit): Promise<void> {
   await visit.look("welcome-locked");
 }
 
-await run({ shows: both(shows), speaks: inEnglish(speaks), away, locked });
+await run({
+  shows: both(shows),
+  speaks: inEnglish(speaks),
+  away: onPhone(away),
+  locked: onPhone(locked),
+});

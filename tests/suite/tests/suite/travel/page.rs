@@ -49,7 +49,7 @@ async fn s3_57_s3_58_s3_59_s3_60_s3_61_s3_62_s3_68_a_guide_is_made_on_the_page()
 }
 
 #[tokio::test]
-async fn s3_03_the_message_of_an_address_is_sent_once() {
+async fn s3_03_s3_63_the_message_of_an_address_is_sent_once_and_the_link_shared() {
     need!(at_a_browser(&served().await, "initial", PREFIX).await);
 }
 
@@ -69,7 +69,7 @@ async fn s3_66_a_reload_and_a_second_tab_follow_the_run() {
 }
 
 #[tokio::test]
-async fn s3_63_the_panel_can_be_dragged_and_the_link_shared() {
+async fn s3_63_the_panel_can_be_dragged() {
     need!(at_a_browser(&served().await, "panel", PREFIX).await);
 }
 
