@@ -1,48 +1,21 @@
 //! Finds the security that a name or a ticker means: in the app's table, then with Massive, then
-//! with a light model. Each query is looked up once, and a failed request does not fail the graph.
+//! with a light model.
+//!
+//! This file decides which security a row has, and whether the user should check it. `search` asks
+//! the three sources: `local` (the table), `massive` and `ai`. `name` compares names of companies.
 
 mod ai;
 mod local;
 mod massive;
 mod name;
+mod search;
+mod security;
 
-use std::collections::HashMap;
+use wattle_plugin::prelude::Failure;
 
-use wattle_plugin::prelude::{Failure, log};
-
-use crate::ticker::{self, Given};
-
-/// Maximum number of results of a search.
-const RESULTS: u32 = 3;
-
-/// A security. If no source knows it, only its ticker is set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Security {
-    pub(crate) ticker: String,
-    /// Chinese name, otherwise the English one, otherwise empty.
-    pub(crate) name: String,
-    /// Currency that a service named.
-    pub(crate) currency: Option<String>,
-}
-
-impl Security {
-    /// Converts a result of a service. Returns `None` if it has no ticker, or words in place of a
-    /// ticker.
-    fn from_service(
-        ticker: &str,
-        names: [Option<&str>; 2],
-        currency: Option<String>,
-    ) -> Option<Self> {
-        let ticker = ticker::given(ticker).code()?;
-        let name = names.into_iter().flatten().map(str::trim).find(|name| !name.is_empty());
-        Some(Self { ticker, name: name.unwrap_or_default().to_owned(), currency })
-    }
-
-    /// Returns true if the security has this ticker, ignoring case.
-    fn is(&self, ticker: &str) -> bool {
-        self.ticker.eq_ignore_ascii_case(ticker)
-    }
-}
+use self::search::{Query, Search};
+use self::security::Security;
+use crate::ticker::Given;
 
 /// Name and ticker of a row, as they were extracted.
 pub(crate) struct Subject<'a> {
@@ -76,30 +49,38 @@ pub(crate) enum Doubt {
 /// Resolves the security of each row, in the order of the rows. The second value is true if a
 /// request to the market data service failed.
 ///
-/// The app's table is searched for the given tickers first. All sources are then searched for the
-/// names of the remaining rows, and last for the given tickers of rows whose names mean no security
-/// or another one.
+/// A row gets its result in the first of these passes that has one:
+///
+/// 1. The app's table is searched for the given ticker ([`listed`]).
+/// 2. All sources are searched for the name ([`named`]).
+/// 3. All sources are searched for the given ticker, if the name means no security or another one
+///    ([`by_ticker`]).
 pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool), Failure> {
     let mut search = Search::new();
-    let mut resolved: Vec<Option<Resolved>> =
-        subjects.iter().map(|subject| listed(&search.table, subject)).collect();
-    let open = |resolved: &[Option<Resolved>]| {
-        let open = subjects.iter().zip(resolved).filter(|(_, resolved)| resolved.is_none());
-        open.map(|(subject, _)| subject).collect::<Vec<_>>()
-    };
-    let names = open(&resolved).into_iter().map(|subject| Query::text(subject.name));
-    search.look_up(names.collect())?;
-    for (subject, slot) in subjects.iter().zip(&mut resolved).filter(|(_, slot)| slot.is_none()) {
+    let first = |subject| (subject, listed(&search.table, subject));
+    let mut rows: Vec<(&Subject<'_>, Option<Resolved>)> = subjects.iter().map(first).collect();
+
+    search.look_up(queries(&rows, |subject| Query::text(subject.name)))?;
+    for (subject, resolved) in rows.iter_mut().filter(|(_, resolved)| resolved.is_none()) {
         let found = search.of_text(subject.name);
-        *slot = found.and_then(|security| named(&search.table, subject, security));
+        *resolved = found.and_then(|security| named(&search.table, subject, security));
     }
-    let tickers = open(&resolved).into_iter().map(|subject| ticker_query(&search.table, subject));
-    let tickers: Vec<Query> = tickers.collect();
+
+    let tickers = queries(&rows, |subject| ticker_query(&search.table, subject));
     search.look_up(tickers)?;
-    let resolved = resolved.into_iter().zip(subjects);
-    let resolved =
-        resolved.map(|(known, subject)| known.unwrap_or_else(|| by_ticker(&search, subject)));
-    Ok((resolved.collect(), search.service_failed))
+    let last = |(subject, resolved): (&Subject<'_>, Option<Resolved>)| {
+        resolved.unwrap_or_else(|| by_ticker(&search, subject))
+    };
+    Ok((rows.into_iter().map(last).collect(), search.service_failed))
+}
+
+/// Returns a query for each row without a result.
+fn queries(
+    rows: &[(&Subject<'_>, Option<Resolved>)],
+    query: impl Fn(&Subject<'_>) -> Query,
+) -> Vec<Query> {
+    let open = rows.iter().filter(|(_, resolved)| resolved.is_none());
+    open.map(|(subject, _)| query(subject)).collect()
 }
 
 /// Resolves a row whose given ticker is in the app's table. A short number counts only if the table
@@ -186,129 +167,6 @@ fn taken(security: &Security, doubt: Option<Doubt>) -> Resolved {
 fn kept(ticker: String, doubt: Doubt) -> Resolved {
     let security = Security { ticker, name: String::new(), currency: None };
     Resolved { security: Some(security), doubt: Some(doubt) }
-}
-
-/// A query for a security.
-struct Query {
-    text: String,
-    /// True for a ticker that the app's table does not have. Only a security with this very ticker
-    /// is a result. The table is not searched for the text as a name, because it can be the name of
-    /// another company: `COKE` is the ticker of a bottler and a name of Coca-Cola.
-    is_ticker: bool,
-}
-
-impl Query {
-    /// Returns a query for a name, or for a text that is not certainly a ticker.
-    fn text(text: &str) -> Self {
-        Self { text: text.to_owned(), is_ticker: false }
-    }
-}
-
-/// Result of a query at the services.
-#[derive(Debug, Default)]
-struct Lookup {
-    security: Option<Security>,
-    /// True if a request failed, so a service may know the security nevertheless.
-    is_partial: bool,
-}
-
-impl Lookup {
-    /// Adds the result of one service.
-    fn add(&mut self, query: &str, service: &str, result: Result<Option<Security>, Failure>) {
-        match result {
-            Ok(security) => self.security = security,
-            Err(failure) => {
-                log::warn!("look up `{query}` {service}: {failure}");
-                self.is_partial = true;
-            }
-        }
-    }
-}
-
-/// The searches of one run, with their results by query.
-struct Search {
-    table: local::Table,
-    /// Results of the app's table.
-    known: HashMap<String, Security>,
-    services: HashMap<String, Lookup>,
-    /// True if a request to the market data service failed.
-    service_failed: bool,
-}
-
-impl Search {
-    fn new() -> Self {
-        let (known, services) = (HashMap::new(), HashMap::new());
-        Self { table: local::Table::read(), known, services, service_failed: false }
-    }
-
-    /// Looks up queries, each distinct one once.
-    fn look_up(&mut self, queries: Vec<Query>) -> Result<(), Failure> {
-        let mut open: Vec<Query> = Vec::new();
-        for query in queries {
-            let is_open = open.iter().any(|earlier| earlier.text == query.text);
-            let is_new = !is_open && !self.services.contains_key(&query.text);
-            let is_wanted = is_new && !query.text.is_empty();
-            if is_wanted && (query.is_ticker || !self.is_known(&query.text)) {
-                open.push(query);
-            }
-        }
-        self.ask(open)
-    }
-
-    /// Returns true if the app's table has the security of a text.
-    fn is_known(&mut self, text: &str) -> bool {
-        if self.known.contains_key(text) {
-            return true;
-        }
-        let Some(security) = self.table.find(text) else { return false };
-        self.known.insert(text.to_owned(), security);
-        true
-    }
-
-    /// Searches the services. The light model gets only the queries that the market data service
-    /// does not know.
-    fn ask(&mut self, mut open: Vec<Query>) -> Result<(), Failure> {
-        if open.is_empty() {
-            return Ok(());
-        }
-        for (query, result) in open.iter().zip(massive::search(&texts(&open))?) {
-            self.service_failed |= result.is_err();
-            let lookup = self.services.entry(query.text.clone()).or_default();
-            lookup.add(&query.text, "at the market data service", result);
-        }
-        open.retain(|query| self.of_query(query).is_none());
-        for (query, result) in open.iter().zip(ai::search(&texts(&open))) {
-            let lookup = self.services.entry(query.text.clone()).or_default();
-            lookup.add(&query.text, "with the light model", result);
-        }
-        Ok(())
-    }
-
-    /// Returns true if every service has returned what it knows of a query.
-    fn is_complete(&self, query: &Query) -> bool {
-        self.services.get(&query.text).is_some_and(|lookup| !lookup.is_partial)
-    }
-
-    /// Returns the result of a query.
-    fn of_query(&self, query: &Query) -> Option<&Security> {
-        if query.is_ticker {
-            self.of_service(&query.text).filter(|security| security.is(&query.text))
-        } else {
-            self.of_text(&query.text)
-        }
-    }
-
-    fn of_text(&self, text: &str) -> Option<&Security> {
-        self.known.get(text).or_else(|| self.of_service(text))
-    }
-
-    fn of_service(&self, text: &str) -> Option<&Security> {
-        self.services.get(text)?.security.as_ref()
-    }
-}
-
-fn texts(queries: &[Query]) -> Vec<String> {
-    queries.iter().map(|query| query.text.clone()).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::Deserializer;
 use wattle_plugin::prelude::{Failure, Value, llm};
 
-use crate::lookup::{RESULTS, Security};
+use crate::lookup::security::{RESULTS, Security};
 
 const SEARCH_PROMPT: &str = include_str!("../../prompts/enrich.md");
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::listings::{self, TICKERS};
-use crate::lookup::{Security, name};
+use crate::lookup::name;
+use crate::lookup::security::Security;
 use crate::ticker::{self, Given};
 
 /// Minimum letters of an English query that can be the beginning of a longer name.

@@ -4,7 +4,7 @@
 use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Deserialize, Failure, Value, http, settings};
 
-use crate::lookup::{RESULTS, Security};
+use crate::lookup::security::{RESULTS, Security};
 
 /// Timeout of a request. It is short because the user waits, and the light model is called after a
 /// failure.

@@ -34,7 +34,6 @@ const PARENTS: &[(&str, &str, &str)] = &[
         "it chooses a builder of responses, and the builders implement the trait of its exchange",
     ),
     ("host/model", "provider::image", "it asks each format for the maximum images of a request"),
-    ("plugins/apps/asset", "lookup", "it searches the table, and the table has its securities"),
     ("plugins/apps/nl2sql", "statement", "it calls its children, and they return its type Refusal"),
     ("tests/xtask", "toolchains", "it builds the guests of the tables, whose rows are of its type"),
 ];
