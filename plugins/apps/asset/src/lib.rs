@@ -1,5 +1,5 @@
 //! `AssetGraph`: extracts trades and holdings from an image or a text, lets a person confirm them,
-//! and stores them.
+//! and stores them. The README has the terms, and the files of each node.
 //!
 //! # Layout
 //!
@@ -9,8 +9,9 @@
 //! * `web`: HTTP endpoints of the app.
 //! * `classify`: classifies an image or a text with one call of a model.
 //! * `extract`: extracts rows with one call of a model.
-//! * `lookup`: finds the security that a name or a ticker means, in the app's table, with Massive
-//!   and with a light model. `listings` has the text of the table.
+//! * `picture`: the blob of the image.
+//! * `lookup`: finds the security that a name or a ticker means, in the app's table, with the market
+//!   data service Massive and with a light model. `listings` has the text of the table.
 //! * `complete`: completes rows with the securities that `lookup` found.
 //! * `missing`: finds empty required fields.
 //! * `confirm`: checks of a confirmed table before it is written.
