@@ -1,17 +1,20 @@
-//! Reasoning: answers questions about business data over an ontology.
+//! Reasoning: answers questions about business data over an ontology. The README has the terms, and
+//! the files of each node.
 //!
 //! # Layout
 //!
 //! * `state`: types of the state channels.
 //! * `node`: nodes of the graph, one per file.
 //! * `executor`: gets the data of a chosen capability or object property.
-//! * `plan`, `catalog`: conversion of a model's plan into arguments of the data service.
+//! * `plan`: conversion of a model's plan into arguments of the data service.
+//! * `catalog`: the fields of an ontology, by the names that models use.
 //! * `ontology`: ontologies, as the graph service describes them.
 //! * `model`, `mcp`: calls of the model and of tools, with the failures that clients expect.
 //! * `task`: the table of executed tasks.
 //! * `result`: the result of a turn.
 //! * `session`: sessions and turns in the database, which follow the runs.
 //! * `audit`: the audit trail, a projection of the event log.
+//! * `time`: the current time as a text, and the date for the model.
 //! * `web`: HTTP endpoints, one resource per file. The page that uses them is in the folder `page`,
 //!   and the host serves it.
 

@@ -1,12 +1,16 @@
-//! Plans: what a model writes, the normalized plan, and the arguments of the data service.
+//! Plans: what a model writes ([`Wanted`]), the normalized plan ([`Plan`]), and the arguments of the
+//! data service.
+//!
+//! `normalize` converts the first into the second. `operator` has the operators of conditions, and
+//! `unknown` the words of a plan that name nothing.
 
-mod normal;
+mod normalize;
 mod operator;
 mod unknown;
 
 use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value, json};
 
-pub(crate) use self::normal::{normalize, unknown_words};
+pub(crate) use self::normalize::{normalize, unknown_words};
 pub(crate) use self::operator::{Operator, Operators, UNSUPPORTED};
 pub(crate) use self::unknown::{UNKNOWN_WORD, Unknown};
 

@@ -5,19 +5,19 @@
 //! log before the tables are read, so the tables are correct also after a crash.
 
 mod clarification;
-mod record;
 mod sync;
+mod table;
 mod turn;
 
 use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
 
 use self::clarification::cancel_pending;
 pub(crate) use self::clarification::{
-    ClarificationView, PendingClarification, answer, asked, pending,
+    ClarificationView, PendingClarification, answer, clarifications, pending,
 };
-use self::record::{DEFAULT_TENANT, set_status};
-pub(crate) use self::record::{Session, Status, find, status};
 pub(crate) use self::sync::{adopt, sync};
+use self::table::{DEFAULT_TENANT, set_status};
+pub(crate) use self::table::{Session, Status, find, status};
 pub(crate) use self::turn::{TurnRow, WholeTurn, find_turn, newest_turn, next_turn_no, turns};
 use crate::audit::{self, Row, Turns};
 use crate::{DATABASE, time};

@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 use wattle_plugin::sql::{Newest, Transaction};
 
 use crate::audit::{self, Row, Turns};
-use crate::session::record::{self, Session, status};
+use crate::session::table::{self, Session, status};
 use crate::session::turn::{self, TurnRow};
 use crate::{DATABASE, state, time};
 
@@ -69,7 +69,7 @@ pub(crate) fn pending(session: &Session) -> Result<Option<PendingClarification>,
 
 /// Returns the newest clarifications of a session in order, as [`ClarificationView`], that fit into
 /// `budget` bytes of JSON.
-pub(crate) fn asked(session_id: &str, mut budget: usize) -> Result<Newest, Failure> {
+pub(crate) fn clarifications(session_id: &str, mut budget: usize) -> Result<Newest, Failure> {
     let rows = sql::database(DATABASE).query(SELECT_ALL, params![session_id])?;
     rows.newest::<ClarificationView>(&mut budget)
 }
@@ -103,7 +103,7 @@ pub(crate) fn answer(
         return Ok(false);
     }
     turn::merge(&transaction, turn, text)?;
-    record::set_status(&transaction, &session.id, status::CREATED)?;
+    table::set_status(&transaction, &session.id, status::CREATED)?;
     let payload = json!({ "clarification_id": asked.id, "answer": text });
     let row = Row::of_endpoint("clarification", "clarification_answered", payload, clock::now_ms());
     let turns = Turns { newest: Some(turn.id.clone()), ..Turns::default() };

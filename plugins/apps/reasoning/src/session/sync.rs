@@ -12,7 +12,7 @@ use wattle_plugin::sql::Transaction;
 
 use crate::audit::{self, Folded, RunEnd, Turns, fold};
 use crate::session::clarification;
-use crate::session::record::{self, Session, status};
+use crate::session::table::{self, Session, status};
 use crate::session::turn::{self, TurnRow};
 use crate::state::{self, Turn};
 use crate::{DATABASE, task, time};
@@ -85,7 +85,7 @@ impl Projection for Synced<'_> {
 
     fn write(&self, transaction: &Transaction, change: Change) -> Result<(), Failure> {
         let (session_id, Change { folded, turns, thread }) = (&self.session.id, change);
-        record::touch(transaction, session_id)?;
+        table::touch(transaction, session_id)?;
         audit::append(transaction, session_id, &folded.rows, &turns)?;
         let Some(run_end) = &folded.run_end else { return Ok(()) };
         let newest = turns.newest.as_ref();
@@ -107,11 +107,11 @@ impl Projection for Synced<'_> {
         for turn_id in turn::forget(transaction, session_id)? {
             task::abandon(transaction, session_id, &turn_id)?;
         }
-        record::forget(transaction, session_id)
+        table::forget(transaction, session_id)
     }
 
     fn reload(&mut self) -> Result<bool, Failure> {
-        self.session = record::find(self.tenant, &self.session.id)?
+        self.session = table::find(self.tenant, &self.session.id)?
             .ok_or_else(|| Failure::not_found("the session is gone"))?;
         self.thread = thread(&self.session.id)?;
         Ok(true)
@@ -134,7 +134,7 @@ pub(crate) fn adopt(session_id: &str, run_id: &str, turn: &TurnRow) -> Result<()
     let row = params![run_id, session_id, &turn.id, &turn.user_input, time::now()];
     if transaction.execute(INSERT_CONTEXT, row)?.rows_affected > 0 {
         turn::set_status(&transaction, &turn.id, status::RUNNING)?;
-        record::set_status(&transaction, session_id, status::RUNNING)?;
+        table::set_status(&transaction, session_id, status::RUNNING)?;
     }
     transaction.commit()
 }
@@ -182,7 +182,7 @@ fn settle(
     };
     task::abandon(transaction, session_id, turn_id)?;
     turn::settle(transaction, turn_id, status, result.as_ref(), error.as_ref())?;
-    record::set_status(transaction, session_id, status)?;
+    table::set_status(transaction, session_id, status)?;
     let plan = thread.state.get("plan_state").cloned().unwrap_or_default();
     let intent = thread.state.get("intent").cloned().unwrap_or_default();
     let context = json!({ "intent": intent, "plan_state": plan }).to_string();

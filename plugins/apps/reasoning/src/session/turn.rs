@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 use wattle_plugin::sql::{Newest, Transaction};
 
 use crate::result::ModelOutput;
-use crate::session::record::{Status, status};
+use crate::session::table::{Status, status};
 use crate::{DATABASE, time};
 
 /// An existing turn is kept, because two requests can find the same run.

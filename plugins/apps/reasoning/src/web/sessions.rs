@@ -105,7 +105,7 @@ pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
         let turn = session::newest_turn(&session.id)?;
         let turns = session::turns(&session.id, TURNS_BYTES)?;
         let asked = session::pending(&session)?;
-        let clarifications = session::asked(&session.id, CLARIFICATIONS_BYTES)?;
+        let clarifications = session::clarifications(&session.id, CLARIFICATIONS_BYTES)?;
         Ok(SessionView {
             session_id: session.id,
             status: session.status,

@@ -1,4 +1,4 @@
-//! The rows of sessions, and the status of sessions and turns.
+//! The table of sessions, and the status of sessions and turns.
 
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Value, params, sql};
 
