@@ -1,9 +1,27 @@
-//! Requests a document from a model, and repeats the request once if the completion violates its
-//! schema. No later step could correct a failure of the steps that use it, so such a failure ends
+//! Requests to the models: [`request`] begins one for a role, and [`document`] sends one and
+//! repeats it once if the completion violates its schema.
+//!
+//! No later step could correct a failure of the steps that use [`document`], so such a failure ends
 //! the workflow.
+
+use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{Completion, Failure, llm};
+
+use crate::setting;
+
+/// Temperature of all requests. It is low, so that completions vary little.
+const TEMPERATURE: f64 = 0.1;
+
+/// Creates a request for a role: `intent`, `parse`, `sql` or `summary`. A model that the caller
+/// names takes precedence over the route of the role.
+pub(crate) fn request(role: &str, model_name: &str) -> Result<llm::Request, Failure> {
+    let is_default = model_name == setting::default_model()?;
+    let models = if is_default { BTreeMap::new() } else { setting::models()? };
+    let route = models.get(model_name).map_or(role, String::as_str);
+    Ok(llm::Request::route(route).temperature(TEMPERATURE))
+}
 
 /// Returns the document of a completion, and the completion. The host requests one correction of an
 /// invalid completion. If the correction is invalid too, the request is sent a second time, without
@@ -27,8 +45,18 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Failure, Value, json, llm};
     use wattle_plugin::testing::FakeHost;
 
-    use super::document;
+    use super::{document, request};
     use crate::testing::host;
+
+    #[test]
+    fn named_model_takes_precedence_over_the_role() {
+        let host = host().setting("models", json!({"deepseek-chat": "deepseek"}));
+        host.run(|| {
+            assert_eq!(request("intent", "qwen-plus").unwrap().route, "intent");
+            assert_eq!(request("intent", "deepseek-chat").unwrap().route, "deepseek");
+            assert_eq!(request("intent", "unknown").unwrap().route, "intent");
+        });
+    }
 
     fn asked(failures: usize, failure: Failure) -> (Result<Value, Failure>, usize) {
         let mut left = failures;

@@ -1,10 +1,12 @@
-//! Answers questions about a business database with read-only SQL.
+//! Answers questions about a business database with read-only SQL. The README has the terms, the
+//! files of each node, and an order for a first reading.
 //!
 //! # Layout
 //!
 //! * `state`: the types of the state channels.
 //! * `node`: one node of the graph a file, with its prompt from the folder `prompts`.
-//! * `ask`: a model request that is repeated if the completion violates its schema.
+//! * `ask`: requests to the models; one is repeated if the completion violates its schema.
+//! * `setting`: the app's settings; `owner`: the admin and the tenant of a request or a run.
 //! * `step`: runs the step of a node; `running_step`: the node-I/O record of a step.
 //! * `knowledge`: the tables and fields of the business database, with their descriptions.
 //! * `statement`: the checks of a generated statement, on its syntax tree.

@@ -27,58 +27,74 @@ const PROPOSED: usize = 5;
 
 /// Returns the mappings of a statement, each with a field that the statement uses. Returns a text
 /// that says what to change if the statement leaves out an entity of the question.
-pub(crate) fn settle(
+pub(crate) fn correct(
     given: Vec<EntityMapping>,
     entities: &[TaskEntity],
     checked: &Checked,
     knowledge: &Knowledge,
 ) -> Result<Vec<EntityMapping>, String> {
     let reader = Reader { checked, knowledge };
-    let mut settled: Vec<EntityMapping> = Vec::new();
-    let mut complaints = Vec::new();
-    for mapping in given {
-        let field = reader.field(&mapping.field).or_else(|| reader.compared(&mapping.value));
-        match field {
-            Some(field) => settled.push(EntityMapping { field, ..mapping }),
-            None if entities.iter().any(|it| is_alike(&it.value, &mapping.value)) => {
-                complaints.push(reader.complaint(&mapping));
-            }
-            // The task does not name it: it may be a metric.
-            None => {}
-        }
-    }
-    for entity in entities {
-        if settled.iter().any(|it| is_alike(&it.value, &entity.value)) {
-            continue;
-        }
-        if let Some(field) = reader.compared(&entity.value) {
-            let (kind, value) = (entity.kind.clone(), entity.value.clone());
-            settled.push(EntityMapping { kind, value, field, reason: DERIVED.to_owned() });
-        }
-    }
-    if complaints.is_empty() && settled.is_empty() && !entities.is_empty() {
+    let (mut mappings, mut complaints) = reader.corrected(given, entities);
+    reader.derive(entities, &mut mappings);
+    if complaints.is_empty() && mappings.is_empty() && !entities.is_empty() {
         complaints.push(reader.none(entities));
     }
     if complaints.is_empty() {
-        return Ok(settled);
+        return Ok(mappings);
     }
     Err(format!("{REFUSED}{}{STATEMENT}{}", complaints.join("；"), checked.sql))
 }
 
 /// Splits the text of a refusal into its reason and the statement.
-pub(crate) fn split(error: &str) -> (&str, Option<&str>) {
+pub(crate) fn split_refusal(error: &str) -> (&str, Option<&str>) {
     match error.split_once(STATEMENT) {
         Some((reason, sql)) if error.starts_with(REFUSED) => (reason, Some(sql)),
         _ => (error, None),
     }
 }
 
+/// Reads mappings by what the checked statement uses.
 struct Reader<'a> {
     checked: &'a Checked,
     knowledge: &'a Knowledge,
 }
 
 impl Reader<'_> {
+    /// Corrects the fields of the model's mappings. Also returns a complaint for each mapping of an
+    /// entity of the question that the statement leaves out.
+    fn corrected(
+        &self,
+        given: Vec<EntityMapping>,
+        entities: &[TaskEntity],
+    ) -> (Vec<EntityMapping>, Vec<String>) {
+        let (mut corrected, mut complaints) = (Vec::new(), Vec::new());
+        for mapping in given {
+            let field = self.field(&mapping.field).or_else(|| self.compared(&mapping.value));
+            match field {
+                Some(field) => corrected.push(EntityMapping { field, ..mapping }),
+                None if entities.iter().any(|it| is_alike(&it.value, &mapping.value)) => {
+                    complaints.push(self.complaint(&mapping));
+                }
+                // The task does not name it: it may be a metric.
+                None => {}
+            }
+        }
+        (corrected, complaints)
+    }
+
+    /// Adds a mapping for each entity without one whose value the statement compares with a field.
+    fn derive(&self, entities: &[TaskEntity], mappings: &mut Vec<EntityMapping>) {
+        for entity in entities {
+            if mappings.iter().any(|it| is_alike(&it.value, &entity.value)) {
+                continue;
+            }
+            if let Some(field) = self.compared(&entity.value) {
+                let (kind, value) = (entity.kind.clone(), entity.value.clone());
+                mappings.push(EntityMapping { kind, value, field, reason: DERIVED.to_owned() });
+            }
+        }
+    }
+
     /// Returns the field of the statement that a name means. The name may be in another case, in
     /// quotes, qualified by an alias, a CTE or a schema. The name of a replaced field means its
     /// replacement.
@@ -197,7 +213,7 @@ fn plain(value: &str) -> String {
 mod tests {
     use wattle_plugin::sql::Dialect;
 
-    use super::{settle, split};
+    use super::{correct, split_refusal};
     use crate::state::{EntityMapping, FieldCandidate, TaskEntity};
     use crate::statement::check;
     use crate::testing::knowledge;
@@ -228,7 +244,7 @@ mod tests {
     ) -> Result<Vec<(String, String)>, String> {
         let checked = check(sql, &Dialect::Sqlite, &knowledge(), &[]).unwrap();
         let given = given.iter().map(|(value, field)| mapping(value, field)).collect();
-        let settled = settle(given, &entities(named), &checked, &knowledge())?;
+        let settled = correct(given, &entities(named), &checked, &knowledge())?;
         Ok(settled.into_iter().map(|it| (it.value, it.field)).collect())
     }
 
@@ -289,15 +305,15 @@ mod tests {
         assert!(error.starts_with("sql_generation_entity_mapping: 实体“北京”"), "{error}");
         assert!(error.contains("customers.city 没有出现在 SQL 中"), "{error}");
         assert!(error.contains("customers.city = '北京'"), "{error}");
-        assert_eq!(split(&error).1, Some(sql));
-        assert!(!split(&error).0.contains("WITH"), "{error}");
+        assert_eq!(split_refusal(&error).1, Some(sql));
+        assert!(!split_refusal(&error).0.contains("WITH"), "{error}");
         let error = settled(sql, &["北京"], &[("北京", "customers.cityname")]).unwrap_err();
         assert!(error.contains("customers.cityname 不在白名单中"), "{error}");
         assert!(error.contains("（可能是 customers.name、customers.city）"), "{error}");
         let error = settled(sql, &["北京"], &[]).unwrap_err();
         assert!(error.contains("为“北京”（x）各写一条") && error.contains("orders.id"), "{error}");
         assert_eq!(
-            split("no such column: x\n上一条 SQL：\n"),
+            split_refusal("no such column: x\n上一条 SQL：\n"),
             ("no such column: x\n上一条 SQL：\n", None)
         );
     }
@@ -311,7 +327,7 @@ mod tests {
         let sql = "WITH x AS (SELECT o.order_amount AS t FROM orders AS o) SELECT SUM(t) FROM x";
         let checked = check(sql, &Dialect::Sqlite, &knowledge(), &candidates).unwrap();
         let given = vec![mapping("金额", "`orders`.order_amount")];
-        let found = settle(given, &entities(&["金额"]), &checked, &knowledge()).unwrap();
+        let found = correct(given, &entities(&["金额"]), &checked, &knowledge()).unwrap();
         assert_eq!(found[0].field, "orders.total_amount");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wattle_plugin::clock::{ZoneSetting, Zoned};
-use wattle_plugin::prelude::{Failure, llm, settings};
+use wattle_plugin::prelude::{Failure, settings};
 
 /// Default confidence below which a message counts as chat.
 const THRESHOLD: f64 = 0.7;
@@ -28,9 +28,6 @@ const DEFAULT_ADMIN: i64 = 1;
 
 /// Time zone of the current date and of stored times.
 const ZONE: ZoneSetting = ZoneSetting::new("time_zone");
-
-/// Temperature of all model requests. It is low, so that completions vary little.
-const TEMPERATURE: f64 = 0.1;
 
 pub(crate) fn threshold() -> Result<f64, Failure> {
     Ok(settings::get("threshold")?.unwrap_or(THRESHOLD))
@@ -91,32 +88,12 @@ pub(crate) fn models() -> Result<BTreeMap<String, String>, Failure> {
     Ok(settings::get("models")?.unwrap_or_default())
 }
 
-/// Creates a model request for a role. A model that the caller names takes precedence over the
-/// route of the role.
-pub(crate) fn ask(role: &str, model_name: &str) -> Result<llm::Request, Failure> {
-    let models = if model_name == default_model()? { BTreeMap::new() } else { models()? };
-    let route = models.get(model_name).map_or(role, String::as_str);
-    Ok(llm::Request::route(route).temperature(TEMPERATURE))
-}
-
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::json;
 
-    use super::{
-        BUSINESS_SCHEMA, MODEL_INTENT, ask, business_schema, default_model, now, sql_model,
-    };
+    use super::{BUSINESS_SCHEMA, MODEL_INTENT, business_schema, default_model, now, sql_model};
     use crate::testing::host;
-
-    #[test]
-    fn named_model_takes_precedence_over_the_role() {
-        let host = host().setting("models", json!({"deepseek-chat": "deepseek"}));
-        host.run(|| {
-            assert_eq!(ask("intent", "qwen-plus").unwrap().route, "intent");
-            assert_eq!(ask("intent", "deepseek-chat").unwrap().route, "deepseek");
-            assert_eq!(ask("intent", "unknown").unwrap().route, "intent");
-        });
-    }
 
     #[test]
     fn setting_selects_the_model_for_sql() {

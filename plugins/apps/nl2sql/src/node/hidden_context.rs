@@ -114,7 +114,7 @@ fn inspect(input: &Input) -> Result<Insight, Failure> {
 fn error(input: &Input) -> String {
     let Some(validated) = &input.sql_validate_result else { return String::new() };
     match &validated.error {
-        Some(error) => mapping::split(error).0.to_owned(),
+        Some(error) => mapping::split_refusal(error).0.to_owned(),
         None if validated.empty_result => EMPTY.to_owned(),
         None if validated.zero_metric_result => ZERO.to_owned(),
         None => String::new(),
@@ -124,7 +124,7 @@ fn error(input: &Input) -> String {
 /// Returns the refused statement, or else the executed one, or else the generated one.
 fn failed_sql(input: &Input) -> String {
     let validated = input.sql_validate_result.as_ref();
-    let refused = validated.and_then(|it| mapping::split(it.error.as_deref()?).1);
+    let refused = validated.and_then(|it| mapping::split_refusal(it.error.as_deref()?).1);
     if let Some(sql) = refused {
         return sql.to_owned();
     }
@@ -203,28 +203,7 @@ fn hints(
     candidates: &[FieldCandidate],
     samples: &[ProbeSample],
 ) -> Vec<String> {
-    let is_misquoted = !quoted.texts.is_empty() || error.starts_with(statement::QUOTED_TEXT);
-    let is_early = !quoted.early.is_empty() || error.starts_with(statement::EARLY_NAME);
-    let mut hints = vec![
-        match (kind, error) {
-            (_, EMPTY) => "上一条 SQL 没有查到数据：核对筛选值的写法和时间范围，必要时放宽条件。",
-            (_, ZERO) => "上一条 SQL 的指标为 0：核对筛选值的写法、时间范围和关联条件。",
-            (ErrorType::UnknownColumn, _) if is_misquoted => {
-                "上一条 SQL 把文本写在双引号里：双引号里的是字段名，文本要用单引号。"
-            }
-            (ErrorType::UnknownColumn, _) if is_early => {
-                "上一条 SQL 在还不能用别名的地方用了别名：写出它的表达式，或者在外层查询里用。"
-            }
-            (ErrorType::UnknownColumn, _) => "上一条 SQL 用了不存在的字段：只用白名单里的字段。",
-            (ErrorType::UnknownTable, _) => "上一条 SQL 用了不存在的表：只用白名单里的表。",
-            (ErrorType::SyntaxError, _) => "上一条 SQL 有语法错误：写一条以 WITH 开头的完整查询。",
-            (ErrorType::ObjectNotFound, _) => {
-                "上一条 SQL 用了数据库没有的函数或对象：换成该方言支持的写法。"
-            }
-            (ErrorType::ExecutionError, _) => "上一条 SQL 没有通过：按错误信息改正。",
-        }
-        .to_owned(),
-    ];
+    let mut hints = vec![hint_about(kind, error, quoted).to_owned()];
     for name in &quoted.early {
         let text = statement::literal(name);
         hints.push(format!("{name} 是 SELECT 的别名：写出它的表达式；如果是文本，写成 {text}"));
@@ -239,6 +218,29 @@ fn hints(
         hints.push(format!("{} 的实际取值：{}", sample.field, sample.values.join("、")));
     }
     hints
+}
+
+/// Returns the hint about the kind of an error.
+fn hint_about(kind: ErrorType, error: &str, quoted: &Quoted) -> &'static str {
+    let is_misquoted = !quoted.texts.is_empty() || error.starts_with(statement::QUOTED_TEXT);
+    let is_early = !quoted.early.is_empty() || error.starts_with(statement::EARLY_NAME);
+    match (kind, error) {
+        (_, EMPTY) => "上一条 SQL 没有查到数据：核对筛选值的写法和时间范围，必要时放宽条件。",
+        (_, ZERO) => "上一条 SQL 的指标为 0：核对筛选值的写法、时间范围和关联条件。",
+        (ErrorType::UnknownColumn, _) if is_misquoted => {
+            "上一条 SQL 把文本写在双引号里：双引号里的是字段名，文本要用单引号。"
+        }
+        (ErrorType::UnknownColumn, _) if is_early => {
+            "上一条 SQL 在还不能用别名的地方用了别名：写出它的表达式，或者在外层查询里用。"
+        }
+        (ErrorType::UnknownColumn, _) => "上一条 SQL 用了不存在的字段：只用白名单里的字段。",
+        (ErrorType::UnknownTable, _) => "上一条 SQL 用了不存在的表：只用白名单里的表。",
+        (ErrorType::SyntaxError, _) => "上一条 SQL 有语法错误：写一条以 WITH 开头的完整查询。",
+        (ErrorType::ObjectNotFound, _) => {
+            "上一条 SQL 用了数据库没有的函数或对象：换成该方言支持的写法。"
+        }
+        (ErrorType::ExecutionError, _) => "上一条 SQL 没有通过：按错误信息改正。",
+    }
 }
 
 #[cfg(test)]

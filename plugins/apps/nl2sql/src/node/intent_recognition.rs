@@ -67,7 +67,7 @@ fn recognize(input: &Input) -> Result<IntentResult, Failure> {
         "history_user_messages": input.history_user_messages,
     });
     let today = setting::now()?.civil.date();
-    let request = setting::ask("intent", &input.model_name)?
+    let request = ask::request("intent", &input.model_name)?
         .system(fill(PROMPT, &[("today", &today)])?)
         .user(question.to_string())
         .schema::<Answer>("IntentSchema");

@@ -16,7 +16,7 @@ use crate::state::{
 use crate::step::{self, Done};
 use crate::store::downloads::Download;
 use crate::store::{downloads, history, sessions, workflow_log};
-use crate::{DATABASE, csv, reply, setting};
+use crate::{DATABASE, ask, csv, reply, setting};
 
 /// Instructions for the model.
 const PROMPT: &str = include_str!("../../prompts/result_return.md");
@@ -164,7 +164,7 @@ fn ask(
         "row_count": rows.len(),
         "rows": rows.iter().take(SHOWN_ROWS).collect::<Vec<_>>(),
     });
-    let summary: Summary = setting::ask("summary", &setting::default_model()?)?
+    let summary: Summary = ask::request("summary", &setting::default_model()?)?
         .system(fill(PROMPT, &[])?)
         .user(facts.to_string())
         .schema::<Summary>("SummarySchema")

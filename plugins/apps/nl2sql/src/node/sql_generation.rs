@@ -14,7 +14,7 @@ use crate::state::{
     SqlGenerationResult, SqlGenerationSuccess, SqlValidateResult,
 };
 use crate::step::{self, Done};
-use crate::{BUSINESS, mapping, setting, statement};
+use crate::{BUSINESS, ask, mapping, setting, statement};
 
 /// Instructions for the model.
 const PROMPT: &str = include_str!("../../prompts/sql_generation.md");
@@ -83,7 +83,7 @@ fn generate(query: &str, model: &str, input: &Input) -> Result<SqlGenerationSucc
         statement::check(&answer.sql, &dialect, &knowledge, candidates.unwrap_or_default())
             .map_err(|refusal| refusal.to_string())?;
     let entities = input.parse_result.as_ref().map_or(&[][..], |task| &task.entities);
-    let entity_mappings = mapping::settle(answer.entity_mappings, entities, &checked, &knowledge)?;
+    let entity_mappings = mapping::correct(answer.entity_mappings, entities, &checked, &knowledge)?;
     Ok(SqlGenerationSuccess {
         sql: checked.sql,
         entity_mappings,
@@ -112,7 +112,7 @@ fn ask(
         "parse_result": input.parse_result,
         "hidden_context_result": input.hidden_context_result,
     });
-    setting::ask("sql", model)?
+    ask::request("sql", model)?
         .system(fill(PROMPT, &facts)?)
         .user(question.to_string())
         .schema::<Answer>("SqlSchema")

@@ -63,7 +63,7 @@ fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
 
 fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> {
     // The state has no model for this role, so its route alone decides.
-    let request = setting::ask("parse", &setting::default_model()?)?;
+    let request = ask::request("parse", &setting::default_model()?)?;
     let today = setting::now()?.civil.date();
     let facts = [("today", today.as_str()), ("schema", &knowledge.prompt())];
     Ok(request
