@@ -1,10 +1,10 @@
 //! Images of a guide: for which blocks (`target`), with what content (`plan`), and from which
-//! source, found (`unsplash`) or generated (`generate`). Both tools share `step`.
+//! source, found (`unsplash`) or generated (`generate`). `tool` has what both image tools share.
 
 pub(crate) mod generate;
 pub(crate) mod plan;
-pub(crate) mod step;
 pub(crate) mod target;
+pub(crate) mod tool;
 pub(crate) mod unsplash;
 
 use schemars::JsonSchema;

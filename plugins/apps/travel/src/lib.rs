@@ -1,4 +1,7 @@
-//! Travel: a conversation that makes a travel guide, a web page, from a video.
+//! Travel: a conversation that makes a travel guide, a web page, from a video. The README has the
+//! terms, the files of each step, and an order for a first reading.
+//!
+//! In this crate, a *page* is the HTML document of a guide, and the *chat page* is the front end.
 //!
 //! # Layout
 //!

@@ -12,7 +12,7 @@ pub(crate) use self::model::for_model;
 pub(crate) use self::table::{StoredMessage, keep, list, put, replace_those_of_runs};
 use crate::channel::AGENT;
 use crate::session::step::Step;
-use crate::session::stored;
+use crate::session::stored_output;
 use crate::youtube;
 
 /// Limits of the messages of a session: months of conversation, and still one page. A run has at
@@ -26,7 +26,7 @@ const LIMITS: Limits = Limits { messages: 500, parts: 500, text_chars: 20_000 };
 ///
 /// A failure with status 400.
 pub(crate) fn read(messages: &Value) -> Result<Vec<UiMessage>, Failure> {
-    let mut messages = ui::read(messages, &LIMITS, stored::of_message)?;
+    let mut messages = ui::read(messages, &LIMITS, stored_output::of_message)?;
     if let Some(first) = messages.iter_mut().find(|message| message.role == Role::User) {
         prompt(first);
     }
@@ -48,13 +48,13 @@ fn prompt(first: &mut UiMessage) {
 /// Returns messages for a run, without their pages, which no model reads.
 pub(crate) fn lean(mut messages: Vec<UiMessage>) -> Vec<UiMessage> {
     let parts = messages.iter_mut().flat_map(|message| &mut message.parts);
-    parts.filter_map(|part| part.get_mut("output")).for_each(stored::drop_page);
+    parts.filter_map(|part| part.get_mut("output")).for_each(stored_output::drop_page);
     messages
 }
 
 /// Returns the message of a run; `None` if the run has no output.
 pub(crate) fn said(run: &RunLog, steps: &[Step]) -> Option<UiMessage> {
-    AGENT.message(&run.events, steps, stored::of_message)
+    AGENT.message(&run.events, steps, stored_output::of_message)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod outcome;
 pub(crate) mod snapshot;
 pub(crate) mod step;
 mod step_table;
-pub(crate) mod stored;
+pub(crate) mod stored_output;
 mod sync;
 mod table;
 #[cfg(test)]

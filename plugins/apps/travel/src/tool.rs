@@ -1,10 +1,10 @@
 //! The tools, in the order in which a guide is made.
 
-pub(crate) mod answer;
 pub(crate) mod build_travel_blocks;
 pub(crate) mod crawl_youtube_videos;
 pub(crate) mod generate_handbook_html;
 pub(crate) mod generate_image;
+pub(crate) mod output;
 pub(crate) mod outputs;
 pub(crate) mod parse_youtube_input;
 pub(crate) mod resolve_spot_coordinates;

@@ -1,4 +1,4 @@
-//! Converts the messages of the page to those of a model.
+//! Converts the messages of the chat page to those of a model.
 
 use wattle_plugin::chat::ui::{CallIds, Part, to_stored};
 use wattle_plugin::prelude::{Failure, Value, json};

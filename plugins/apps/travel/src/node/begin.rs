@@ -1,4 +1,4 @@
-//! `begin`: loads the conversation and the snapshot of the session into the state.
+//! `begin`: loads the conversation of the chat page and the snapshot of the session into the state.
 //!
 //! The snapshot in the database takes precedence over the state of an earlier run, because a person
 //! may have edited the guide in between.

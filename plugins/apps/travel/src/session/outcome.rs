@@ -17,9 +17,9 @@ const IMAGE_TOOLS: [&str; 2] = [SEARCH_IMAGE, GENERATE_IMAGE];
 /// The tool whose failure does not fail a guide.
 const OPTIONAL_TOOL: &str = RESOLVE_SPOT_COORDINATES;
 
-/// A run as the session sees it.
+/// The steps and the end of a run, which determine the status of its session.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct RunView {
     pub(crate) run: String,
     /// Sequence number of its first event.
     pub(crate) first: u64,
@@ -29,7 +29,7 @@ pub(crate) struct View {
     pub(crate) ended: Option<(u64, i64, RunEnded)>,
 }
 
-impl View {
+impl RunView {
     /// Creates the view of a run; `None` for a run without events.
     pub(crate) fn of(run: &RunLog, steps: Vec<Step>) -> Option<Self> {
         let first = run.events.first()?;
@@ -121,7 +121,7 @@ mod tests {
     use wattle_plugin::prelude::{Failure, code};
     use wattle_plugin::runs::RunEnded;
 
-    use super::View;
+    use super::RunView;
     use crate::session::step::{Step, StepStatus};
     use crate::session::{Session, Status};
 
@@ -145,13 +145,13 @@ mod tests {
         }
     }
 
-    fn view(steps: &[(&str, StepStatus)], ended: Option<&str>) -> View {
+    fn view(steps: &[(&str, StepStatus)], ended: Option<&str>) -> RunView {
         let end = |status: &str| {
             let failure =
                 (status == "failed").then(|| Failure::new(code::UNAVAILABLE, "no model answered"));
             (20, 2_000, RunEnded { status: status.to_owned(), failure })
         };
-        View {
+        RunView {
             run: "run-1".to_owned(),
             first: 11,
             started_ms: 1_000,

@@ -19,7 +19,7 @@ use crate::channel::{
 use crate::html;
 use crate::preview::Preview;
 use crate::session::step::{Step, StepStatus};
-use crate::session::stored;
+use crate::session::stored_output;
 use crate::tool::outputs::ToolOutputs;
 use crate::tool::{
     self, GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE,
@@ -126,7 +126,7 @@ impl Snapshot {
                 if output.is_null() {
                     known.shift_remove(name);
                 } else {
-                    known.insert(name.clone(), stored::of_step(output));
+                    known.insert(name.clone(), stored_output::of_step(output));
                 }
             }
         }

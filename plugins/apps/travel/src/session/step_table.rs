@@ -5,7 +5,7 @@ use wattle_plugin::sql::{Newest, Transaction};
 
 use crate::DATABASE;
 use crate::session::step::{Step, StepStatus};
-use crate::session::{Session, plain, stored, utc, utc_or_none};
+use crate::session::{Session, plain, stored_output, utc, utc_or_none};
 
 const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, tool_name, \
     tool_call_id, status, input, output, error_message, duration_ms, seq, started_ms, \
@@ -60,7 +60,7 @@ pub(super) fn put(
         step.call_id.as_deref().map(plain),
         step.status.name(),
         step.input.as_ref().map(Value::to_string),
-        step.output.as_ref().map(|output| stored::of_step(output).to_string()),
+        step.output.as_ref().map(|output| stored_output::of_step(output).to_string()),
         step.error.as_deref().map(plain),
         step.duration_ms,
         step.seq.cast_signed(),

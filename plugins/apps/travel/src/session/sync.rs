@@ -10,7 +10,7 @@ use wattle_plugin::sql::Transaction;
 
 use crate::channel::AGENT;
 use crate::preview::Preview;
-use crate::session::outcome::View;
+use crate::session::outcome::RunView;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
 use crate::session::{Session, step_table, table};
@@ -24,7 +24,7 @@ const SESSIONS: Cursor =
 pub(crate) struct Change {
     after: Session,
     runs: Vec<RunLog>,
-    views: Vec<View>,
+    views: Vec<RunView>,
 }
 
 /// Applies the new events of a session's thread.
@@ -59,8 +59,8 @@ impl Projection for Session {
     fn fold(&self, events: Vec<Event>) -> Result<Option<(Change, u64)>, Failure> {
         let Some(last) = events.last().map(|event| event.seq) else { return Ok(None) };
         let runs = by_run(events);
-        let views: Vec<View> =
-            runs.iter().filter_map(|run| View::of(run, steps(&run.events))).collect();
+        let views: Vec<RunView> =
+            runs.iter().filter_map(|run| RunView::of(run, steps(&run.events))).collect();
         let mut after = self.clone();
         for view in &views {
             view.apply(&mut after, self.event_cursor);
@@ -101,7 +101,7 @@ impl Projection for Session {
 fn keep_steps(
     transaction: &Transaction,
     session: &Session,
-    view: &View,
+    view: &RunView,
     cursor: u64,
 ) -> Result<(), Failure> {
     let fresh: Vec<&Step> = view.steps.iter().filter(|step| step.last_seq() > cursor).collect();

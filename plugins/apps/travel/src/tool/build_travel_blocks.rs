@@ -9,7 +9,7 @@ use wattle_plugin::prelude::{
 
 use crate::block::{self, Block, Draft, spots};
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State};
-use crate::tool::answer::answer_and_forget;
+use crate::tool::output::tool_output_and_forget;
 use crate::tool::{
     GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, REFUSED, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE,
 };
@@ -75,7 +75,7 @@ pub(crate) fn build_travel_blocks(
     let drafted = TASK.document(&system, &user, check)?;
     // The fields of the output are fixed, so only the log has the model.
     log::debug!("task `{}`: {}", TASK.name(), drafted.origin());
-    tell(context, video, drafted.value)
+    output(context, video, drafted.value)
 }
 
 /// Returns the video with an id, or the latest one. The error names the step that is missing.
@@ -96,7 +96,7 @@ fn choose<'a>(videos: &'a [Video], id: Option<&str>) -> Result<&'a Video, String
     })
 }
 
-fn tell(context: &ToolContext, video: &Video, draft: Draft) -> Result<ToolOutput, Failure> {
+fn output(context: &ToolContext, video: &Video, draft: Draft) -> Result<ToolOutput, Failure> {
     let blocks = block::sanitize(draft, &video.id);
     let spot_blocks = spots(&blocks);
     let (block_count, spot_count) = (blocks.len(), spot_blocks.len());
@@ -110,8 +110,8 @@ fn tell(context: &ToolContext, video: &Video, draft: Draft) -> Result<ToolOutput
         spot_blocks,
         spot_count,
     };
-    let answer = answer_and_forget(&context.tool, &output, &LATER)?;
-    Ok(answer
+    let tool_output = tool_output_and_forget(&context.tool, &output, &LATER)?;
+    Ok(tool_output
         .with_overwrite(CONTEXT, json!(VideoContext::from(video)))
         .with_overwrite(BLOCKS, json!(output.blocks))
         .with_overwrite(SPOT_BLOCKS, json!(output.spot_blocks))

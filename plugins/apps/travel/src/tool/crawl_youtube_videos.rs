@@ -10,9 +10,9 @@ use wattle_plugin::prelude::{
 };
 
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State, VIDEOS};
-use crate::session::stored;
-use crate::tool::answer::answer_and_forget;
+use crate::session::stored_output;
 use crate::tool::crawl_youtube_videos::apify::Apify;
+use crate::tool::output::tool_output_and_forget;
 use crate::tool::{
     BUILD_TRAVEL_BLOCKS, GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES,
     SEARCH_IMAGE,
@@ -89,7 +89,7 @@ pub(crate) fn crawl_youtube_videos(
     for reason in &refused {
         log::warn!("crawl videos: one was left out: {reason}");
     }
-    tell(context, &state, apify.actor, urls, videos)
+    output(context, &state, apify.actor, urls, videos)
 }
 
 /// Returns the idempotency key, with which the host sends the request again after a crash. Apify
@@ -133,7 +133,7 @@ fn nothing(refused: &[String]) -> String {
     text
 }
 
-fn tell(
+fn output(
     context: &ToolContext,
     state: &State,
     actor_id: String,
@@ -149,16 +149,17 @@ fn tell(
     let count = videos.len();
     let mut output = json!(CrawledVideos { actor_id, requested_urls, count, videos });
     // The channel has the whole texts; the conversation has only their beginning.
-    stored::shorten_videos(&mut output["videos"]);
-    let answer = answer_and_forget(&context.tool, &output, later)?;
-    let answer = answer.with_overwrite(VIDEOS, json!(kept)).with_overwrite(CONTEXT, json!(about));
+    stored_output::shorten_videos(&mut output["videos"]);
+    let tool_output = tool_output_and_forget(&context.tool, &output, later)?;
+    let tool_output =
+        tool_output.with_overwrite(VIDEOS, json!(kept)).with_overwrite(CONTEXT, json!(about));
     // Images and a page for blocks of another video would be paid for in vain.
-    Ok(if is_other && state.context.is_some() { without_blocks(answer) } else { answer })
+    Ok(if is_other && state.context.is_some() { without_blocks(tool_output) } else { tool_output })
 }
 
 /// Removes the blocks, and the images that belong to them.
-fn without_blocks(answer: ToolOutput) -> ToolOutput {
-    answer
+fn without_blocks(tool_output: ToolOutput) -> ToolOutput {
+    tool_output
         .with_overwrite(BLOCKS, json!([]))
         .with_overwrite(SPOT_BLOCKS, json!([]))
         .with_overwrite(IMAGES, json!([]))

@@ -17,7 +17,7 @@ use crate::html::{self, Sources};
 use crate::image::{ImageAsset, ImageSource, mode};
 use crate::preview;
 use crate::tool::REFUSED;
-use crate::tool::answer::answer;
+use crate::tool::output::tool_output;
 use crate::video::VideoContext;
 
 /// Makes a page from blocks and images.
@@ -156,7 +156,7 @@ pub(crate) fn generate_handbook_html(
         Ok(chosen) => chosen,
         Err(error) => return Ok(ToolOutput::error(error)),
     };
-    tell(context, &chosen, make(&chosen, &sources)?)
+    output(context, &chosen, make(&chosen, &sources)?)
 }
 
 /// Has a model write the page, and cleans it.
@@ -171,7 +171,7 @@ fn make(chosen: &Chosen, sources: &Sources) -> Result<Checked<String>, Failure> 
     TASK.text(&html::system()?, &request, finish)
 }
 
-fn tell(
+fn output(
     context: &ToolContext,
     chosen: &Chosen,
     page: Checked<String>,
@@ -199,8 +199,8 @@ fn tell(
     };
     let mut output = json!(made);
     output["html"] = json!(page);
-    let answer = answer(&context.tool, &output)?;
-    Ok(answer.with_overwrite(HTML, page).with_overwrite(IMAGE_MODE, json!(image_mode)))
+    let tool_output = tool_output(&context.tool, &output)?;
+    Ok(tool_output.with_overwrite(HTML, page).with_overwrite(IMAGE_MODE, json!(image_mode)))
 }
 
 impl Input {

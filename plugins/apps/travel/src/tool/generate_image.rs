@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, tool};
 
 use crate::channel::State;
 use crate::image::generate::{Made, generate};
-use crate::image::step::{Input, none, planned, tell};
+use crate::image::tool::{Input, output, planned, without_images};
 
 /// Makes pictures for the blocks of the guide with a model, for who wants generated pictures. Step
 /// 5 of a guide, instead of `search_image`; the blocks must have been made by
@@ -19,9 +19,9 @@ pub(crate) fn generate_image(context: &ToolContext, input: Input) -> Result<Tool
     let Made { images, models, error } = generate(&plan.pictures)?;
     if images.is_empty() {
         let reason = error.unwrap_or_default();
-        return Ok(none(format!("no image was generated: {reason}"), &plan));
+        return Ok(without_images(format!("no image was generated: {reason}"), &plan));
     }
-    tell(context, &state, &plan.model, images, Some(models))
+    output(context, &state, &plan.model, images, Some(models))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use wattle_plugin::prelude::JsonSchema;
 
-use crate::image::step::PreparedImages;
+use crate::image::tool::PreparedImages;
 use crate::tool::build_travel_blocks::BuiltBlocks;
 use crate::tool::crawl_youtube_videos::CrawledVideos;
 use crate::tool::generate_handbook_html::MadeHandbook;

@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Serialize, ToolContext, ToolOutput, tool,
 };
 
-use crate::tool::answer::answer;
+use crate::tool::output::tool_output;
 use crate::youtube;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,7 +32,7 @@ pub(crate) fn parse_youtube_input(
 ) -> Result<ToolOutput, Failure> {
     let video_urls = youtube::extract(&input.user_text);
     let count = video_urls.len();
-    answer(&context.tool, &ParsedInput { video_urls, count })
+    tool_output(&context.tool, &ParsedInput { video_urls, count })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
 use crate::geocode::Geocoder;
 use crate::tool::REFUSED;
-use crate::tool::answer::answer;
+use crate::tool::output::tool_output;
 use crate::tool::resolve_spot_coordinates::queries::SpotQuery;
 use crate::video::VideoContext;
 
@@ -62,7 +62,7 @@ pub(crate) fn resolve_spot_coordinates(
     let queries = if spots.is_empty() { Vec::new() } else { ask(&spots, state.context.as_ref())? };
     let place = state.context.as_ref().and_then(|context| context.location.as_deref());
     let found = locate(&queries, place)?;
-    tell(context, fill(state.blocks, &found), queries, &found)
+    output(context, fill(state.blocks, &found), queries, &found)
 }
 
 fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>, Failure> {
@@ -104,7 +104,7 @@ fn fill(mut blocks: Vec<Block>, found: &HashMap<String, Location>) -> Vec<Block>
     blocks
 }
 
-fn tell(
+fn output(
     context: &ToolContext,
     blocks: Vec<Block>,
     spot_queries: Vec<SpotQuery>,
@@ -121,8 +121,8 @@ fn tell(
         blocks,
         spot_blocks,
     };
-    let answer = answer(&context.tool, &output)?;
-    Ok(answer
+    let tool_output = tool_output(&context.tool, &output)?;
+    Ok(tool_output
         .with_overwrite(BLOCKS, json!(output.blocks))
         .with_overwrite(SPOT_BLOCKS, json!(output.spot_blocks)))
 }

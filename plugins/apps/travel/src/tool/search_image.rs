@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, tool};
 use crate::channel::State;
 use crate::image::generate::{Made, generate};
 use crate::image::plan::Planned;
-use crate::image::step::{Input, none, planned, tell};
+use crate::image::tool::{Input, output, planned, without_images};
 use crate::image::{ImageAsset, unsplash};
 
 /// Finds photographs for the blocks of the guide on Unsplash and makes pictures where it finds
@@ -27,9 +27,9 @@ pub(crate) fn search_image(context: &ToolContext, input: Input) -> Result<ToolOu
     if images.is_empty() {
         let reason = error.unwrap_or_default();
         let error = format!("no photograph was found, and no image was generated: {reason}");
-        return Ok(none(error, &plan));
+        return Ok(without_images(error, &plan));
     }
-    tell(context, &state, &plan.model, images, None)
+    output(context, &state, &plan.model, images, None)
 }
 
 /// Sorts images by the order of their plans.

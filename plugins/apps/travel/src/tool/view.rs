@@ -4,7 +4,7 @@
 use serde_json::Value;
 use wattle_plugin::prompt::head;
 
-use crate::session::stored::{for_each_text, without_page};
+use crate::session::stored_output::{for_each_text, without_page};
 use crate::tool::{CRAWL_YOUTUBE_VIDEOS, RESOLVE_SPOT_COORDINATES};
 use crate::video::for_each_long_text;
 

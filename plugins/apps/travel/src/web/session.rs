@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 use wattle_plugin::web::{PAGE_BYTES, refuse, respond, status};
 
 use crate::message::{self, StoredMessage};
-use crate::session::{self, Session, SessionView, StateView, StepView, snapshot, stored};
+use crate::session::{self, Session, SessionView, StateView, StepView, snapshot, stored_output};
 use crate::web::cancel::stop;
 use crate::web::sessions::title;
 use crate::web::{ErrorDocument, find};
@@ -66,7 +66,7 @@ fn state(session: &Session) -> Result<(StateView, bool), Failure> {
     let mut state = snapshot::read(None, &session.id)?.view();
     let is_large = json!(state).to_string().len() > STATE_BYTES;
     if is_large {
-        stored::shorten_videos(&mut state.context["videos"]);
+        stored_output::shorten_videos(&mut state.context["videos"]);
     }
     Ok((state, is_large))
 }

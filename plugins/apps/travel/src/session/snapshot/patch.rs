@@ -8,7 +8,7 @@ use crate::block::{Block, spots};
 use crate::html;
 use crate::preview::Preview;
 use crate::session::snapshot::Snapshot;
-use crate::session::{step, stored};
+use crate::session::{step, stored_output};
 
 /// Maximum size of a document from an editor, in bytes. Blocks of a guide take some ten kilobytes,
 /// and outputs of tools contain the subtitles of a video.
@@ -133,7 +133,7 @@ fn outputs(value: &Value) -> Result<Value, Refused> {
     };
     small("toolOutputs", value)?;
     fields.keys().try_for_each(|name| step::check_name(name))?;
-    let stored = fields.iter().map(|(name, output)| (name.clone(), stored::of_step(output)));
+    let stored = fields.iter().map(|(name, output)| (name.clone(), stored_output::of_step(output)));
     Ok(Value::Object(stored.collect()))
 }
 

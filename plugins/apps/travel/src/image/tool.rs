@@ -1,4 +1,4 @@
-//! Start and end of both image tools.
+//! What `search_image` and `generate_image` share: their arguments, the plan and the output.
 
 use serde_json::{Value, json};
 use wattle_plugin::prelude::{
@@ -9,7 +9,7 @@ use crate::channel::{IMAGE_MODE, IMAGE_PLAN, IMAGES, State};
 use crate::image::plan::{ImagePlan, plan};
 use crate::image::{ImageAsset, ImageSource, mode, target};
 use crate::tool::GENERATE_HANDBOOK_HTML;
-use crate::tool::answer::answer_and_forget;
+use crate::tool::output::tool_output_and_forget;
 
 /// Tools whose outputs new images invalidate.
 const LATER: [&str; 1] = [GENERATE_HANDBOOK_HTML];
@@ -63,12 +63,12 @@ pub(crate) fn planned(
 }
 
 /// Returns the output for no image at all, and keeps the plan for the next attempt.
-pub(crate) fn none(text: String, plan: &ImagePlan) -> ToolOutput {
+pub(crate) fn without_images(text: String, plan: &ImagePlan) -> ToolOutput {
     ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(plan))
 }
 
 /// Returns the output with the prepared images. Only `generate_image` has `generation_models`.
-pub(crate) fn tell(
+pub(crate) fn output(
     context: &ToolContext,
     state: &State,
     planner_model: &str,
@@ -82,10 +82,10 @@ pub(crate) fn tell(
         image_count: images.len(),
         images,
     };
-    let answer = answer_and_forget(&context.tool, &output, &LATER)?
+    let tool_output = tool_output_and_forget(&context.tool, &output, &LATER)?
         .with_overwrite(IMAGES, json!(output.images))
         .with_overwrite(IMAGE_MODE, json!(output.mode));
     // A later request for images must give other images, so the plan is dropped.
     let is_kept = state.image_plan.is_some();
-    Ok(if is_kept { answer.with_overwrite(IMAGE_PLAN, Value::Null) } else { answer })
+    Ok(if is_kept { tool_output.with_overwrite(IMAGE_PLAN, Value::Null) } else { tool_output })
 }
