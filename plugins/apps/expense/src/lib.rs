@@ -6,9 +6,12 @@
 //! # Layout
 //!
 //! * `web`: the texts of the conversation, and the app's own endpoints, one path per file.
-//! * `book`: the bookings of a month, with sums.
+//!   `chat_endpoints!` declares the other ones.
+//! * `calendar`: a month in the app's time zone; `book`: its bookings, with sums.
+//! * `prompt`: tests of the agent's prompt.
 
 mod book;
+mod calendar;
 #[cfg(test)]
 mod prompt;
 mod web;

@@ -6,7 +6,8 @@ use wattle_plugin::prelude::{
 };
 use wattle_plugin::web::{ErrorDocument, refuse, respond, status};
 
-use crate::book::{Book, Calendar, Month, Row};
+use crate::book::{Book, Row};
+use crate::calendar::{Calendar, Month};
 
 /// Tool that reads the table.
 const LIST: &str = "lark/listExpensesFromLark";
