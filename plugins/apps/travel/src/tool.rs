@@ -5,7 +5,7 @@ pub(crate) mod crawl_youtube_videos;
 pub(crate) mod generate_handbook_html;
 pub(crate) mod generate_image;
 pub(crate) mod output;
-pub(crate) mod outputs;
+pub(crate) mod output_schema;
 pub(crate) mod parse_youtube_input;
 pub(crate) mod resolve_spot_coordinates;
 pub(crate) mod search_image;

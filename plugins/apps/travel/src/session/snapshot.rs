@@ -20,7 +20,7 @@ use crate::html;
 use crate::preview::Preview;
 use crate::session::step::{Step, StepStatus};
 use crate::session::stored_output;
-use crate::tool::outputs::ToolOutputs;
+use crate::tool::output_schema::ToolOutputs;
 use crate::tool::{
     self, GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE,
 };

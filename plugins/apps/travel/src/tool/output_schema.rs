@@ -1,4 +1,4 @@
-//! The outputs of all tools by their names.
+//! The schema of the outputs of all tools by their names, for the description of the endpoints.
 
 use wattle_plugin::prelude::JsonSchema;
 
