@@ -10,8 +10,8 @@
 //! * `classify`: classifies an image or a text with one call of a model.
 //! * `extract`: extracts rows with one call of a model.
 //! * `picture`: the blob of the image.
-//! * `lookup`: finds the security that a name or a ticker means, in the app's table, with the market
-//!   data service Massive and with a light model. `listings` has the text of the table.
+//! * `lookup`: finds the security that a name or a ticker means, in the app's table, with the
+//!   market data service Massive and with a light model. `listings` has the text of the table.
 //! * `complete`: completes rows with the securities that `lookup` found.
 //! * `missing`: finds empty required fields.
 //! * `confirm`: checks of a confirmed table before it is written.

@@ -1,5 +1,5 @@
-//! Plans: what a model writes ([`Wanted`]), the normalized plan ([`Plan`]), and the arguments of the
-//! data service.
+//! Plans: what a model writes ([`Wanted`]), the normalized plan ([`Plan`]), and the arguments of
+//! the data service.
 //!
 //! `normalize` converts the first into the second. `operator` has the operators of conditions, and
 //! `unknown` the words of a plan that name nothing.
