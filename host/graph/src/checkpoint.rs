@@ -162,7 +162,8 @@ pub struct Checkpoint {
     #[serde(rename = "tails", default, skip_serializing)]
     pub list_deltas: BTreeMap<ChannelName, ListDelta>,
     /// Cases of branches that the superstep or the edit took, in the order of the branches. The
-    /// event of the checkpoint has them, and no store: they are empty in a checkpoint that was read.
+    /// event of the checkpoint records them. A store does not keep them, so a checkpoint that was
+    /// read has none.
     #[serde(skip)]
     pub taken: Vec<TakenCase>,
 }
@@ -174,6 +175,11 @@ impl PartialEq for Checkpoint {
 }
 
 impl Checkpoint {
+    /// Creates a checkpoint without list deltas and without taken cases.
+    pub fn new(meta: CheckpointMeta, values: Values) -> Self {
+        Self { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() }
+    }
+
     /// Returns the state as one JSON object.
     pub fn state(&self) -> Value {
         let field = |(name, value): (&ChannelName, &ChannelValue)| {

@@ -154,7 +154,7 @@ pub fn migrate(
         ..base.meta.clone()
     };
     let MigrationBuilder { changes, obstacles } = migration;
-    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() };
+    let checkpoint = Checkpoint::new(meta, values);
     Migration { changes, obstacles, checkpoint }
 }
 

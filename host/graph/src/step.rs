@@ -172,12 +172,7 @@ pub fn fork(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
         tasks: 0,
         ..base.meta.clone()
     };
-    Checkpoint {
-        meta,
-        values: base.values.clone(),
-        list_deltas: BTreeMap::new(),
-        taken: Vec::new(),
-    }
+    Checkpoint::new(meta, base.values.clone())
 }
 
 /// Returns the [`CheckpointMeta`] of the checkpoint after `base`; without a base, that of the first

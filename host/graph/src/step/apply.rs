@@ -134,7 +134,7 @@ impl ValuesBuilder {
     /// Returns the checkpoint with this state.
     pub(super) fn into_checkpoint(self, meta: CheckpointMeta) -> Checkpoint {
         let meta = CheckpointMeta { versions: self.versions, ..meta };
-        Checkpoint { meta, values: self.values, list_deltas: self.tails, taken: Vec::new() }
+        Checkpoint { list_deltas: self.tails, ..Checkpoint::new(meta, self.values) }
     }
 
     fn set(&mut self, channel: &ChannelName, combined: Reduced) {

@@ -218,12 +218,7 @@ fn copy(base: &Checkpoint, at: CheckpointStamp) -> Checkpoint {
         versions: base.meta.versions.clone(),
         ..next_meta(Some(base), &base.meta.namespace, CheckpointSource::Update, at)
     };
-    Checkpoint {
-        meta,
-        values: base.values.clone(),
-        list_deltas: BTreeMap::new(),
-        taken: Vec::new(),
-    }
+    Checkpoint::new(meta, base.values.clone())
 }
 
 /// Returns the error for a node that the graph does not have.

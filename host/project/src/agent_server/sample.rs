@@ -275,12 +275,7 @@ impl Sample {
             event_seq: None,
             metadata: BTreeMap::new(),
         };
-        let checkpoint = Checkpoint {
-            meta,
-            values: values.collect(),
-            list_deltas: BTreeMap::new(),
-            taken: Vec::new(),
-        };
+        let checkpoint = Checkpoint::new(meta, values.collect());
         self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         self.at.insert(self.namespace.clone(), checkpoint.clone());
         self.checkpoints.insert((self.namespace.clone(), id), checkpoint);

@@ -244,11 +244,9 @@ fn with_stored(batch: Batch, stored: StoredBatch, values: &StoredValues) -> Batc
     };
     let list_deltas: BTreeMap<ChannelName, ListDelta> =
         written.into_iter().filter_map(list_delta).collect();
-    let checkpoint = checkpoint.map(|meta| Checkpoint {
-        values: values.values_of(&meta),
-        meta,
-        list_deltas,
-        taken: Vec::new(),
+    let checkpoint = checkpoint.map(|meta| {
+        let values = values.values_of(&meta);
+        Checkpoint { list_deltas, ..Checkpoint::new(meta, values) }
     });
     Batch { base, events: events.into(), checkpoint, ..batch }
 }

@@ -243,8 +243,7 @@ impl Recording {
 
     /// Returns a stored checkpoint with its values.
     pub(super) fn with_values(&self, meta: &CheckpointMeta) -> Checkpoint {
-        let values = self.values.values_of(meta);
-        Checkpoint { meta: meta.clone(), values, list_deltas: BTreeMap::new(), taken: Vec::new() }
+        Checkpoint::new(meta.clone(), self.values.values_of(meta))
     }
 
     /// Returns the successor of a checkpoint since the last reopen that went back to it.

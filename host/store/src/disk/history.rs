@@ -377,8 +377,7 @@ where
                     end = Some(number);
                     break;
                 }
-                let checkpoint =
-                    Checkpoint { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() };
+                let checkpoint = Checkpoint::new(meta, values);
                 page.push(CheckpointTuple { checkpoint, events }, bytes);
             }
         }

@@ -351,12 +351,7 @@ impl Thread {
         let pending = pending.into_iter().flatten();
         let frames = pending.filter_map(|position| self.frames.get(*position));
         CheckpointTuple {
-            checkpoint: Checkpoint {
-                meta: meta.clone(),
-                values,
-                list_deltas: BTreeMap::new(),
-                taken: Vec::new(),
-            },
+            checkpoint: Checkpoint::new(meta.clone(), values),
             events: frames.flat_map(|frame| frame.events.iter()).cloned().collect(),
         }
     }

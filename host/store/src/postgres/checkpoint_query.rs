@@ -272,8 +272,7 @@ pub(super) async fn outline(
 
 fn decode_outline(row: &PgRow) -> Result<CheckpointOutline, StoreError> {
     let meta: CheckpointMeta = unpack("checkpoint", column(row, "meta")?)?;
-    let checkpoint =
-        Checkpoint { meta, values: Values::new(), list_deltas: BTreeMap::new(), taken: Vec::new() };
+    let checkpoint = Checkpoint::new(meta, Values::new());
     let tuple = CheckpointTuple { checkpoint, events: pending_events(row)? };
     Ok(CheckpointOutline { head: thread_head(row)?, tuple })
 }
@@ -365,7 +364,7 @@ fn decode(row: &PgRow) -> Result<QueryResult, StoreError> {
         meta.versions.iter().map(|(channel, version)| (channel.clone(), *version)).collect();
     let loaded = assemble(&chain_links, &wanted)?;
     let values: Values = loaded.into_iter().map(|((channel, _), value)| (channel, value)).collect();
-    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() };
+    let checkpoint = Checkpoint::new(meta, values);
     let events = pending_events(row)?;
     Ok(QueryResult::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
 }

@@ -96,7 +96,7 @@ pub(crate) fn checkpoint(
         "next": [],
         "versions": versions,
     }));
-    Checkpoint { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() }
+    Checkpoint::new(meta, values)
 }
 
 /// Returns the hint that a list keeps the first `keep` items of its version `base`.

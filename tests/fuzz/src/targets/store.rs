@@ -113,12 +113,10 @@ async fn append(store: &RedbStore, thread: &ThreadId, seq: u64) -> Result<(), St
         "source": if seq > 1 { "loop" } else { "input" }, "run": "run", "at_ms": 1, "next": [],
         "versions": { "a": seq },
     });
-    let checkpoint = wattle_graph::checkpoint::Checkpoint {
-        meta: from(meta),
-        values: [("a".parse().expect("it is a name"), json!([seq, "value"]).into())].into(),
-        list_deltas: [].into(),
-        taken: Vec::new(),
-    };
+    let checkpoint = wattle_graph::checkpoint::Checkpoint::new(
+        from(meta),
+        [("a".parse().expect("it is a name"), json!([seq, "value"]).into())].into(),
+    );
     let first = (seq == 1).then(|| {
         let record = json!({
             "id": thread, "app": "demo", "graph": "main",

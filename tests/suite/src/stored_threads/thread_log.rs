@@ -297,12 +297,7 @@ impl ThreadLog {
         let kinds: &[&str] = if id == INPUT { &["human"] } else { &["human", "ai"] };
         let messages: Vec<Value> = kinds.iter().map(|kind| self.message(kind)).collect();
         let value = ChannelValue::from(Value::Array(messages));
-        Checkpoint {
-            meta: self.checkpoint_meta(id),
-            values: [(self.channel.clone(), value)].into(),
-            list_deltas: BTreeMap::new(),
-            taken: Vec::new(),
-        }
+        Checkpoint::new(self.checkpoint_meta(id), [(self.channel.clone(), value)].into())
     }
 
     fn checkpoint_meta(&self, id: CheckpointId) -> CheckpointMeta {

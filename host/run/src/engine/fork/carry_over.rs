@@ -218,12 +218,7 @@ impl IdMap {
             event_seq: None,
             ..old.meta.clone()
         };
-        Checkpoint {
-            meta,
-            values: old.values.clone(),
-            list_deltas: BTreeMap::new(),
-            taken: Vec::new(),
-        }
+        Checkpoint::new(meta, old.values.clone())
     }
 }
 

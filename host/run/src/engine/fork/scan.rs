@@ -98,12 +98,7 @@ impl<'a> ForkScan<'a> {
             let above = &self.all_events.tuple.checkpoint.meta;
             let meta =
                 CheckpointMeta { id, namespace: namespace.clone(), parent_graphs, ..above.clone() };
-            let checkpoint = Checkpoint {
-                meta,
-                values: Values::new(),
-                list_deltas: BTreeMap::new(),
-                taken: Vec::new(),
-            };
+            let checkpoint = Checkpoint::new(meta, Values::new());
             return self.forked_graph(superstep, namespace, None, checkpoint).map(Some);
         };
         let stored = self.load_checkpoint(namespace, id).await?;

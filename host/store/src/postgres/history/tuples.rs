@@ -139,7 +139,7 @@ fn tuple(meta: CheckpointMeta, events: Vec<Event>, decoder: &ChainDecoder<'_>) -
         Some((version.0, value))
     };
     let values: Values = versions(&meta).filter_map(value).collect();
-    let checkpoint = Checkpoint { meta, values, list_deltas: BTreeMap::new(), taken: Vec::new() };
+    let checkpoint = Checkpoint::new(meta, values);
     CheckpointTuple { checkpoint, events }
 }
 
