@@ -65,8 +65,21 @@ impl BodyReservation {
     /// Changes the size of the reservation. If this exceeds the limit, releases all bytes and
     /// returns false.
     pub(crate) fn try_resize(&self, bytes: usize) -> bool {
-        self.release();
-        self.try_grow(bytes)
+        let BodyReservationInner { pool, caller, bytes: reserved, .. } = &*self.0;
+        // Only the difference changes: bytes that were given back could go to other requests.
+        let smaller = |before: usize| (bytes <= before).then_some(bytes);
+        let is_reserved = match reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, smaller)
+        {
+            Ok(before) => {
+                pool.give(caller, before - bytes);
+                true
+            }
+            Err(before) => self.try_grow(bytes - before),
+        };
+        if !is_reserved {
+            self.release();
+        }
+        is_reserved
     }
 
     /// Releases all bytes.
@@ -502,6 +515,19 @@ mod tests {
         assert!(!large.try_grow(1) && large.hold(1).is_none());
         drop(command);
         assert!(large.hold(50).is_some());
+    }
+
+    #[test]
+    fn reservation_that_shrinks_is_kept_when_another_caller_comes() {
+        let pool = Pool::new(100);
+        let [one, other] = ["a", "b"].map(CallerId::of_key);
+        let reservation = |caller| BodyReservation::new(&pool, caller, &Arc::default());
+        let (large, small) = (reservation(one), reservation(other));
+        assert!(large.try_grow(50) && small.try_grow(25));
+        // The caller could take only 38 anew, half of what the other one leaves.
+        assert!(large.try_resize(50) && large.try_resize(45));
+        assert!(small.try_grow(3) && !small.try_grow(1), "half of the 55 that the first leaves");
+        assert!(!large.try_resize(46) && small.try_grow(22), "the first holds nothing");
     }
 
     #[test]
