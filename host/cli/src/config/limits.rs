@@ -153,8 +153,8 @@ impl LimitsConfig {
         }
     }
 
-    /// Returns the limits of all pools of memory on a machine. `machine_bytes` is the memory that
-    /// this process may use; `None` if the system does not report it.
+    /// Returns the limits of all pools of memory and of the caches on a machine. `machine_bytes` is
+    /// the memory that this process may use; `None` if the system does not report it.
     fn memory_budget_of(&self, machine_bytes: Option<u64>) -> MemoryBudget {
         let usual = self.memory.map_or_else(
             || MemoryBudget::of_machine(machine_bytes),
@@ -212,7 +212,7 @@ impl LimitsConfig {
 }
 
 impl Config {
-    /// Returns the limits of all pools of memory.
+    /// Returns the limits of all pools of memory and of the caches.
     pub fn memory_budget(&self) -> MemoryBudget {
         self.limits.memory_budget_of(self.machine_bytes)
     }

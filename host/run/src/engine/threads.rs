@@ -49,7 +49,7 @@ impl Engine {
     /// # Errors
     ///
     /// `conflict` if the thread exists; `busy` if it is being created; `limit` if the metadata is
-    /// too large or the tenant has reached a cap.
+    /// too large or the tenant has reached a cap; `unavailable` below the floor of free disk space.
     pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
         new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         // A thread that is created again keeps its metadata, even if the metadata was accepted
@@ -84,7 +84,7 @@ impl Engine {
     /// # Errors
     ///
     /// `conflict` if the thread exists; `busy` if it is being created; `limit` if the tenant has
-    /// reached a cap.
+    /// reached a cap; `unavailable` below the floor of free disk space.
     pub(super) async fn store_new_thread(&self, record: &ThreadRecord) -> Result<(), Failure> {
         let thread = &record.id;
         let mut slot = self.claim(thread, new_run_id()).await?;
