@@ -5,6 +5,8 @@
 //! files of apps have any of these names.
 
 use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use wattle_store::{BACKUPS_FOLDER, BLOBS_FOLDER};
@@ -59,6 +61,21 @@ const NAME_SEPARATOR: char = '.';
 /// Character after the name of a database in the names of files that SQLite writes beside it, such
 /// as `notes.db-wal`.
 const DATABASE_SEPARATOR: char = '-';
+
+/// Creates a folder that only its owner can access, together with missing parents. A folder that
+/// exists keeps its permissions. The data folder contains data of people, and compiled code that is
+/// executed without further checks.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
 
 /// The host's own files and folders in a data folder.
 #[derive(Debug)]

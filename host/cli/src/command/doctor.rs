@@ -14,7 +14,7 @@ use wattle_sql::Databases;
 
 use crate::client::{Client, find_server};
 use crate::config::{self, ByteSize, Config, Secret, StoreDatabase, StoreKind};
-use crate::data_folder::PROBE_FILE;
+use crate::data_folder::{PROBE_FILE, make_private_dir};
 use crate::env::{ReadEnv, environment};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -128,7 +128,7 @@ fn unused_parts(config: &Config, report: &mut Report) {
 fn data_folder(config: &Config, report: &mut Report) -> bool {
     let data = config.data.display();
     let probe = config.data.join(PROBE_FILE);
-    let written = std::fs::create_dir_all(&config.data)
+    let written = make_private_dir(&config.data)
         .and_then(|()| std::fs::write(&probe, b"wattle"))
         .and_then(|()| std::fs::remove_file(&probe));
     match written {

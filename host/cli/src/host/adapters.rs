@@ -22,7 +22,7 @@ use wattle_store::{
 use wattle_telemetry::{RunStatistics, Telemetry};
 
 use crate::config::{Config, Secret, StoreKind};
-use crate::data_folder::CACHE_FOLDER;
+use crate::data_folder::{CACHE_FOLDER, make_private_dir};
 use crate::env::ReadEnv;
 use crate::error::Error;
 use crate::host::Overrides;
@@ -80,7 +80,7 @@ pub(super) async fn open(
     overrides: Overrides,
     env: &ReadEnv,
 ) -> Result<Adapters, Error> {
-    make_private_dir(&config.data)?;
+    make_private_dir(&config.data).map_err(Error::file("create", &config.data))?;
     let mut warnings = Vec::new();
     let own = open_stores(config, env, &mut warnings).await?;
     let sweeper = (overrides.store.is_none() && overrides.blobs.is_none())
@@ -261,7 +261,7 @@ fn open_model(
 /// sandbox rejects its configuration.
 pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     let cache_dir = config.data.join(CACHE_FOLDER);
-    make_private_dir(&cache_dir)?;
+    make_private_dir(&cache_dir).map_err(Error::file("create", &cache_dir))?;
     let cache = Some(CodeCacheConfig { directory: cache_dir, key: cache_key(config)? });
     let compiler = compiler::selected(config.limits.compile.limits());
     let budget = config.memory_budget();
@@ -275,16 +275,6 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     let sandbox = wattle_sandbox::Sandbox::new(&sandbox)
         .map_err(|error| Error::Setup { what: "the sandbox", message: error.to_string() })?;
     Ok(sandbox)
-}
-
-/// Creates a folder that only its owner can access. The folder contains data of people, and
-/// compiled code that is executed without further checks.
-fn make_private_dir(path: &std::path::Path) -> Result<(), Error> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(Error::file("create", path))
 }
 
 fn open_net(

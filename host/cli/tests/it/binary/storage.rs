@@ -264,3 +264,14 @@ async fn a_command_reports_the_limit_on_file_sizes() {
     let (went_well, text) = said(from.path(), &["store", "verify"], None);
     assert!(went_well && text.contains("nothing is damaged"), "{text}");
 }
+
+#[cfg(unix)]
+#[test]
+fn doctor_creates_a_data_folder_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = TempDir::new().unwrap();
+    let (_, text) = said(folder.path(), &["doctor"], None);
+    let data = fs::metadata(folder.path().join("data")).expect(&text);
+    assert_eq!(data.permissions().mode() & 0o777, 0o700);
+}
