@@ -5,7 +5,7 @@ use wattle_api::document::app::endpoints;
 use wattle_run::text::Escaped;
 
 use crate::args::ServeArgs;
-use crate::config::Config;
+use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::Change;
@@ -70,6 +70,11 @@ fn announce(server: &RunningServer, output: Output) {
     Output::line(&format!("wattle listens on {}", server.url()));
     if let Some(url) = server.studio_url() {
         Output::line(&format!("  studio {url}"));
+    }
+    if server.config().file.is_none() {
+        Output::line(&format!(
+            "  there is no `{DEFAULT_FILE}` here; one that is made later is read at the next start"
+        ));
     }
     for app in server.engine.catalog().apps() {
         Output::line(&format!("  app {} {}", app.name, app.version));
