@@ -18,6 +18,9 @@ const CONTRACT: &str = "wit/wattle";
 /// The inputs and outputs that the SDKs share, which the tests read, relative to the root.
 const VECTORS: &str = "plugins/sdk/vectors.json";
 
+/// The page with the first app, whose examples run with those of the SDK, relative to the root.
+const FIRST_APP: &str = "host/docs/first-app.md";
+
 /// The templates of new apps, whose unit tests run with those of the SDK, relative to the root.
 const TEMPLATES: &str = "host/cli/templates/python";
 
@@ -54,7 +57,8 @@ pub(crate) fn is_source(file: &Path) -> bool {
 /// Returns true if the SDK must be checked after a change of this file. The path is relative to the
 /// root.
 pub(crate) fn depends_on(file: &Path) -> bool {
-    is_source(file) || [CONTRACT, TEMPLATES, VECTORS].iter().any(|it| file.starts_with(it))
+    let others = [CONTRACT, TEMPLATES, VECTORS, FIRST_APP];
+    is_source(file) || others.iter().any(|it| file.starts_with(it))
 }
 
 fn folder() -> PathBuf {
@@ -76,6 +80,7 @@ mod tests {
             "wit/wattle/llm.wit",
             "host/cli/templates/python/app/src/test_app.py",
             "plugins/sdk/vectors.json",
+            "host/docs/first-app.md",
         ] {
             assert!(depends_on(Path::new(file)), "{file}");
         }

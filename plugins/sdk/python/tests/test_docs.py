@@ -1,4 +1,4 @@
-"""Tests of the examples in the README and in the documentation of the modules."""
+"""Tests of the examples on pages and in the documentation of the modules."""
 
 import doctest
 import importlib
@@ -10,7 +10,9 @@ from pathlib import Path
 import wattle
 from wattle._registry import separate_plugin
 
-README = Path(__file__).parent.parent / "README.md"
+SDK = Path(__file__).parent.parent
+
+PAGES = [SDK / "README.md", SDK.parents[2] / "host/docs/first-app.md"]
 
 WITH_BINDINGS = ("wattle._wire", "wattle._export", "wattle.__main__")
 """Modules that need the bindings of a component, and the command."""
@@ -23,15 +25,16 @@ MODULES = [
 
 
 class Examples(unittest.TestCase):
-    def test_examples_of_the_readme_run(self) -> None:
-        text = README.read_text("utf-8")
-        examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        self.assertGreater(len(examples), 5)
-        for number, example in enumerate(examples):
-            with self.subTest(number), separate_plugin():
-                names = {"__name__": f"readme_{number}"}
-                exec(compile(example, str(README), "exec"), names)  # noqa: S102
-                self.run_cases(names)
+    def test_examples_of_the_pages_run(self) -> None:
+        for page in PAGES:
+            text = page.read_text("utf-8")
+            examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+            self.assertGreater(len(examples), 0, page)
+            for number, example in enumerate(examples):
+                with self.subTest(page=page.name, number=number), separate_plugin():
+                    names = {"__name__": f"example_{number}"}
+                    exec(compile(example, str(page), "exec"), names)  # noqa: S102
+                    self.run_cases(names)
 
     def run_cases(self, names: dict[str, object]) -> None:
         """Runs the test cases that an example defines."""

@@ -1,4 +1,4 @@
-// The examples of the README and of documentation comments as modules, which tests run and the type
+// The examples of pages and of documentation comments as modules, which tests run and the type
 // checker reads.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -6,6 +6,9 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** The pages with examples, relative to the package. */
+const PAGES = ["README.md", "../../../host/docs/first-app.md"];
 
 /** The folder of the modules, which git ignores. */
 const GENERATED = join(PACKAGE, "generated");
@@ -31,7 +34,9 @@ export function writeExamples() {
   const texts = sources.map((file) => {
     return { file, text: commentsIn(readFileSync(join(PACKAGE, "src", file), "utf8")) };
   });
-  texts.push({ file: "README.md", text: readFileSync(join(PACKAGE, "README.md"), "utf8") });
+  for (const page of PAGES) {
+    texts.push({ file: basename(page), text: readFileSync(join(PACKAGE, page), "utf8") });
+  }
   rmSync(GENERATED, { recursive: true, force: true });
   mkdirSync(GENERATED);
   for (const { file, text } of texts) {
