@@ -2,11 +2,8 @@
 import { fieldsOf } from "@wattle/page";
 import { isBlocks, type ToolOutputs } from "./api.ts";
 
-/**
- * The outputs of tools by name. A client can store any output, and one that is too large is not
- * stored, so each field may be missing.
- */
-type Outputs = { [T in keyof ToolOutputs]-?: Partial<NonNullable<ToolOutputs[T]>> };
+/** The outputs of tools by name. */
+type Outputs = { [T in keyof ToolOutputs]-?: NonNullable<ToolOutputs[T]> };
 
 type Tool = keyof Outputs;
 

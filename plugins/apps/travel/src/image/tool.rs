@@ -9,7 +9,7 @@ use crate::channel::{IMAGE_MODE, IMAGE_PLAN, IMAGES, State};
 use crate::image::plan::{ImagePlan, plan};
 use crate::image::{ImageAsset, ImageSource, mode, target};
 use crate::tool::GENERATE_HANDBOOK_HTML;
-use crate::tool::output::tool_output_and_forget;
+use crate::tool::output::{optional_fields, tool_output_and_forget};
 
 /// Tools whose outputs new images invalidate.
 const LATER: [&str; 1] = [GENERATE_HANDBOOK_HTML];
@@ -25,6 +25,7 @@ pub(crate) struct Input {
 
 /// The output of both image tools.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(transform = optional_fields)]
 pub(crate) struct PreparedImages {
     /// Where the images come from.
     mode: ImageSource,

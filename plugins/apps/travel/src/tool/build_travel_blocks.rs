@@ -9,7 +9,7 @@ use wattle_plugin::prelude::{
 
 use crate::block::{self, Block, Draft, spots};
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State};
-use crate::tool::output::tool_output_and_forget;
+use crate::tool::output::{optional_fields, tool_output_and_forget};
 use crate::tool::{
     GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, REFUSED, RESOLVE_SPOT_COORDINATES, SEARCH_IMAGE,
 };
@@ -38,6 +38,7 @@ pub(crate) struct Input {
 /// The output of `build_travel_blocks`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = optional_fields)]
 pub(crate) struct BuiltBlocks {
     /// Id of the video at YouTube.
     video_id: String,

@@ -12,7 +12,7 @@ use wattle_plugin::prelude::{
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State, VIDEOS};
 use crate::session::stored_output;
 use crate::tool::crawl_youtube_videos::apify::Apify;
-use crate::tool::output::tool_output_and_forget;
+use crate::tool::output::{optional_fields, tool_output_and_forget};
 use crate::tool::{
     BUILD_TRAVEL_BLOCKS, GENERATE_HANDBOOK_HTML, GENERATE_IMAGE, RESOLVE_SPOT_COORDINATES,
     SEARCH_IMAGE,
@@ -49,6 +49,7 @@ pub(crate) struct Input {
 /// The output of `crawl_youtube_videos`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = optional_fields)]
 pub(crate) struct CrawledVideos {
     /// Name of the actor at Apify.
     actor_id: String,

@@ -17,7 +17,7 @@ use crate::html::{self, Sources};
 use crate::image::{ImageAsset, ImageSource, mode};
 use crate::preview;
 use crate::tool::REFUSED;
-use crate::tool::output::tool_output;
+use crate::tool::output::{optional_fields, tool_output};
 use crate::video::VideoContext;
 
 /// Makes a page from blocks and images.
@@ -90,6 +90,7 @@ struct GivenImage {
 
 /// The output of `generate_handbook_html`, without the page, which programs get as `html`.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(transform = optional_fields)]
 pub(crate) struct MadeHandbook {
     /// Title of the page.
     title: String,

@@ -1,6 +1,7 @@
 //! The output of every tool: whole for programs, shorter for the model, and recorded in the state
 //! for later turns and sessions.
 
+use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wattle_plugin::Failure;
@@ -30,6 +31,11 @@ pub(crate) fn tool_output_and_forget(
     let content = vec![Part::Text(model_view(tool, &output).to_string())];
     let tool_output = ToolOutput { content, structured: Some(output), ..ToolOutput::default() };
     Ok(tool_output.with_update(TOOL_OUTPUTS, notes))
+}
+
+/// Makes the fields of an output optional in its schema, because a client can store fewer.
+pub(crate) fn optional_fields(schema: &mut Schema) {
+    schema.remove("required");
 }
 
 #[cfg(test)]

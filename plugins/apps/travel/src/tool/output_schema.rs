@@ -9,7 +9,7 @@ use crate::tool::generate_handbook_html::MadeHandbook;
 use crate::tool::parse_youtube_input::ParsedInput;
 use crate::tool::resolve_spot_coordinates::ResolvedSpots;
 
-/// The outputs of tools, as the tools make them. A client can store others.
+/// The outputs of tools. A tool writes all fields of its output, a client can store fewer.
 #[expect(
     dead_code,
     reason = "only its schema is used: the snapshot has JSON, because a client can store any output"

@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, Serialize, ToolContext, ToolOutput, tool,
 };
 
-use crate::tool::output::tool_output;
+use crate::tool::output::{optional_fields, tool_output};
 use crate::youtube;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -17,6 +17,7 @@ pub(crate) struct Input {
 /// The output of `parse_youtube_input`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = optional_fields)]
 pub(crate) struct ParsedInput {
     /// Normalized URLs, without duplicates.
     video_urls: Vec<String>,

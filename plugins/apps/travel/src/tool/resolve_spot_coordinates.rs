@@ -13,7 +13,7 @@ use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
 use crate::geocode::Geocoder;
 use crate::tool::REFUSED;
-use crate::tool::output::tool_output;
+use crate::tool::output::{optional_fields, tool_output};
 use crate::tool::resolve_spot_coordinates::queries::SpotQuery;
 use crate::video::VideoContext;
 
@@ -29,6 +29,7 @@ const TASK: Task = Task::new("spot_query_normalization")
 
 /// The output of `resolve_spot_coordinates`.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(transform = optional_fields)]
 pub(crate) struct ResolvedSpots {
     /// The queries for the geocoder.
     spot_queries: Vec<SpotQuery>,
