@@ -150,11 +150,10 @@ impl FreeDisk {
 
 impl WatchedDisk {
     async fn status(self: &Arc<Self>, now_ns: u64) -> Option<DiskStatus> {
-        let before = *self.last();
-        if let Some(reading) = before.filter(|reading| reading.is_recent(now_ns)) {
+        if let Some(reading) = self.recent(now_ns) {
             return reading.status;
         }
-        let turn = self.turn.clone();
+        let (before, turn) = (*self.last(), self.turn.clone());
         let turn = match before {
             None => turn.lock_owned().await,
             Some(before) => match turn.try_lock_owned() {
@@ -163,8 +162,7 @@ impl WatchedDisk {
             },
         };
         // Another task may have read the space in the meantime.
-        let meanwhile = *self.last();
-        if let Some(reading) = meanwhile.filter(|reading| reading.is_recent(now_ns)) {
+        if let Some(reading) = self.recent(now_ns) {
             return reading.status;
         }
         let disk = self.clone();
@@ -185,15 +183,18 @@ impl WatchedDisk {
         status
     }
 
+    /// Returns the last reading. Returns `None` before the first reading, and if the last one is at
+    /// least [`DISK_READING_MS`] old.
+    fn recent(&self, now_ns: u64) -> Option<Reading> {
+        let last = *self.last();
+        last.filter(|reading| {
+            now_ns.saturating_sub(reading.at_ns) < DISK_READING_MS * NANOS_PER_MILLI
+        })
+    }
+
     /// Locks the last reading and ignores poisoning: no code that can panic runs under the lock.
     fn last(&self) -> MutexGuard<'_, Option<Reading>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Reading {
-    fn is_recent(self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.at_ns) < DISK_READING_MS * NANOS_PER_MILLI
     }
 }
 
