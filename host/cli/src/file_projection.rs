@@ -190,7 +190,7 @@ impl Worker {
         budget: &mut RunBudget,
     ) -> Result<(), StopReason> {
         let info: RunInfo = run_info(app, summary.thread.as_str(), summary.run.as_str());
-        let states = StateCache::new(self.store.clone());
+        let states = StateCache::disabled(self.store.clone());
         let mut state_at_event = StateAtEvent::new(states, self.clock.time_zone(), &summary.thread);
         let mut run = RunFileProjector::new(mapping, &info);
         let owner = CallerId::of_app(&app.name);

@@ -26,7 +26,6 @@ use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 
 use self::states::{State, States};
 use crate::blocking::{are_large_values, block_in_place_if};
-use crate::memory_budget::CacheBudget;
 use crate::ports::store::{
     CheckpointOutline, CheckpointTuple, Store, StoreError, ThreadHead, ThreadSnapshot,
     ThreadStatus, Ticket,
@@ -43,15 +42,15 @@ struct Inner {
 }
 
 impl StateCache {
-    /// Creates an empty cache over a store, with the capacity of the
-    /// [default budget](CacheBudget::default).
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self::with_capacity(store, CacheBudget::default().states_bytes)
-    }
-
     /// Creates an empty cache over a store. Its states take at most `capacity_bytes`.
     pub fn with_capacity(store: Arc<dyn Store>, capacity_bytes: u64) -> Self {
         Self(Arc::new(Inner { store, states: Mutex::new(States::new(capacity_bytes)) }))
+    }
+
+    /// Creates a cache that keeps no state: each read takes the values from the store. For work
+    /// that has no part of the memory budget.
+    pub fn disabled(store: Arc<dyn Store>) -> Self {
+        Self::with_capacity(store, 0)
     }
 
     /// Returns the store.

@@ -26,6 +26,7 @@ use crate::driver::{DriveOutcome, Driver, RootSuperstep};
 use crate::grant::Grants;
 use crate::hostcall::runs::RunOutcome;
 use crate::log::ThreadLog;
+use crate::memory_budget::DEFAULT_BUDGET;
 use crate::ports::store::{Batch, LeaseHolder, StoreError, StoredBatch, StoredValue, ThreadHead};
 use crate::ports::{Plugin, Ports, Store};
 use crate::run_memory::MemoryCharge;
@@ -35,6 +36,10 @@ use crate::unpersisted_events::UnpersistedEvents;
 
 /// Name under which the lease of the thread is held.
 const HOLDER: &str = "measurement";
+
+/// Maximum size of the cached states in bytes: that of a host with the default budget, whose costs
+/// the measurement shows. The cache has the newest states of one thread.
+const STATES_BYTES: u64 = DEFAULT_BUDGET.caches.states_bytes;
 
 /// The cost of one execution of a run, from its first superstep to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +117,8 @@ impl RecordedRun {
         let id = Some(self.start.meta.id);
         let head =
             ThreadHead { last_checkpoint: id, current: id, ..ThreadHead::new(self.record.clone()) };
-        let (states, clock) = (StateCache::new(store.clone()), ports.clock.clone());
+        let states = StateCache::with_capacity(store.clone(), STATES_BYTES);
+        let clock = ports.clock.clone();
         let log = ThreadLog::new(states, clock, &head, epoch, self.run.id.clone());
         // The engine counts the bytes of every log, because each log has a limit.
         Ok(log.with_durability(self.run.options.durability).with_size_limit(u64::MAX, 0, None))

@@ -307,7 +307,7 @@ impl Superstep<'_> {
     fn log(&self, run: &RunId) -> ThreadLog {
         let head = ThreadHead::new(self.replay_context.export.header.thread.clone());
         let ports = &self.replay_context.ports;
-        let (states, clock) = (StateCache::new(ports.store.clone()), ports.clock.clone());
+        let (states, clock) = (StateCache::disabled(ports.store.clone()), ports.clock.clone());
         ThreadLog::new(states, clock, &head, LeaseEpoch(0), run.clone())
     }
 
