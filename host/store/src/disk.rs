@@ -150,7 +150,7 @@ impl RedbStore {
         })?;
         let pending = Arc::new(Mutex::new(pending));
         let changed_keys = Arc::<ChangedKeys>::default();
-        let field_cache = FieldCache::new(changed_keys.clone(), config.caches.fields_bytes);
+        let field_cache = FieldCache::new(changed_keys.clone(), config.fields_bytes);
         let leases = Arc::new(LeaseTable::new(Leases::new(opening, monotonic_clock())));
         let writer = Writer {
             file: file.clone(),

@@ -177,9 +177,11 @@ async fn open_stores(
 
 /// Opens the store in its files. Blocks the calling thread.
 fn open_files(config: &Config) -> Result<Stores, Error> {
+    let caches = config.memory_budget().caches;
     let redb = RedbConfig {
         commit_delay: config.store.commit_delay(),
-        caches: config.memory_budget().caches,
+        file_pages_bytes: caches.file_pages_bytes,
+        fields_bytes: caches.fields_bytes,
     };
     let opened = RedbStore::open_with(config.store_file(), redb);
     let store = Arc::new(opened.map_err(Error::Store)?);

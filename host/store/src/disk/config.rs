@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wattle_run::memory_budget::CacheBudget;
+use wattle_run::memory_budget::DEFAULT_BUDGET;
 
 use crate::commit_delay::DEFAULT_COMMIT_DELAY;
 use crate::disk::create::FILE;
@@ -15,20 +15,29 @@ pub struct RedbConfig {
     /// commit, at most [`MAX_COMMIT_DELAY`](crate::commit_delay::MAX_COMMIT_DELAY). Default:
     /// [`DEFAULT_COMMIT_DELAY`].
     pub commit_delay: Duration,
-    /// Limits of the caches of the pages of the file, and of the fields by which lists select.
-    /// Lists of more records scan the file. Default: those of the default budget.
-    pub caches: CacheBudget,
+    /// Maximum size of the cached pages of the file, in bytes. Default: that of
+    /// [`DEFAULT_BUDGET`].
+    pub file_pages_bytes: u64,
+    /// Maximum size of the cached fields by which lists of threads select, in bytes. Those of runs
+    /// have a cache of the same size. Lists of more records scan the file. Default: that of
+    /// [`DEFAULT_BUDGET`].
+    pub fields_bytes: u64,
 }
 
 impl Default for RedbConfig {
     fn default() -> Self {
-        Self { commit_delay: DEFAULT_COMMIT_DELAY, caches: CacheBudget::default() }
+        let caches = DEFAULT_BUDGET.caches;
+        Self {
+            commit_delay: DEFAULT_COMMIT_DELAY,
+            file_pages_bytes: caches.file_pages_bytes,
+            fields_bytes: caches.fields_bytes,
+        }
     }
 }
 
 impl RedbConfig {
     /// Returns the kind of the file, with its page cache.
     pub(crate) fn file_kind(&self) -> FileKind {
-        FileKind { cache_bytes: self.caches.file_pages_bytes as usize, ..FILE }
+        FileKind { cache_bytes: self.file_pages_bytes as usize, ..FILE }
     }
 }
