@@ -19,6 +19,12 @@ use wattle_run::ports::store::StoreError;
 
 use crate::error::corrupt;
 
+/// Size of the page cache, in bytes, of a file that is checked, can only be read, or is filled by
+/// one operation. A check and a fill access most pages once. A file can only be read for a short
+/// time: until it is rebuilt, or open again after a failure. So a larger cache saves few reads. The
+/// memory budget has no part for these caches. The default of redb is 1 GiB.
+pub(crate) const SHORT_USE_CACHE_BYTES: usize = 32 << 20;
+
 /// Runs an operation on a redb file and converts a panic, which redb raises for some damaged pages,
 /// into an error. No inconsistent state remains: the in-memory state that the operation changed is
 /// dropped with the panic.

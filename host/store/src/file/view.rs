@@ -19,11 +19,8 @@ use redb::{
 use wattle_run::ports::store::StoreError;
 
 use crate::error::{self, corrupt, redb_error};
-use crate::file::guarded;
+use crate::file::{SHORT_USE_CACHE_BYTES, guarded};
 use crate::lock::lock;
-
-/// Size of the page cache of a view in bytes.
-const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Size of a block of the overlay: a page of redb.
 const BLOCK_BYTES: usize = 4096;
@@ -56,7 +53,7 @@ pub(crate) fn check_integrity(path: &Path) -> Result<Integrity, StoreError> {
     let backend = OverlayBackend::open(path, false).map_err(|error| failed(path, &error))?;
     let checked = guarded(OP_READ, || {
         let mut builder = Builder::new();
-        builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
+        builder.set_cache_size(SHORT_USE_CACHE_BYTES).set_check_integrity_on_open(true);
         match builder.create_with_backend(backend) {
             Ok(_) => Ok(Integrity::Intact),
             Err(error) if is_damage(&error) => Ok(Integrity::Damaged(error.to_string())),
@@ -118,7 +115,9 @@ where
         let mut builder = Builder::new();
         // In this mode, redb does not need the list of free pages, and opens a file that was not
         // closed.
-        builder.set_cache_size(CACHE_BYTES).set_concurrency_mode(ConcurrencyMode::SingleWriter);
+        builder
+            .set_cache_size(SHORT_USE_CACHE_BYTES)
+            .set_concurrency_mode(ConcurrencyMode::SingleWriter);
         builder.open_read_only_with_backend(backend).map_err(|error| {
             if is_damage(&error) {
                 corrupt(format!("checkpoint store `{}`", path.display()), error)
