@@ -359,7 +359,7 @@ pub struct Checkpointed {
     /// Nodes that run next.
     pub next: Vec<NodeName>,
     /// Cases of branches that the superstep or the edit took, in the order of the branches. Empty
-    /// in events of older hosts, and of checkpoints that a fork copies.
+    /// in events of older hosts, and of the checkpoint of the root graph with which a fork begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<TakenCase>,
     /// The party that edited the state, if an edit created the checkpoint and the party is known.

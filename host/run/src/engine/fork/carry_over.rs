@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, CheckpointSource, TakenCase};
 use wattle_graph::event::{Checkpointed, EventKind, SubgraphEnd, TaskFinished};
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 
@@ -46,8 +46,9 @@ pub(super) fn carry_over(
         let mut own = events_of(graph, &names);
         if let Some(old) = graph.stored_checkpoint.as_ref().filter(|_| !graph.namespace.is_root()) {
             let copy = names.copy_checkpoint(old, names.parents(&old.meta.parent_graphs), fork);
-            let made = EventKind::Checkpointed(Checkpointed::from(&copy.meta));
-            own.push((checkpoint_seq(graph, old.meta.id), made));
+            let (seq, taken) = seq_and_taken(graph, old.meta.id);
+            let made = Checkpointed { taken, ..Checkpointed::from(&copy.meta) };
+            own.push((seq, EventKind::Checkpointed(made)));
             checkpoints.push(copy);
         }
         rows.extend(own.into_iter().map(|(seq, kind)| (seq, namespace.clone(), kind)));
@@ -102,15 +103,19 @@ fn copier<'a>(graph: &'a ForkedGraph<'_>, old: &'a TaskId, new: &'a TaskId) -> T
     TaskCopier { events: &graph.superstep.tuple.events, namespace: &graph.namespace, old, new }
 }
 
-/// Returns the sequence number at which a graph reached a checkpoint; 0 if no event of the
-/// superstep names the checkpoint.
-fn checkpoint_seq(graph: &ForkedGraph<'_>, id: CheckpointId) -> u64 {
+/// Returns the sequence number at which a graph reached a checkpoint, and the cases of branches that
+/// it took before; 0 and no cases if no event of the superstep names the checkpoint.
+fn seq_and_taken(graph: &ForkedGraph<'_>, id: CheckpointId) -> (u64, Vec<TakenCase>) {
     let mut events = graph.superstep.tuple.events.iter();
-    let made = events.find(|event| {
-        event.namespace == graph.namespace
-            && matches!(&event.kind, EventKind::Checkpointed(made) if made.checkpoint == id)
+    let made = events.find_map(|event| match &event.kind {
+        EventKind::Checkpointed(made)
+            if event.namespace == graph.namespace && made.checkpoint == id =>
+        {
+            Some((event.seq, made.taken.clone()))
+        }
+        _ => None,
     });
-    made.map_or(0, |event| event.seq)
+    made.unwrap_or_default()
 }
 
 /// Maps ids and namespaces to those of the fork.

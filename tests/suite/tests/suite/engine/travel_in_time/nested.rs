@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wattle_graph::event::EventKind;
+use wattle_graph::checkpoint::TakenCase;
+use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Namespace, ThreadId};
 use wattle_kit::layer::{Layer, Layered};
@@ -155,6 +156,50 @@ async fn a_fork_has_a_new_namespace_for_the_subgraph() {
     assert_eq!(view.values["log"], json!(["answer 1"]));
     let finished = inside.iter().filter(|it| matches!(it.kind, EventKind::TaskFinished(_)));
     assert_eq!(finished.count(), 2, "`beside` is carried over, `two` runs again");
+}
+
+const BRANCH: &str = r#"
+[graphs.main]
+entry = "sub"
+[graphs.main.channels.log]
+reducer = "append"
+[graphs.main.nodes.sub]
+graph = "inner"
+[graphs.inner]
+entry = "one"
+[graphs.inner.channels.log]
+reducer = "append"
+[graphs.inner.nodes.one]
+plugin = "p"
+[graphs.inner.nodes.two]
+plugin = "p"
+[[graphs.inner.branches]]
+name = "route"
+from = "one"
+cases = [{ when = "size(state.log) > 1", to = "END" }, { to = "two" }]
+"#;
+
+#[tokio::test]
+async fn a_copied_checkpoint_has_the_taken_cases_of_its_original() {
+    let world = World::new(BRANCH, paying());
+    let thread = &world.run(json!({})).await.run.thread;
+    let taken = |events: &[Event]| -> Vec<TakenCase> {
+        let cases = events.iter().filter_map(|event| match &event.kind {
+            EventKind::Checkpointed(made) => Some(made.taken.clone()),
+            _ => None,
+        });
+        cases.flatten().collect()
+    };
+    let expected = [TakenCase { branch: "route".to_owned(), case: 1 }];
+    assert_eq!(taken(&world.events(thread).await), expected);
+    for text in ["once", "twice"] {
+        let before = world.events(thread).await.len();
+        let call = entry(&world, thread, "llm.complete", &[0]).await;
+        let answer = reworded(&world, thread, text).await;
+        fork(&world, thread, call, Ok(answer)).await;
+        assert_eq!(taken(&world.events(thread).await[before..]), expected, "{text}");
+    }
+    replays(&world, thread).await;
 }
 
 #[tokio::test]
