@@ -129,7 +129,7 @@ impl TurnFields {
 
     /// Returns the value of a field in a request: none if the service rejects the field.
     pub(super) fn value<T>(&mut self, field: OptionalField, value: Option<T>) -> Option<T> {
-        self.request(field, value.is_some());
+        self.note_requested(field, value.is_some());
         value.filter(|_| !self.rejected.has(field))
     }
 
@@ -139,11 +139,12 @@ impl TurnFields {
         model: &str,
         limit: Option<u32>,
     ) -> (&'static str, Option<u32>) {
-        self.request(OptionalField::TokenLimit, limit.is_some());
+        self.note_requested(OptionalField::TokenLimit, limit.is_some());
         (token_limit_name(model, self.rejected), limit)
     }
 
-    fn request(&mut self, field: OptionalField, has_value: bool) {
+    /// Notes that the requests have a field, if there is a value for it.
+    fn note_requested(&mut self, field: OptionalField, has_value: bool) {
         if has_value {
             self.requested = self.requested.with(field);
         }
