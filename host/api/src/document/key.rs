@@ -70,6 +70,15 @@ impl KeyDocument {
     }
 }
 
+/// The name of a created API key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyNameDocument {
+    /// Public id, as events record it.
+    pub id: String,
+    /// Display name.
+    pub name: String,
+}
+
 /// Request to create an API key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -23,8 +23,9 @@ use wattle_run::engine::Engine;
 
 use crate::body::JsonBody;
 use crate::config::ApiConfig;
-use crate::document::access::KeyName;
-use crate::document::key::{CreatedKeyDocument, KeyDocument, NewKeyDocument, RevokedKeysDocument};
+use crate::document::key::{
+    CreatedKeyDocument, KeyDocument, KeyNameDocument, NewKeyDocument, RevokedKeysDocument,
+};
 use crate::guard::authenticated_key::AuthenticatedKey;
 use crate::guard::key_record::NewKey;
 use crate::guard::keyring::{Keyring, Revocation, Revoked};
@@ -136,17 +137,17 @@ pub(crate) async fn list_keys(
 #[utoipa::path(get, path = "/api/v1/key-names",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "keys",
     responses(
-        (status = 200, body = Vec<KeyName>),
+        (status = 200, body = Vec<KeyNameDocument>),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(crate) async fn list_key_names(
     State(engine): State<Engine>,
     State(keyring): State<Arc<Keyring>>,
     role: RequestRole,
-) -> Result<Json<Vec<KeyName>>, Problem> {
+) -> Result<Json<Vec<KeyNameDocument>>, Problem> {
     let keys = keyring.keys(engine.ports()).await?;
     let names = keys.names(role.is_operator, role.tenant.as_deref()).into_iter();
-    let names = names.map(|(id, name)| KeyName { id: id.into(), name: Some(name.into()) });
+    let names = names.map(|(id, name)| KeyNameDocument { id: id.into(), name: name.into() });
     Ok(Json(names.collect()))
 }
 

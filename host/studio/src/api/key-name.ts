@@ -17,5 +17,5 @@ export function useKeyName(id: string | undefined): string | undefined {
     enabled: id !== undefined,
     staleTime: FRESH_MS,
   });
-  return read.data?.find((key) => key.id === id)?.name ?? undefined;
+  return read.data?.find((key) => key.id === id)?.name;
 }
