@@ -1,10 +1,14 @@
 //! Budgets of values: what counts, and what happens at a limit.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::fair_share::Pool;
+
+const CHUNK: u64 = MEMORY_CHUNK_BYTES;
 
 fn limit(read: Result<Value, JsonError>) -> JsonLimit {
     match read {
@@ -80,6 +84,54 @@ fn documents_share_a_budget_until_they_fail() {
         budget.parse::<Value>("[0]").is_ok(),
         "a value that exceeded the budget does not count"
     );
+}
+
+/// Returns the longest list of numbers whose values take at most `bytes` of memory.
+fn list(bytes: u64) -> String {
+    let numbers = (bytes / VALUE_BYTES - 1) as usize;
+    format!("[{}]", vec!["0"; numbers].join(","))
+}
+
+/// Returns a budget whose values take memory of `pool`, at most half of it. The budget owns what
+/// they take.
+fn budget_in(pool: &Pool<&'static str>, allowed_bytes: u64) -> JsonBudget {
+    let (pool, leases) = (pool.clone(), Mutex::new(Vec::new()));
+    JsonBudget::new(allowed_bytes).with_memory(move |bytes| {
+        let lease = pool.lease("a", bytes as usize, usize::MAX);
+        lease.map(|lease| leases.lock().unwrap().push(lease)).is_ok()
+    })
+}
+
+#[test]
+fn values_take_memory_until_their_json_budget_is_dropped() {
+    // Half of the pool is four chunks.
+    let pool = Pool::new(8 * CHUNK as usize);
+    let has_free = |chunks: u64| pool.lease("a", (chunks * CHUNK) as usize, usize::MAX).is_ok();
+    let first = budget_in(&pool, u64::MAX);
+    first.parse::<Value>(&list(CHUNK)).unwrap();
+    assert!(has_free(4), "the first chunk is free");
+    first.parse::<Value>(&list(2 * CHUNK)).unwrap();
+    assert!(has_free(2) && !has_free(3), "both documents have three chunks of values");
+
+    let second = budget_in(&pool, u64::MAX);
+    let refused = second.parse::<Value>(&list(4 * CHUNK));
+    assert!(matches!(refused, Err(JsonError::Syntax(_))), "{refused:?}");
+    assert!(second.is_memory_refused() && !first.is_memory_refused());
+    assert!(second.parse::<Value>("[0]").is_err(), "each further document fails");
+    assert!(!has_free(1));
+    drop(second);
+    assert!(has_free(2) && !has_free(3));
+    drop(first);
+    assert!(has_free(4));
+}
+
+#[test]
+fn values_take_no_more_memory_than_their_json_budget_allows() {
+    // Half of the pool is half a chunk.
+    let pool = Pool::new(CHUNK as usize);
+    budget_in(&pool, 3 * CHUNK / 2).parse::<Value>(&list(3 * CHUNK / 2)).unwrap();
+    let larger = budget_in(&pool, 2 * CHUNK);
+    assert!(larger.parse::<Value>(&list(3 * CHUNK / 2)).is_err() && larger.is_memory_refused());
 }
 
 #[test]
