@@ -13,6 +13,7 @@ use serde_json::json;
 use wattle_graph::failure::code;
 use wattle_run::caller_id::CallerId;
 use wattle_run::fair_share::{Full, Lease, Pool};
+use wattle_run::limit::JSON_VALUES_BYTES;
 
 use crate::guard::access::Share;
 use crate::guard::limits::{
@@ -23,11 +24,15 @@ use crate::problem::Problem;
 use crate::response::{SharedBytes, next_chunk};
 use crate::traffic::{CutReason, Traffic};
 
+// The values of a body can take at least `JSON_VALUES_BYTES`, so a caller who can have the largest
+// body with its values can also have a component that is installed.
+const _: () = assert!(INSTALL_BYTES as u64 <= JSON_VALUES_BYTES);
+
 /// Returns the limit for all bodies in total, given the configured limit and that for one body. One
 /// caller can have the largest body, with its values.
 pub(crate) fn total_body_bytes(configured_bytes: usize, body_limit_bytes: usize) -> usize {
     let values_bytes = max_body_values_bytes(body_limit_bytes) as usize;
-    let largest_bytes = body_limit_bytes.saturating_add(values_bytes).max(INSTALL_BYTES);
+    let largest_bytes = body_limit_bytes.saturating_add(values_bytes);
     configured_bytes.max(largest_bytes.saturating_mul(MIN_LARGEST_BODIES))
 }
 
@@ -538,7 +543,6 @@ mod tests {
             let pool = Pool::new(total_body_bytes(0, limit_bytes));
             let body = BodyReservation::new(&pool, CallerId::of_key("a"), &Arc::default());
             assert!(body.try_grow(limit_bytes + max_body_values_bytes(limit_bytes) as usize));
-            assert!(body.try_resize(INSTALL_BYTES), "a component that is installed");
         }
     }
 }
