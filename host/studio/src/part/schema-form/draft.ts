@@ -49,6 +49,27 @@ export function draftOf(field: Field, given?: unknown): Draft {
   return { kind: "written", text: jsonText(value) };
 }
 
+/**
+ * Returns the draft of a value that a user adds: the default of the schema, if there is one.
+ * Without a default, a value of one type or null begins with this type.
+ */
+export function addedDraft(field: Field): Draft {
+  const draft = draftOf(field);
+  if (field.kind !== "choice" || hasDefault(field)) return draft;
+  const [index, other] = field.options.flatMap((option, at) => (isNull(option) ? [] : [at]));
+  if (index === undefined || other !== undefined) return draft;
+  return { kind: "choice", index, drafts: [] };
+}
+
+function isNull(field: Field): boolean {
+  return field.kind === "const" && field.value === null;
+}
+
+/** Returns true if the schema has a default other than null, which stands for no value. */
+function hasDefault({ initial }: Field): boolean {
+  return initial !== undefined && initial !== null;
+}
+
 function emptyDraft(field: Field): Draft {
   switch (field.kind) {
     case "object":
@@ -94,12 +115,12 @@ function placedObject(field: Field & { kind: "object" }, given: unknown): Draft 
 
 /**
  * Returns a draft for each property. One that is neither given nor required is empty, unless it has
- * only one value, which tells alternatives apart.
+ * a default, or only one value, which tells alternatives apart.
  */
 function draftsOf(field: Field & { kind: "object" }, given: object): ReadonlyMap<string, Draft> {
   const entries = field.properties.map(({ name, field: of, isRequired }) => {
     const value: unknown = Object.hasOwn(given, name) ? Reflect.get(given, name) : undefined;
-    const isKnown = value !== undefined || of.initial !== undefined || of.kind === "const";
+    const isKnown = value !== undefined || hasDefault(of) || of.kind === "const";
     const isLeftOut = !isKnown && !isRequired;
     return [name, isLeftOut ? NONE : draftOf(of, value)] as const;
   });

@@ -4,7 +4,7 @@ import { type MouseEvent, type ReactNode, useId } from "react";
 import { JsonEditor } from "../json-editor.tsx";
 import { visible } from "../text.tsx";
 import type { Checked } from "./check.ts";
-import { type Draft, draftOf, isSame, NONE, NOT_CHOSEN, pathOf } from "./draft.ts";
+import { addedDraft, type Draft, draftOf, isSame, NONE, NOT_CHOSEN, pathOf } from "./draft.ts";
 import type { ChoiceField, EnumField, Field, ListField, ObjectField } from "./field.ts";
 import { focusAfter } from "./focus.ts";
 import { labelOf, optionName, shown, valueName } from "./label.ts";
@@ -160,7 +160,7 @@ function ObjectPart(props: FieldProps<ObjectField>) {
 function AddPart(props: FieldProps) {
   const { field, onDraft, label, path } = props;
   const add = ({ currentTarget }: MouseEvent<HTMLButtonElement>) => {
-    onDraft(draftOf(field));
+    onDraft(addedDraft(field));
     focusAfter(currentTarget, path);
   };
   return (
@@ -239,8 +239,8 @@ function ListPart(props: FieldProps<ListField>) {
 
 function ChoicePart(props: FieldProps<ChoiceField>) {
   const { field, draft, onDraft, errors, path } = props;
-  const { index, drafts } =
-    draft.kind === "choice" ? draft : { index: NOT_CHOSEN, drafts: [] as readonly Draft[] };
+  if (draft.kind !== "choice") return <AddPart {...props} />;
+  const { index, drafts } = draft;
   const option = field.options[index];
   const choose = (next: number) => onDraft({ kind: "choice", index: next, drafts });
   const set = (next: Draft) =>
@@ -264,7 +264,7 @@ function ChoicePart(props: FieldProps<ChoiceField>) {
           isRequired
         />
       )}
-      {!props.isRequired && <RemoveButton {...props} />}
+      <RemoveButton {...props} />
     </Group>
   );
 }

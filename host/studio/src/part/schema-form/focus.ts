@@ -15,12 +15,14 @@ export function focusAt(form: HTMLElement | null, path: string): void {
   const places = form?.querySelectorAll<HTMLElement>("[data-path]") ?? [];
   const place = [...places].find(({ dataset }) => dataset.path === path) ?? form;
   const within = [...(place?.querySelectorAll<HTMLElement>(CONTROLS) ?? [])];
-  const isChoice = (element: Element) =>
-    element instanceof HTMLInputElement && element.type === "radio";
-  const isChosen = within.some((element) => isChoice(element) && element.matches(":checked"));
-  const found = within.find((element) => !(isChosen && isChoice(element))) ?? within[0];
+  const chosen = within.filter(isRadio).find((element) => element.checked)?.name;
+  const found = within.find((element) => !isRadio(element) || element.name !== chosen) ?? within[0];
   const target = place?.matches(CONTROLS) ? place : found;
   if (target instanceof HTMLElement) target.focus();
+}
+
+function isRadio(element: HTMLElement): element is HTMLInputElement {
+  return element instanceof HTMLInputElement && element.type === "radio";
 }
 
 /**

@@ -191,6 +191,40 @@ test("an object that may be left out begins with a button", () => {
   expect(entered.value).toEqual({});
 });
 
+test("a value that may be null or left out begins with a button, and not as null", () => {
+  const note = { anyOf: [{ type: "null" }, { type: "string" }], default: null };
+  show({ type: "object", properties: { note, count: { type: ["integer", "null"] } } });
+  const chosen = () =>
+    screen.queryAllByRole<HTMLInputElement>("radio").map(({ checked: isChosen }) => isChosen);
+  const write = (value: string) =>
+    fireEvent.change(screen.getByRole("textbox"), { target: { value } });
+  expect(chosen()).toEqual([]);
+  expect(screen.queryByRole("button", { name: /Remove/ })).toBeNull();
+  expect(entered).toEqual({ value: {}, errors: new Map() });
+  press("Add note");
+  expect(chosen()).toEqual([false, true]);
+  write("x");
+  expect(entered.value).toEqual({ note: "x" });
+  fireEvent.click(screen.getByLabelText("null"));
+  expect(entered).toEqual({ value: { note: null }, errors: new Map() });
+  press("Remove note");
+  expect(entered.value).toEqual({});
+  press("Add count");
+  expect(chosen()).toEqual([true, false]);
+  write("3");
+  expect(entered).toEqual({ value: { count: 3 }, errors: new Map() });
+});
+
+test("a given null and a default other than null are shown", () => {
+  const of = (initial: string | null) => ({ type: ["string", "null"], default: initial });
+  show({ type: "object", properties: { a: of(null), b: of("x") } }, { a: null });
+  expect(entered).toEqual({ value: { a: null, b: "x" }, errors: new Map() });
+  press("Remove b");
+  expect(entered.value).toEqual({ a: null });
+  press("Add b");
+  expect(entered.value).toEqual({ a: null, b: "x" });
+});
+
 test("references and parts of all are resolved", () => {
   const $defs = { "a/b": { type: "integer", description: "how many" } };
   const count = { allOf: [{ $ref: "#/$defs/a~1b" }], default: 3 };
@@ -229,7 +263,7 @@ test("a given value is shown in full, also what the schema does not name", () =>
 
 test("the focus goes to what was added, and stays in the form after a removal", async () => {
   const tags = { type: "array", items: { type: "string" } };
-  show({ type: "object", properties: { tags } });
+  show({ type: "object", properties: { tags, agreed: { type: ["boolean", "null"] } } });
   const hasFocus = (element: () => Element) =>
     waitFor(() => expect(document.activeElement).toBe(element()));
   const named = (name: string) => () => screen.getByRole("button", { name });
@@ -245,4 +279,6 @@ test("the focus goes to what was added, and stays in the form after a removal", 
   await hasFocus(named("Add an item"));
   press("Remove tags");
   await hasFocus(named("Add tags"));
+  press("Add agreed");
+  await hasFocus(() => screen.getByLabelText("Yes"));
 });
