@@ -104,7 +104,9 @@ pub(crate) async fn install_plugin(
     request: Request,
 ) -> Result<Json<CheckedPluginDocument>, Problem> {
     let name = name.parse::<PluginName>().map_err(invalid_id)?;
+    engine.check_free_disk(DiskUse::New).await?;
     let component = read_component(request).await?;
+    // Free space can fall below the floor while a large body arrives.
     engine.check_free_disk(DiskUse::New).await?;
     // The plugin is also loaded if the client disconnects after its file was written.
     let work = async move { installer.install(&name, component).await };

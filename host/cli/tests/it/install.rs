@@ -1,6 +1,7 @@
 //! Plugins that the operator installs over the API: who may, what is refused, and that nothing is
 //! left of what was refused.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use axum::http::request::Builder;
+use futures::stream;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -87,10 +89,10 @@ async fn send(
     router: &Router,
     is_operator: bool,
     request: Builder,
-    body: &'static str,
+    body: impl Into<Body>,
 ) -> (u16, Value) {
     let request = if is_operator { request.extension(Operator) } else { request };
-    let request = request.body(Body::from(body)).unwrap();
+    let request = request.body(body.into()).unwrap();
     let response = router.clone().oneshot(request).await.unwrap();
     let status = response.status().as_u16();
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -120,12 +122,12 @@ async fn the_operator_in_the_same_process_installs_without_a_key() {
 }
 
 #[tokio::test]
-async fn no_plugin_is_installed_below_the_floor_of_free_disk_space() {
+async fn plugin_is_refused_below_the_floor_of_free_disk_space_before_its_body_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     std::fs::create_dir(&plugins).unwrap();
     let mut overrides = options().overrides;
-    let full = || -> std::io::Result<DiskSpace> {
+    let full = || -> io::Result<DiskSpace> {
         Ok(DiskSpace { total_bytes: 1 << 40, free_bytes: FREE_DISK_BYTES - 1 })
     };
     overrides.disk_space = Some(Arc::new(full));
@@ -133,7 +135,8 @@ async fn no_plugin_is_installed_below_the_floor_of_free_disk_space() {
     let host = Box::pin(Host::open(config, overrides)).await.unwrap();
     let router = unguarded_router(host.api_state().unwrap());
     let request = Request::put(SHARED).header("content-type", "application/wasm");
-    let (status, refused) = send(&router, true, request, "native").await;
+    let unreadable = stream::iter([Err::<&str, _>(io::Error::other("the body is read"))]);
+    let (status, refused) = send(&router, true, request, Body::from_stream(unreadable)).await;
     assert_eq!((status, &refused["code"]), (503, &json!("unavailable")), "{refused}");
     assert_eq!(refused["details"]["limit"], "free_disk");
     assert_eq!(std::fs::read_dir(&plugins).unwrap().count(), 0);
