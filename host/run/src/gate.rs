@@ -79,6 +79,7 @@ use crate::stop_flag::StopFlag;
 
 pub(crate) use self::budget::handlers_full;
 pub use self::effect::{Effect, EffectContext};
+pub(crate) use self::in_doubt::check_decision;
 pub use self::pipeline::check_batch_size;
 pub(crate) use self::task_gate::log_lost;
 pub(crate) use self::task_subgraphs::TaskSubgraphs;

@@ -13,6 +13,7 @@ use wattle_graph::lineage::Lineage;
 use super::request::answers_by_interrupt;
 use super::{Engine, ThreadClaim};
 use crate::blocking::{are_large_schemas, are_large_values, block_in_place_in_turn};
+use crate::gate::check_decision;
 use crate::hostcall::runs::RunService as _;
 use crate::ports::store::{RunAnswers, RunKind, RunRecord, StaleAnswers, ThreadHead};
 
@@ -33,9 +34,12 @@ impl Engine {
         let is_long = are_large_values(answers.values()) || are_large_schemas(schemas);
         let cache = self.0.schemas.as_ref();
         let matched = block_in_place_in_turn(request.caller(app), is_long, || {
-            match_answers(&questions, answers, cache)
+            let matched = match_answers(&questions, answers, cache)
+                .map_err(|error| answer_failure(&error, thread))?;
+            check_decisions(&questions, &matched, thread)?;
+            Ok::<_, Failure>(matched)
         });
-        let matched = matched.await.map_err(|error| answer_failure(&error, thread))?;
+        let matched = matched.await?;
         let placed = matched.into_iter().filter_map(|answered| {
             let is_answered =
                 |question: &Interrupt| question.raised.interrupt == answered.interrupt;
@@ -120,6 +124,26 @@ pub(super) fn check_can_continue(
             code::CONFLICT,
             format!("thread `{}` has reached its end, nothing is left to run", head.record.id),
         ));
+    }
+    Ok(())
+}
+
+/// Checks the outputs that answers give for calls in doubt.
+fn check_decisions(
+    questions: &[&Interrupt],
+    matched: &[Answered],
+    thread: &ThreadId,
+) -> Result<(), Failure> {
+    for Answered { interrupt, answer, .. } in matched {
+        let question = questions.iter().find(|question| question.raised.interrupt == *interrupt);
+        let Some(question) = question else { continue };
+        check_decision(&question.raised, answer).map_err(|failure| Failure {
+            message: format!(
+                "thread `{thread}`: the answer to interrupt `{interrupt}`: {}",
+                failure.message
+            ),
+            ..failure
+        })?;
     }
     Ok(())
 }

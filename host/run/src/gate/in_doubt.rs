@@ -2,7 +2,7 @@
 //! call open for an answer. The operator's policy or a person decides about the call.
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Decision, EventKind, Settled};
+use wattle_graph::event::{Decision, EventKind, InterruptRaised, Settled};
 use wattle_graph::failure::{Failure, code};
 
 use crate::gate::entry::CallEntry;
@@ -11,12 +11,16 @@ use crate::gate::unwind::Unwind;
 use crate::grant::InDoubtPolicy;
 use crate::hostcall::interrupt::InterruptRequest;
 use crate::hostcall::request::CallRequest;
+use crate::hostcall::result_override::check_settled;
 
 /// Value of `by` in a `settled` event for a decision by policy.
 const SETTLED_BY_POLICY: &str = "policy";
 
 /// Field of the interrupt's payload that describes the in-doubt call.
 const IN_DOUBT_FIELD: &str = "in_doubt";
+
+/// Field of a [`Decision`] that contains the output of the in-doubt call.
+const OUTPUT_FIELD: &str = "answer";
 
 impl CallEntry {
     /// Returns the failure that the caller receives if the decision is to fail the call.
@@ -91,7 +95,28 @@ impl CallEntry {
     }
 }
 
-/// Returns the JSON Schema of a [`Decision`].
+/// Checks the output in the answer to an interrupt about an in-doubt call. The answer matches the
+/// response schema of the interrupt. Answers to other interrupts pass.
+///
+/// # Errors
+///
+/// Those of [`check_settled`].
+pub(crate) fn check_decision(raised: &InterruptRaised, answer: &Value) -> Result<(), Failure> {
+    match (in_doubt_function(raised), answer.get(OUTPUT_FIELD)) {
+        (Some(function), Some(output)) => check_settled(function, output),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the function of the in-doubt call that an interrupt is about. Returns `None` for the
+/// interrupt of a guest, whose payload may have the same form, but with another response schema.
+fn in_doubt_function(raised: &InterruptRaised) -> Option<&str> {
+    let function = raised.payload.get(IN_DOUBT_FIELD)?.get("function")?.as_str()?;
+    (raised.response_schema.as_ref() == Some(&decision_schema())).then_some(function)
+}
+
+/// Returns the JSON Schema of a [`Decision`]. The schema accepts any output, because no output type
+/// of a host call has a JSON Schema; [`check_decision`] checks the output.
 fn decision_schema() -> Value {
     json!({
         "type": "object",

@@ -17,6 +17,12 @@ use crate::hostcall::stream;
 use crate::hostcall::tools::ListTools;
 use crate::json::check_depth;
 
+/// What shows the format of an overridden result: the call has a recorded one.
+const OVERRIDE_FORMAT: &str = "the journal entry of the call";
+
+/// What shows the format of the output of an in-doubt call, which has no recorded result.
+const SETTLED_FORMAT: &str = "the documentation of the failure `in-doubt`";
+
 /// Checks that `result` can override the recorded result of a call in a re-execution.
 ///
 /// # Errors
@@ -34,7 +40,7 @@ pub(crate) fn check_override(
             format!("`{}` never fails; override its output instead", called.function),
         )),
         Err(_) => Ok(()),
-        Ok(answer) => run_output_check(&called.function, check, answer),
+        Ok(answer) => run_output_check(&called.function, check, answer, OVERRIDE_FORMAT),
     }
 }
 
@@ -51,7 +57,7 @@ pub(crate) fn check_settled(function: &str, answer: &Value) -> Result<(), Failur
         _ => output_check(function),
     };
     match check {
-        Some(check) => run_output_check(function, check, answer),
+        Some(check) => run_output_check(function, check, answer, SETTLED_FORMAT),
         None => check_depth("the output", answer),
     }
 }
@@ -77,13 +83,17 @@ fn output_check(function: &str) -> Option<OutputCheck> {
     })
 }
 
-fn run_output_check(function: &str, check: OutputCheck, answer: &Value) -> Result<(), Failure> {
+/// Checks an output. `format_place` names what shows the format to a person.
+fn run_output_check(
+    function: &str,
+    check: OutputCheck,
+    answer: &Value,
+    format_place: &str,
+) -> Result<(), Failure> {
     check_depth("the output", answer)?;
     check(answer).map_err(|message| {
-        let text = format!(
-            "invalid output for `{function}`: {message}; the journal entry of the call shows the \
-             format"
-        );
+        let text =
+            format!("invalid output for `{function}`: {message}; {format_place} shows the format");
         Failure::new(code::INVALID, text)
     })
 }

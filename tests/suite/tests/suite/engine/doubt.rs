@@ -6,6 +6,7 @@ use wattle_graph::failure::code;
 use wattle_run::engine::settle::SettleCall;
 use wattle_run::grant::{Grants, InDoubtPolicy};
 use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, RunService};
 use wattle_run::limit::Limits;
 use wattle_suite::native::NativePlugin;
@@ -114,6 +115,33 @@ async fn an_invalid_decision_is_refused_and_the_interrupt_stays_pending() {
     assert_eq!(refused.unwrap_err().code, code::INVALID);
     let view = world.engine.thread(&run.thread).await.unwrap().unwrap();
     assert_eq!(view.interrupts.len(), 1);
+}
+
+#[tokio::test]
+async fn an_output_of_another_form_is_refused_and_the_interrupt_stays_pending() {
+    let (world, run) = cut_while_paying(InDoubtPolicy::Ask).await;
+    world.engine.wait(&run).await.unwrap();
+    let answer = json!({ "kind": "answer", "answer": { "refund": "by hand" } });
+    let refused = world.resume(&run.thread, &[("", answer)], Default::default()).await.unwrap_err();
+    assert_eq!(refused.code, code::INVALID);
+    assert!(refused.message.contains("`http.send`: missing field `status`"), "{refused}");
+    let view = world.engine.thread(&run.thread).await.unwrap().unwrap();
+    assert_eq!(view.interrupts.len(), 1);
+    let ended = world.answer(&run.thread, json!({ "kind": "retry" })).await;
+    assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 2));
+}
+
+#[tokio::test]
+async fn an_answer_to_a_node_that_describes_a_call_in_doubt_is_not_an_output() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let payload = json!({ "in_doubt": { "function": "http.send" } });
+        let answer = gate.ask(InterruptRequest { payload, response_schema: None }).await?;
+        Ok(json!({ "out": answer["answer"] }))
+    });
+    let world = World::new(ONE, plugin);
+    let thread = world.run(json!({})).await.run.thread;
+    let ended = world.answer(&thread, json!({ "answer": "paid" })).await;
+    assert_eq!(ended.state["out"], "paid");
 }
 
 #[tokio::test]

@@ -67,8 +67,10 @@ async fn a_person_or_the_policy_repeats_the_call_with_the_answer() {
         if in_doubt == InDoubtPolicy::Ask {
             let doubt = &questions(&ended)[0].payload["in_doubt"];
             assert_eq!(doubt["summary"], "book");
-            let refused = world.resume(&thread, &[("", accept())], OnFailure::Keep).await;
-            assert_eq!(refused.unwrap_err().code, code::INVALID);
+            for answer in [accept(), json!({ "kind": "answer", "answer": "booked" })] {
+                let refused = world.resume(&thread, &[("", answer)], OnFailure::Keep).await;
+                assert_eq!(refused.unwrap_err().code, code::INVALID);
+            }
             ended = world.answer(&thread, json!({ "kind": "retry" })).await;
         }
         assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
