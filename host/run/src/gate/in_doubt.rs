@@ -12,6 +12,7 @@ use crate::grant::InDoubtPolicy;
 use crate::hostcall::interrupt::InterruptRequest;
 use crate::hostcall::request::CallRequest;
 use crate::hostcall::result_override::check_settled;
+use crate::text::Escaped;
 
 /// Value of `by` in a `settled` event for a decision by policy.
 const SETTLED_BY_POLICY: &str = "policy";
@@ -51,8 +52,12 @@ impl CallEntry {
     ) -> Result<Decision, Unwind> {
         let task = &self.task;
         match policy {
-            InDoubtPolicy::Fail => Ok(Decision::Fail),
+            InDoubtPolicy::Fail => {
+                self.warn_in_doubt("fail");
+                Ok(Decision::Fail)
+            }
             InDoubtPolicy::Retry => {
+                self.warn_in_doubt("retry");
                 task.log.push(EventKind::Settled(Settled {
                     task: task.task.clone(),
                     scope: task.scope.clone(),
@@ -84,6 +89,7 @@ impl CallEntry {
             // The answer was validated by the schema below.
             return Ok(serde_json::from_value(answer).unwrap_or(Decision::Fail));
         }
+        self.warn_in_doubt("ask");
         let payload = json!({ IN_DOUBT_FIELD: {
             "function": self.request.function,
             "summary": self.request.summary,
@@ -92,6 +98,19 @@ impl CallEntry {
         } });
         let question = InterruptRequest { payload, response_schema: Some(decision_schema()) };
         Err(task.raise_interrupt(interrupt, self.number, question, None).await)
+    }
+
+    /// Writes the call and the policy that applies to it to the operator's log. The call has the
+    /// form in which `wattle thread settle` takes it.
+    fn warn_in_doubt(&self, policy: &str) {
+        let (task, CallRequest { function, summary, .. }) = (&self.task, &self.request);
+        let (thread, run, node) = (task.log.thread(), task.log.run(), &task.node);
+        let call = format!("{}/{}", task.task, self.call_path());
+        let summary = Escaped(summary);
+        tracing::warn!(
+            %thread, %run, %node, %call, %function, %summary, policy,
+            "a call is in doubt: it may have taken effect"
+        );
     }
 }
 

@@ -3,12 +3,15 @@
 use serde_json::{Value, json};
 use wattle_graph::event::{Decision, Event, EventKind};
 use wattle_graph::failure::code;
+use wattle_kit::log::Log;
 use wattle_run::engine::settle::SettleCall;
+use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, InDoubtPolicy};
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, RunService};
 use wattle_run::limit::Limits;
+use wattle_run::ports::store::LeaseHolder;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get};
 use wattle_suite::world::{World, failure, questions};
@@ -33,6 +36,13 @@ async fn cut_in(graph: &str, in_doubt: InDoubtPolicy) -> (World, RunRef) {
 
 /// Starts such a run with other grants.
 async fn cut_with(graph: &str, grants: Grants) -> (World, RunRef) {
+    let (world, run) = crashed_with(graph, grants).await;
+    assert_eq!(world.engine.recover().await, 1);
+    (world, run)
+}
+
+/// Starts such a run, which is not recovered yet.
+async fn crashed_with(graph: &str, grants: Grants) -> (World, RunRef) {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
         let answer = gate.call(post).await?;
@@ -43,8 +53,40 @@ async fn cut_with(graph: &str, grants: Grants) -> (World, RunRef) {
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
     world.crash().await;
-    assert_eq!(world.engine.recover().await, 1);
     (world, run)
+}
+
+#[tokio::test]
+async fn the_operators_log_has_one_line_for_a_call_in_doubt() {
+    let policies = [
+        (InDoubtPolicy::Fail, "fail"),
+        (InDoubtPolicy::Ask, "ask"),
+        (InDoubtPolicy::Retry, "retry"),
+    ];
+    for (in_doubt, policy) in policies {
+        let grants = Grants { in_doubt, ..Grants::default() };
+        let (world, run) = crashed_with(ONE, grants).await;
+        // This engine logs on the thread of the test.
+        let (log, _guard) = Log::start();
+        let holder = Some(LeaseHolder("world".to_owned()));
+        let config = EngineConfig { holder, ..EngineConfig::default() };
+        let (ports, catalog) = (world.engine.ports().clone(), world.engine.catalog().clone());
+        let engine = Engine::new(ports, catalog, config);
+        assert_eq!(engine.recover().await, 1);
+        engine.wait(&run).await.unwrap();
+
+        let mut lines = log.lines();
+        lines.retain(|line| line.contains("a call is in doubt"));
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        let RunRef { thread, run } = &run;
+        for part in [
+            format!("thread={thread} run={run} node=work"),
+            "function=http.send summary=POST https://example.com/slow-pay".to_owned(),
+            format!("policy=\"{policy}\""),
+        ] {
+            assert!(line.starts_with("WARN ") && line.contains(&part), "{line}");
+        }
+    }
 }
 
 #[tokio::test]
