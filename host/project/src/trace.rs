@@ -151,7 +151,7 @@ pub struct TaskTrace {
 pub struct AttemptTrace {
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// `running`, `finished`, `failed` or `asked`.
+    /// `running`, `finished`, `failed`, `asked`, or `cut` if the host stopped during the execution.
     pub outcome: String,
     /// Start of the execution, in milliseconds since 1970.
     pub started_ms: i64,
@@ -182,6 +182,13 @@ pub struct AttemptTrace {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     pub graphs: Vec<GraphTrace>,
+}
+
+impl AttemptTrace {
+    /// The [`outcome`](Self::outcome) of an execution that has not ended.
+    pub const RUNNING: &'static str = "running";
+    /// The [`outcome`](Self::outcome) of an execution during which the host stopped.
+    pub const CUT: &'static str = "cut";
 }
 
 /// The trace of a subgraph.

@@ -167,7 +167,10 @@ fn task(task: &TaskTrace) -> TreeNode {
 }
 
 fn attempt_line(attempt: &AttemptTrace) -> String {
-    let mut line = attempt.outcome.clone();
+    let mut line = match attempt.outcome.as_str() {
+        AttemptTrace::CUT => "cut by a stop of the host".to_owned(),
+        outcome => outcome.to_owned(),
+    };
     if attempt.attempt > 1 {
         line.push_str(&format!(" at attempt {}", attempt.attempt));
     }
@@ -376,6 +379,17 @@ mod tests {
         assert_eq!(lines(50), vec!["1"; 50]);
         let long = lines(51);
         assert_eq!((long.len(), long[50].as_str()), (51, "..."));
+    }
+
+    #[test]
+    fn an_execution_that_a_stop_of_the_host_has_cut_is_not_running() {
+        let attempt = |outcome: &str| AttemptTrace {
+            attempt: 1,
+            outcome: outcome.into(),
+            ..AttemptTrace::default()
+        };
+        let lines = ["cut", "running"].map(|outcome| attempt_line(&attempt(outcome)));
+        assert_eq!(lines, ["cut by a stop of the host", "running"]);
     }
 
     /// The characters before the text of a line of the tree.

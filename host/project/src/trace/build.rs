@@ -173,7 +173,10 @@ impl Tracer {
 
     fn run_started(&mut self, id: &RunId, at_ms: i64, started: &RunStarted) {
         if let Some(run) = self.run(id) {
-            run.recoveries += u32::from(started.reason == RunReason::Recovery);
+            if started.reason == RunReason::Recovery {
+                run.recoveries += 1;
+                cut_running(&mut run.steps);
+            }
             return;
         }
         self.runs.push(RunTrace {
@@ -215,7 +218,7 @@ impl Tracer {
         };
         tasks[task].attempts.push(AttemptTrace {
             attempt: started.attempt,
-            outcome: "running".into(),
+            outcome: AttemptTrace::RUNNING.into(),
             started_ms: event.at_ms,
             replayed,
             ..AttemptTrace::default()
@@ -377,6 +380,20 @@ fn latest(
 ) -> Option<&mut AttemptTrace> {
     let mut tasks = steps.iter_mut().rev().flat_map(|step| step.tasks.iter_mut().rev());
     tasks.find(|known| is_meant(known))?.attempts.last_mut()
+}
+
+/// Sets the outcome of the executions that the stop of a host has cut. Only the last superstep of a
+/// graph can have running tasks, and only the newest execution of a task can run.
+fn cut_running(steps: &mut [StepTrace]) {
+    let Some(step) = steps.last_mut() else { return };
+    for attempt in step.tasks.iter_mut().filter_map(|task| task.attempts.last_mut()) {
+        if attempt.outcome == AttemptTrace::RUNNING {
+            attempt.outcome = AttemptTrace::CUT.into();
+        }
+        for graph in &mut attempt.graphs {
+            cut_running(&mut graph.steps);
+        }
+    }
 }
 
 /// Inserts a call into the calls of the tool call that `scope` identifies, in the order of call

@@ -292,4 +292,35 @@ fn recovery_continues_the_trace_of_the_run() {
     assert_eq!(trace.runs[0].recoveries, 1);
     let attempts = &trace.runs[0].steps[0].tasks[0].attempts;
     assert_eq!((attempts.len(), attempts[1].replayed), (2, 1));
+    let outcomes: Vec<&str> = attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["cut", "running"]);
+}
+
+#[test]
+fn a_recovery_cuts_the_executions_of_subgraphs_that_have_not_ended() {
+    let within = |seq, kind: serde_json::Value| {
+        let namespace = Namespace::new("extract:t1");
+        Event { namespace, ..event(seq, "r1", kind) }
+    };
+    let begun = |task: &str| {
+        json!({
+            "type": "task_started", "task": task, "node": "inner", "step": 1, "attempt": 1,
+        })
+    };
+    let finished = json!({
+        "type": "task_finished", "task": "t2", "node": "inner", "base": 0, "writes": [],
+        "duration_us": 900,
+    });
+    let trace = build(&[
+        run_started(1, "r1", "input"),
+        started(2, "r1", 1),
+        within(3, begun("t2")),
+        within(4, begun("t3")),
+        within(5, finished),
+        run_started(6, "r1", "recovery"),
+    ]);
+    let outer = &trace.runs[0].steps[0].tasks[0].attempts[0];
+    let tasks = outer.graphs[0].steps[0].tasks.iter();
+    let outcomes: Vec<&str> = tasks.map(|task| task.attempts[0].outcome.as_str()).collect();
+    assert_eq!((outer.outcome.as_str(), outcomes), ("cut", vec!["finished", "cut"]));
 }

@@ -71,6 +71,8 @@ async fn a_kill_during_a_node_repeats_no_model_call() {
     assert_eq!(scene.answered(held), 1);
     let trace = scene.get(&server, &format!("{thread}/trace")).await;
     assert_eq!(trace["runs"][0]["recoveries"], 1, "{trace}");
+    let shown = trace.to_string();
+    assert!(shown.contains("\"cut\"") && !shown.contains("\"running\""), "{trace}");
 }
 
 #[tokio::test]
