@@ -131,3 +131,39 @@ fn not_overridable(called: &Called) -> Failure {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page whose table shows the format of outputs.
+    const PAGE: &str = include_str!("../../../docs/errors/in-doubt.md");
+
+    #[test]
+    fn the_documented_outputs_are_valid_only_with_their_required_fields() {
+        // Text in code is every second piece.
+        let code = |cell: &'static str| cell.split('`').skip(1).step_by(2);
+        let (_, table) = PAGE.split_once("| call | function |").unwrap();
+        let mut documented = Vec::new();
+        for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let [_, functions, fields, example] = cells[..] else { panic!("{row}") };
+            let output: Value = serde_json::from_str(code(example).next().unwrap()).unwrap();
+            for function in code(functions) {
+                check_settled(function, &output).unwrap();
+                for field in code(fields) {
+                    let mut partial = output.clone();
+                    partial.as_object_mut().unwrap().remove(field).unwrap();
+                    let refused = check_settled(function, &partial).unwrap_err();
+                    assert!(
+                        refused.message.contains(&format!("missing field `{field}`")),
+                        "{refused}"
+                    );
+                }
+                documented.push(function);
+            }
+        }
+        let all = ["http.send", "tools.call", "llm.complete", "llm.stream", "sql.query"];
+        assert_eq!(documented, all);
+    }
+}
