@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wattle_api::document::app::GraphDocument;
 use wattle_api::document::run::{InterruptDocument, RunDocument};
 use wattle_api::document::thread::ThreadDocument;
-use wattle_graph::event::{Event, EventKind, RunStatus};
+use wattle_graph::event::{Called, Event, EventKind, RunStatus};
 use wattle_graph::id::TaskId;
 use wattle_run::text::Escaped;
 
@@ -126,11 +126,7 @@ impl Progress {
                 None => return,
             },
             EventKind::Called(call) if self.groups.begin(call) => return,
-            EventKind::Called(call) => {
-                let took = format::duration(call.duration_us);
-                let what = format!("{} {}", call.function, call.summary);
-                (format!("{}: {} {took}", call.node, what.trim_end()), true)
-            }
+            EventKind::Called(call) => (call_line(call), true),
             EventKind::Progress(progress) => {
                 (format!("{}: {}", progress.node, progress.message), false)
             }
@@ -161,6 +157,19 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Describes a call that has ended. A message of a failure can have hints on further lines, which
+/// the trace shows.
+fn call_line(call: &Called) -> String {
+    let took = format::duration(call.duration_us);
+    let what = format!("{} {}", call.function, call.summary);
+    let mut line = format!("{}: {} {took}", call.node, what.trim_end());
+    if let Err(failure) = &call.result {
+        let message = failure.message.lines().next().unwrap_or_default();
+        line.push_str(&format!(" failed: {}: {message}", failure.code));
+    }
+    line
 }
 
 /// Returns the task of an event that shows progress of a task or a call.
@@ -270,9 +279,31 @@ fn print_next_step(run: &RunDocument, shown: Option<&str>, is_outdated: bool) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use wattle_graph::failure::{Failure, code};
+    use wattle_graph::id::Digest;
 
     use super::*;
+
+    fn called(function: &str, result: &Value) -> Called {
+        let document = json!({
+            "task": "t", "node": "tools", "call": 0, "function": function,
+            "summary": "lookup_order", "digest": Digest::of(b""), "request": {}, "result": result,
+            "started_ms": 0, "duration_us": 10_700, "batch": 0,
+        });
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn a_failed_call_has_its_code_and_the_first_line_of_its_message() {
+        let ended = |result: &Value| call_line(&called("tools.call", result));
+        assert_eq!(ended(&json!({ "Ok": {} })), "tools: tools.call lookup_order 10.7ms");
+        let failure = Failure::new(code::DENIED, "no grant for `orders`\n  hint: add one");
+        assert_eq!(
+            ended(&json!({ "Err": failure })),
+            "tools: tools.call lookup_order 10.7ms failed: denied: no grant for `orders`"
+        );
+    }
 
     #[test]
     fn interrupts_have_their_schema_and_expiry() {
