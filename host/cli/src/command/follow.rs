@@ -1,6 +1,5 @@
 //! Follows a run: progress on stderr, then the outcome.
 
-mod call_group;
 mod completion_line;
 
 use std::time::Duration;
@@ -10,11 +9,10 @@ use wattle_api::document::app::GraphDocument;
 use wattle_api::document::run::{InterruptDocument, RunDocument};
 use wattle_api::document::thread::ThreadDocument;
 use wattle_graph::event::{Called, Event, EventKind, RunStatus};
-use wattle_graph::id::TaskId;
+use wattle_run::hostcall::clock;
 use wattle_run::text::Escaped;
 
 use crate::client::{Client, encode_segment};
-use crate::command::follow::call_group::CallGroups;
 use crate::command::follow::completion_line::CompletionLine;
 use crate::command::format;
 use crate::error::Error;
@@ -74,8 +72,6 @@ struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
     completion: CompletionLine,
-    /// Calls of clock and random numbers that are not shown yet.
-    groups: CallGroups,
     /// Message of the newest failure of a task that the user has seen.
     failure: Option<String>,
 }
@@ -91,21 +87,12 @@ impl Progress {
             bar.enable_steady_tick(SPINNER_PERIOD);
             bar
         });
-        let (completion, groups) = (CompletionLine::default(), CallGroups::default());
-        Self { bar, quiet, completion, groups, failure: None }
+        Self { bar, quiet, completion: CompletionLine::default(), failure: None }
     }
 
     /// Shows an event. Finished work remains on the screen, and work in progress is shown next to
     /// the spinner.
     fn show(&mut self, event: &Event) {
-        if let EventKind::Called(call) = &event.kind
-            && self.groups.extend(call)
-        {
-            return;
-        }
-        if let Some(line) = task_of(&event.kind).and_then(|task| self.groups.end(task)) {
-            self.print(line, true);
-        }
         let (line, stays) = match &event.kind {
             EventKind::TaskStarted(started) => (started.node.to_string(), false),
             EventKind::TaskFinished(finished) => {
@@ -125,8 +112,10 @@ impl Progress {
                 Some(words) => (format!("{}: {words}", streamed.node), false),
                 None => return,
             },
-            EventKind::Called(call) if self.groups.begin(call) => return,
-            EventKind::Called(call) => (call_line(call), true),
+            EventKind::Called(call) => match call_line(call) {
+                Some(line) => (line, true),
+                None => return,
+            },
             EventKind::Progress(progress) => {
                 (format!("{}: {}", progress.node, progress.message), false)
             }
@@ -149,10 +138,7 @@ impl Progress {
         }
     }
 
-    fn finish(&mut self) {
-        for line in self.groups.end_all() {
-            self.print(line, true);
-        }
+    fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -161,7 +147,14 @@ impl Progress {
 
 /// Describes a call that has ended. A message of a failure can have hints on further lines, which
 /// the trace shows.
-fn call_line(call: &Called) -> String {
+///
+/// Returns `None` for a successful call of clock or random numbers. The runtime of a language may
+/// make many of them at the start of each node and each tool call, and their lines would hide the
+/// calls of the author.
+fn call_line(call: &Called) -> Option<String> {
+    if call.result.is_ok() && clock::FUNCTIONS.contains(&call.function.as_str()) {
+        return None;
+    }
     let took = format::duration(call.duration_us);
     let what = format!("{} {}", call.function, call.summary);
     let mut line = format!("{}: {} {took}", call.node, what.trim_end());
@@ -169,21 +162,7 @@ fn call_line(call: &Called) -> String {
         let message = failure.message.lines().next().unwrap_or_default();
         line.push_str(&format!(" failed: {}: {message}", failure.code));
     }
-    line
-}
-
-/// Returns the task of an event that shows progress of a task or a call.
-fn task_of(kind: &EventKind) -> Option<&TaskId> {
-    match kind {
-        EventKind::TaskFinished(finished) => Some(&finished.task),
-        EventKind::TaskFailed(failed) => Some(&failed.task),
-        EventKind::CallStarted(call) => Some(&call.task),
-        EventKind::Called(call) => Some(&call.task),
-        EventKind::InterruptRaised(raised) => Some(&raised.task),
-        EventKind::Progress(progress) => Some(&progress.task),
-        EventKind::Log(log) => Some(&log.task),
-        _ => None,
-    }
+    Some(line)
 }
 
 /// Returns the outcome as text: the state, or the interrupts.
@@ -296,13 +275,22 @@ mod tests {
 
     #[test]
     fn a_failed_call_has_its_code_and_the_first_line_of_its_message() {
-        let ended = |result: &Value| call_line(&called("tools.call", result));
+        let ended = |result: &Value| call_line(&called("tools.call", result)).unwrap();
         assert_eq!(ended(&json!({ "Ok": {} })), "tools: tools.call lookup_order 10.7ms");
         let failure = Failure::new(code::DENIED, "no grant for `orders`\n  hint: add one");
         assert_eq!(
             ended(&json!({ "Err": failure })),
             "tools: tools.call lookup_order 10.7ms failed: denied: no grant for `orders`"
         );
+    }
+
+    #[test]
+    fn calls_of_clock_and_random_numbers_are_shown_only_if_they_fail() {
+        let failure = json!({ "Err": Failure::new(code::INVALID, "no such zone") });
+        for function in clock::FUNCTIONS {
+            assert_eq!(call_line(&called(function, &json!({ "Ok": [] }))), None);
+            assert!(call_line(&called(function, &failure)).is_some(), "{function}");
+        }
     }
 
     #[test]
