@@ -1,14 +1,17 @@
 //! `wattle serve`: runs the server.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use wattle_api::document::app::endpoints;
+use wattle_graph::id::AppName;
 use wattle_run::text::Escaped;
 
 use crate::args::ServeArgs;
 use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::load::Change;
+use crate::load::{self, Change};
 use crate::output::Output;
 use crate::server::stop::StopSignal;
 use crate::server::{RunningServer, STOP_LIMIT, Server, ServerOptions};
@@ -89,10 +92,29 @@ fn announce(server: &RunningServer, output: Output) {
     for app in &loading {
         Output::line(&format!("  app {app} is still being loaded"));
     }
-    if server.engine.catalog().apps().is_empty() && loading.is_empty() {
+    let unloaded = unloaded_apps(server, &loading);
+    for app in &unloaded {
+        Output::line(&format!("  app {app} is not loaded, because of the problem above"));
+    }
+    let has_apps = !server.engine.catalog().apps().is_empty() || !loading.is_empty();
+    // A folder whose manifest cannot be read is a problem, and its app has no known name.
+    if !has_apps && unloaded.is_empty() && server.engine.catalog().problem_count() == 0 {
         Output::line(&format!(
             "  no apps yet: put an app folder into `{}`",
             server.config().plugins.display()
         ));
     }
+}
+
+/// Returns the names of the apps that are configured or have a folder, and are neither loaded nor
+/// in `loading`.
+fn unloaded_apps(server: &RunningServer, loading: &BTreeSet<AppName>) -> BTreeSet<String> {
+    let config = server.config();
+    let configured = config.apps.keys().map(ToString::to_string);
+    let mut names: BTreeSet<String> = configured.chain(load::apps(config).into_keys()).collect();
+    let loaded = server.engine.catalog().apps();
+    for name in loaded.iter().map(|app| &app.name).chain(loading) {
+        names.remove(name.as_str());
+    }
+    names
 }

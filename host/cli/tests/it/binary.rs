@@ -164,6 +164,23 @@ fn a_second_server_reports_that_the_store_is_in_use() {
 }
 
 #[test]
+fn a_server_names_the_app_that_is_not_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
+    std::fs::create_dir(folder.path().join("support")).unwrap();
+    write("wattle.toml", "[apps.support]\npath = \"support\"\n");
+    write("support/app.toml", "[app]\nname = \"support\"\nversion = \"0.1.0\"\n");
+    write("support/graph.toml", "[graphs.G]\nentry = \"b\"\n");
+    let mut command = wattle(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let printed = BufReader::new(child.stdout.take().unwrap());
+    let _served = Served { child, ready: Value::Null };
+    let mut lines = printed.lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("apps yet") || line.contains("  app ")).unwrap();
+    assert_eq!(line, "  app support is not loaded, because of the problem above");
+}
+
+#[test]
 fn the_store_is_compacted_with_every_tenant_setting() {
     for tenants in ["tenant_header = \"x-tenant\"", "default_tenant = \"default\""] {
         let folder = tempfile::tempdir().unwrap();
