@@ -183,19 +183,20 @@ pub struct ReplayArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum GraphCommand {
     /// Print a graph as a Mermaid flow chart
-    Show(GraphArg),
+    Show(GraphShowArgs),
     /// Check a graph and list all problems; needs no server
     Check(GraphCheckArgs),
     /// Clear the node cache of an app, a graph or a node
     ClearCache(GraphCacheArgs),
 }
 
-/// The graph of a command.
+/// The graphs that are printed.
 #[derive(Clone, Debug, ClapArgs)]
-pub struct GraphArg {
-    /// App folder, `graph.toml`, app, or `app/graph`
+pub struct GraphShowArgs {
+    /// App folder, `graph.toml`, app, or `app/graph` [default: the current folder, or else that of
+    /// the configuration]
     #[arg(value_name = "GRAPH")]
-    pub target: String,
+    pub target: Option<String>,
 }
 
 /// The graphs that are checked.

@@ -80,7 +80,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Run(run) => Box::pin(run::run(config, run, output)).await,
         Command::Thread(command) => threads(config, command, is_verbose, output).await,
         Command::Graph(GraphCommand::Show(graph)) => {
-            graph::show(config, &graph.target, output).await
+            graph::show(config, graph.target.as_deref(), output).await
         }
         Command::Graph(GraphCommand::Check(graph)) => {
             graph::check(config, graph.target.as_deref(), output).await

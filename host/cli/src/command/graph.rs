@@ -24,22 +24,18 @@ use crate::load::manifest::{FILE, Manifest};
 use crate::load::{self, file, projections};
 use crate::output::Output;
 
-/// Prints the graphs of a file or folder without a server, or the graphs of a loaded app.
-pub(super) async fn show(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
-    let path = Path::new(target);
-    let rendered = if path.exists() {
-        let checked = read(&config, path).await?;
-        for problem in &checked.unloaded {
-            Output::warning(&problem.to_string());
-        }
-        let graphs = checked.result.map_err(|problems| failed(&problems))?;
-        let find = |name: &GraphName| graphs.iter().find(|graph| graph.name == *name);
-        graphs
-            .iter()
-            .map(|graph| MermaidGraph::new(graph.name.as_str(), xray(graph, &find)))
-            .collect()
-    } else {
-        fetch_loaded_graphs(config, target).await?
+/// Prints the graphs of a file or folder without a server, or the graphs of a loaded app. Without a
+/// target, the graphs of the app in the current folder are printed, or else those of the app in the
+/// folder of the configuration.
+pub(super) async fn show(
+    config: Config,
+    target: Option<&str>,
+    output: Output,
+) -> Result<Exit, Error> {
+    let rendered = match target {
+        Some(target) if !Path::new(target).exists() => fetch_loaded_graphs(config, target).await?,
+        Some(target) => read_graphs(&config, Path::new(target)).await?,
+        None => read_graphs(&config, &app::folder(&config, None)?).await?,
     };
     output.data(&rendered, |rendered: &Vec<MermaidGraph>| match rendered.as_slice() {
         [only] => only.mermaid.clone(),
@@ -62,6 +58,20 @@ impl MermaidGraph {
     fn new(graph: &str, mermaid: String) -> Self {
         Self { graph: graph.to_owned(), mermaid }
     }
+}
+
+async fn read_graphs(config: &Config, path: &Path) -> Result<Vec<MermaidGraph>, Error> {
+    let checked = read(config, path).await?;
+    for problem in &checked.unloaded {
+        Output::warning(&problem.to_string());
+    }
+    let graphs = checked.result.map_err(|problems| failed(&problems))?;
+    let find = |name: &GraphName| graphs.iter().find(|graph| graph.name == *name);
+    let rendered = graphs
+        .iter()
+        .map(|graph| MermaidGraph::new(graph.name.as_str(), xray(graph, &find)))
+        .collect();
+    Ok(rendered)
 }
 
 async fn fetch_loaded_graphs(config: Config, target: &str) -> Result<Vec<MermaidGraph>, Error> {

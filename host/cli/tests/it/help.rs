@@ -182,16 +182,22 @@ fn a_configuration_that_the_store_rejects_has_its_exit_code() {
 }
 
 #[test]
-fn a_check_without_an_argument_is_of_the_app_in_the_current_folder() {
+fn a_check_and_a_chart_without_an_argument_are_of_the_app_in_the_current_folder() {
     let folder = empty();
-    let text = wattle(folder.path(), &["graph", "check"]);
-    assert!(text.contains("error: there is no `app.toml` in this folder\n"), "{text}");
+    let [check, show] = [["graph", "check"], ["graph", "show"]];
+    for args in [check, show] {
+        let text = wattle(folder.path(), &args);
+        assert!(text.contains("error: there is no `app.toml` in this folder\n"), "{text}");
+    }
     let manifest = "[app]\nname = \"prices\"\nversion = \"0.1.0\"\n";
     std::fs::write(folder.path().join("app.toml"), manifest).unwrap();
     std::fs::write(folder.path().join("graph.toml"), "[graphs.G]\nentry = \"b\"\n").unwrap();
-    let text = wattle(folder.path(), &["graph", "check"]);
     let problem = "[FOLDER]/graph.toml:2: graphs.G.entry: there is no node `b`\n";
-    assert!(text.starts_with("exit: 1\n") && text.contains(problem), "{text}");
+    for args in [check, show] {
+        let text = wattle(folder.path(), &args);
+        assert!(text.starts_with("exit: 1\n") && text.contains(problem), "{text}");
+    }
+    let text = wattle(folder.path(), &check);
     assert!(text.ends_with("error: 1 problem in `[FOLDER]`\n"), "{text}");
 }
 
