@@ -48,7 +48,7 @@ export async function build({ folder, entry = ENTRY, engine, out }) {
     write(file, manifest === undefined ? component : withSection(component, MANIFEST, manifest));
     const bytes = readFileSync(file).length;
     const { imports, notes } = bundle;
-    return { file: relative(folder, file), bytes, engine, description, imports, notes };
+    return { file: relative(folder, file), bytes, engine, imports, notes };
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }

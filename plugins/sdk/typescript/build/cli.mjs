@@ -55,13 +55,14 @@ function parse(args) {
   }
 }
 
-function report({ file, bytes, engine, description, imports, notes }) {
-  const { nodes, tools, reducers, handlers } = description;
-  const rows = { nodes, tools, reducers, handlers, imports };
-  const lines = Object.entries(rows).filter(([, names]) => names.length > 0);
+/**
+ * Describes a component. Its nodes, tools, reducers and handlers are left out: `wattle build` runs
+ * this command and lists those of components in every language.
+ */
+function report({ file, bytes, engine, imports, notes }) {
   return [
     `${file}: ${(bytes / 1e6).toFixed(1)} MB, ${engine}`,
-    ...lines.map(([what, names]) => `  ${what.padEnd(9)} ${names.join(", ")}`),
+    ...(imports.length > 0 ? [`  imports   ${imports.join(", ")}`] : []),
     ...notes.map((note) => `note: ${note}`),
   ].join("\n");
 }

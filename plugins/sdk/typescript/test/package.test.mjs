@@ -71,7 +71,7 @@ test("the package runs a plugin in Node.js and builds its component", async () =
     expect(ran.stdout).toBe("next\n");
     const build = [join(installed, "bin/wattle-plugin.mjs"), "build", "plugin.mjs"];
     const built = await run(process.execPath, build, { cwd: folder });
-    expect(built.stdout).toContain("nodes     go");
+    expect(built.stdout).toContain("dist/trial.wasm: ");
     expect(existsSync(join(folder, "dist/trial.wasm"))).toBe(true);
   } finally {
     rmSync(folder, { recursive: true });
