@@ -177,7 +177,7 @@ impl AppBuild {
         // output changes in between.
         let read = plugin_file::read(name, &FileLocation::Named(output.to_owned()), false).await;
         let bytes = read.map_err(|error| Error::Failed(error.to_string()))?;
-        let loaded = Turn::unlimited().load(sandbox, name, output, bytes.clone()).await;
+        let loaded = Turn::unlimited(Output::note).load(sandbox, name, output, bytes.clone()).await;
         // A turn without limits compiles every component.
         let plugin = loaded
             .map_err(|error| Error::Failed(error.to_string()))?

@@ -24,6 +24,7 @@ use crate::load::plugin_catalog::AppPluginCatalog;
 use crate::load::plugin_file::Unloaded;
 use crate::load::turns::Turn;
 use crate::load::{names, page, plugin_file, projections};
+use crate::output::Output;
 
 impl AppFolder<'_> {
     /// Loads the app. The migrations of the app are read but not applied. Returns `None` if a
@@ -185,8 +186,8 @@ impl AppFolder<'_> {
     }
 }
 
-/// Loads all components of an app without a limit on compilation. Returns the plugins, and the
-/// components that cannot be loaded.
+/// Loads all components of an app for a command, without a limit on compilations, which are
+/// printed. Returns the plugins, and the components that cannot be loaded.
 pub async fn components(
     files: &ComponentFiles,
     manifest: &Manifest,
@@ -194,7 +195,7 @@ pub async fn components(
 ) -> (Plugins, BTreeMap<PluginName, Unloaded>) {
     let (mut plugins, mut unloaded) = (Plugins::new(), BTreeMap::new());
     for (name, location) in files {
-        let (is_built, mut turn) = (manifest.is_built(name), Turn::unlimited());
+        let (is_built, mut turn) = (manifest.is_built(name), Turn::unlimited(Output::note));
         let loaded = plugin_file::load_as(sandbox, name, location, is_built, &mut turn).await;
         // In a turn without limits, every component is compiled.
         let compiled =

@@ -13,6 +13,7 @@ use wattle_run::export::{CodeFile, CodeSource, Export};
 
 use super::turns::Turn;
 use super::{ArchivedApp, Loader, LoaderInner, archive};
+use crate::output::Output;
 
 #[async_trait]
 impl CodeSource for Loader {
@@ -67,7 +68,8 @@ impl Loader {
         })
         .await?;
         let archived = archived.ok_or("the code in the export has no index")?;
-        let loaded = self.inner.load_archived_version(&archived, &mut Turn::unlimited()).await;
+        let loaded =
+            self.inner.load_archived_version(&archived, &mut Turn::unlimited(Output::note)).await;
         let loaded = loaded.map_err(|messages| messages.join("\n"))?;
         // A turn without limits compiles every component.
         let ArchivedApp { mut app, .. } = loaded.ok_or("a component was not compiled")?;

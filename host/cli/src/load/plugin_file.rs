@@ -13,6 +13,7 @@ use crate::load::file::{COMPONENT_BYTES, FileError, FileLocation};
 use crate::load::hinted_message::HintedMessage;
 use crate::load::names;
 use crate::load::turns::Turn;
+use crate::output::Output;
 
 /// A component that cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,8 @@ pub struct Unloaded {
     pub reason: HintedMessage,
 }
 
-/// Loads a component without a limit on the duration of its compilation. The name of the plugin is
-/// the file name without the extension.
+/// Loads a component for a command, without a limit on the duration of its compilation, which is
+/// printed. The name of the plugin is the file name without the extension.
 ///
 /// # Errors
 ///
@@ -33,7 +34,7 @@ pub async fn load(
     sandbox: &dyn Sandbox,
     location: &FileLocation,
 ) -> Result<Arc<dyn Plugin>, HintedMessage> {
-    let loaded = load_in_turn(sandbox, location, &mut Turn::unlimited()).await?;
+    let loaded = load_in_turn(sandbox, location, &mut Turn::unlimited(Output::note)).await?;
     // A turn without limits compiles every component.
     let not_compiled = || format!("`{}` was not compiled", location.path().display());
     loaded.ok_or_else(|| HintedMessage::plain(not_compiled()))

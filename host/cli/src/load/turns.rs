@@ -47,7 +47,7 @@ impl LoadPermits {
     /// Begins the first turn of a load, in which nothing is compiled.
     pub async fn first_turn(&self) -> Turn {
         let permits = vec![acquire(&self.read).await];
-        Turn { allowance: None, is_slow: false, permits, ..Turn::unlimited() }
+        Turn::new(None, Progress::default(), permits)
     }
 
     /// Begins a turn in which one component is compiled.
@@ -59,15 +59,7 @@ impl LoadPermits {
         };
         let effort = if slow.is_some() { LoadEffort::Full } else { LoadEffort::Brief };
         let permits = slow.into_iter().chain([acquire(&self.compile).await]).collect();
-        let allowance = Some(CompileAllowance::One(effort));
-        Turn {
-            allowance,
-            is_slow: false,
-            lacks_code_memory: false,
-            compiled: progress.compiled,
-            reports: progress.reports,
-            permits,
-        }
+        Turn::new(Some(CompileAllowance::One(effort)), progress, permits)
     }
 }
 
@@ -97,7 +89,10 @@ impl Progress {
     /// Returns the progress of a load before its first compilation. Compilations are reported
     /// to `changes`.
     pub fn reporting_to(changes: UnboundedSender<Change>) -> Self {
-        let reports = CompileReports { changes: Some(changes), started: BTreeMap::new() };
+        let reports = CompileReports::new(move |change| {
+            // An error means that the receiver was dropped.
+            let _ = changes.send(change);
+        });
         Self { reports, ..Self::default() }
     }
 }
@@ -106,12 +101,16 @@ impl Progress {
 #[derive(Default)]
 struct CompileReports {
     /// Receives the changes; `None` if they are not reported.
-    changes: Option<UnboundedSender<Change>>,
+    report: Option<Box<dyn Fn(Change) + Send + Sync>>,
     /// Start times of running compilations, by file.
     started: BTreeMap<PathBuf, Instant>,
 }
 
 impl CompileReports {
+    fn new(report: impl Fn(Change) + Send + Sync + 'static) -> Self {
+        Self { report: Some(Box::new(report)), started: BTreeMap::new() }
+    }
+
     /// Reports the start of a compilation, unless it continues after a brief attempt. Returns the
     /// start time.
     fn begin(&mut self, path: &Path, bytes: u64) -> Instant {
@@ -128,9 +127,8 @@ impl CompileReports {
     }
 
     fn send(&self, change: Change) {
-        if let Some(changes) = &self.changes {
-            // An error means that the receiver was dropped.
-            let _ = changes.send(change);
+        if let Some(report) = &self.report {
+            report(change);
         }
     }
 }
@@ -146,16 +144,25 @@ pub struct Turn {
 }
 
 impl Turn {
+    fn new(
+        allowance: Option<CompileAllowance>,
+        progress: Progress,
+        permits: Vec<Option<OwnedSemaphorePermit>>,
+    ) -> Self {
+        let Progress { compiled, reports, .. } = progress;
+        Self { allowance, is_slow: false, lacks_code_memory: false, compiled, reports, permits }
+    }
+
     /// Returns a turn in which all components are compiled, for a command that loads nothing else.
-    pub fn unlimited() -> Self {
-        Self {
-            allowance: Some(CompileAllowance::All),
-            is_slow: false,
-            lacks_code_memory: false,
-            compiled: Vec::new(),
-            reports: CompileReports::default(),
-            permits: Vec::new(),
-        }
+    /// Passes texts about compilations to `report`.
+    pub fn unlimited(report: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let reports = CompileReports::new(move |change| {
+            for (_, text) in change.messages() {
+                report(&text);
+            }
+        });
+        let progress = Progress { reports, ..Progress::default() };
+        Self::new(Some(CompileAllowance::All), progress, Vec::new())
     }
 
     /// Loads the component in a file. Returns `None` if the load needs another turn.
@@ -244,6 +251,8 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use async_trait::async_trait;
     use tokio::sync::mpsc;
 
@@ -293,6 +302,19 @@ mod tests {
             assert_eq!(loaded.err().map(|error| error.code), Some(code));
             assert_eq!(turn.lacks_code_memory(), lacks_memory);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_of_a_command_reports_its_compilations() {
+        let texts = Arc::<Mutex<Vec<String>>>::default();
+        let reported = texts.clone();
+        let mut turn = Turn::unlimited(move |text| reported.lock().unwrap().push(text.to_owned()));
+        let name = PluginName::new("slow").unwrap();
+        let loaded = turn.load(&Slow, &name, Path::new("slow.wasm"), Bytes::new()).await;
+        assert!(loaded.unwrap().is_none());
+        let later = [15, 30].map(|time| format!("still compiling `slow.wasm`, 0B, after {time} s"));
+        let all = ["compiling `slow.wasm`, 0B".to_owned()].into_iter().chain(later);
+        assert_eq!(*texts.lock().unwrap(), all.collect::<Vec<_>>());
     }
 
     #[tokio::test(start_paused = true)]

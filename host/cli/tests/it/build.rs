@@ -67,7 +67,11 @@ fn a_build_replaces_a_component_only_with_one_that_can_be_loaded() {
 
     write(folder, &format!("cp \"{}\" .wattle/out/made.wasm", shipped.display()));
     let built = wattle(folder, &["build", "--json"]);
-    assert_eq!(built.status.code(), Some(0), "{}", String::from_utf8_lossy(&built.stderr));
+    let said = String::from_utf8_lossy(&built.stderr);
+    assert_eq!(built.status.code(), Some(0), "{said}");
+    for line in ["compiling `", "compiled `"] {
+        assert!(said.contains(line), "{said}");
+    }
     let report: Value = serde_json::from_slice(&built.stdout).unwrap();
     let [made] = report["components"].as_array().unwrap().as_slice() else { panic!("{report}") };
     assert_eq!((&made["name"], &made["changed"]), (&json!("date"), &json!(true)));

@@ -52,6 +52,8 @@ fn snapshot(name: &str, scene: &Scene, text: &str) {
             (r"\b[0-9a-f]{64}\b", "[DIGEST]"),
             (r"\b[0-9a-f]{12}\b", "[HEX]"),
             (r"\b[0-9a-f]{16,32}\b", "[HEX]"),
+            // Whether a component is compiled depends on the tests that have shared its code.
+            (r"(?m)^(compiling|still compiling|compiled) `.*\n", ""),
             (r"\b\d+(\.\d)?(us|ms|s)\b", "[TIME]"),
             (r#""duration_us": \d+"#, r#""duration_us": [TIME]"#),
             (r#""(size_bytes|request_bytes|answer_bytes|written_bytes|input_tokens|output_tokens)": \d+"#, r#""$1": [NUMBER]"#),
