@@ -53,6 +53,15 @@ impl Args {
         self.verbose + u8::from(matches!(self.command, Command::Serve(_)))
     }
 
+    /// Returns the niceness of the processes that compile components for the command.
+    pub fn compile_niceness(&self) -> u8 {
+        if matches!(self.command, Command::Serve(_)) {
+            compiler::SERVER_NICENESS
+        } else {
+            compiler::COMMAND_NICENESS
+        }
+    }
+
     /// Returns the log target whose events the command itself prints, if there is such a target.
     pub fn printed_target(&self) -> Option<&'static str> {
         let checks_servers =
@@ -117,9 +126,11 @@ pub enum Command {
     Compile(CompileArgs),
 }
 
-/// Limits of a process that compiles a component.
+/// Priority and limits of a process that compiles a component.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub struct CompileArgs {
+    /// Increment of the nice value
+    pub niceness: u8,
     /// CPU time in seconds
     pub cpu_seconds: u64,
     /// Address space in bytes

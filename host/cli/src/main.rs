@@ -32,11 +32,11 @@ const SIGXFSZ: i32 = 25;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if let Command::Compile(CompileArgs { cpu_seconds, memory_bytes }) = args.command {
-        return compiler::run_worker(cpu_seconds, memory_bytes);
+    if let Command::Compile(CompileArgs { niceness, cpu_seconds, memory_bytes }) = args.command {
+        return compiler::run_worker(niceness, cpu_seconds, memory_bytes);
     }
     logging::start(args.verbosity(), args.printed_target());
-    compiler::use_own_executable();
+    compiler::use_own_executable(args.compile_niceness());
     // This runtime serves HTTP and commands. Runs and guests execute on a separate runtime.
     let runtime = Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
     let exit = match runtime {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use wattle::load::compiler::process_compiler;
+use wattle::load::compiler::{COMMAND_NICENESS, process_compiler};
 use wattle_graph::check::{AnyPlugin, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_kit::clock::ManualClock;
@@ -34,7 +34,8 @@ pub(crate) async fn plugin(code: &str) -> Result<Arc<dyn Plugin>> {
     match code {
         "native" => Ok(Arc::new(graphs::native("p"))),
         "wasm" => {
-            let compiler = process_compiler(served::binary()?, CompileLimits::default());
+            let compiler =
+                process_compiler(served::binary()?, COMMAND_NICENESS, CompileLimits::default());
             let sandbox = Sandbox::new(&SandboxConfig { compiler, ..SandboxConfig::default() })?;
             let bytes = wattle_suite::guests::bytes("wattle-guest-misdeeds");
             Ok(sandbox.load(&PluginName::new("p")?, bytes).await?)

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle::load::compiler::{COMMAND, process_compiler};
+use clap::Parser as _;
+use wattle::args::Args;
+use wattle::load::compiler::{COMMAND, COMMAND_NICENESS, SERVER_NICENESS, process_compiler};
 use wattle_graph::id::PluginName;
 use wattle_kit::slow_component::slow_component;
 use wattle_run::ports::Sandbox as _;
@@ -26,7 +28,7 @@ fn sandbox(compiler: Compiler) -> Arc<WasmSandbox> {
 }
 
 fn by_binary(limits: CompileLimits) -> Compiler {
-    process_compiler(env!("CARGO_BIN_EXE_wattle").into(), limits)
+    process_compiler(env!("CARGO_BIN_EXE_wattle").into(), COMMAND_NICENESS, limits)
 }
 
 async fn refused(compiler: Compiler, bytes: Vec<u8>) -> LoadError {
@@ -50,6 +52,46 @@ async fn a_process_of_the_binary_has_the_same_result_as_this_process() {
     let error = refused(by_binary(CompileLimits::default()), EMPTY.to_vec()).await;
     assert_eq!(error, refused(Compiler::InProcess, EMPTY.to_vec()).await);
     assert_eq!(error.code, "missing-export");
+}
+
+#[test]
+fn only_a_server_compiles_with_a_lower_priority() {
+    let niceness =
+        |command: &str| Args::try_parse_from(["wattle", command]).unwrap().compile_niceness();
+    assert_eq!(niceness("serve"), SERVER_NICENESS);
+    for command in ["build", "dev", "test"] {
+        assert_eq!(niceness(command), COMMAND_NICENESS, "{command}");
+    }
+}
+
+/// Returns the nice value of a process.
+#[cfg(target_os = "linux")]
+fn nice_value(process: u32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    // The value is the 17th field after the name of the process, which is in parentheses.
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    fields.split_whitespace().nth(16).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_has_the_niceness_that_its_caller_selects() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    /// The highest nice value of Linux.
+    const MAX_NICE: i32 = 19;
+    for niceness in [COMMAND_NICENESS, SERVER_NICENESS] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
+        command.args([COMMAND, niceness.to_string().as_str(), "60", "4294967296"]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        // The process reads after it has set its priority, and no pipe holds that many bytes.
+        process.stdin.as_mut().unwrap().write_all(&vec![0; 2 << 20]).unwrap();
+        let expected = (nice_value(std::process::id()) + i32::from(niceness)).min(MAX_NICE);
+        assert_eq!(nice_value(process.id()), expected);
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
 }
 
 #[tokio::test]
@@ -125,7 +167,8 @@ impl Scripted {
 
 /// Returns a script that compiles.
 fn compile() -> String {
-    format!("exec '{}' {COMMAND} \"$@\"", env!("CARGO_BIN_EXE_wattle"))
+    let program = env!("CARGO_BIN_EXE_wattle");
+    format!("exec '{program}' {COMMAND} {COMMAND_NICENESS} \"$@\"")
 }
 
 #[tokio::test]

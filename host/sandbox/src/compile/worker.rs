@@ -34,9 +34,11 @@ pub(super) enum WorkerHeader {
     },
 }
 
-/// Limits of a worker process.
+/// Limits of a worker process, and its priority.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerLimits {
+    /// Increment of the nice value; with 0, the priority is that of the starting process.
+    pub niceness: u8,
     /// CPU time in seconds.
     pub cpu_seconds: u64,
     /// Address space in bytes.
@@ -86,18 +88,13 @@ impl WorkerHeader {
     }
 }
 
-/// Increment of the nice value, so that requests and runs precede compilations on a busy machine.
-/// Compilations still get about a quarter of the CPU time.
-#[cfg(unix)]
-const NICENESS: i32 = 5;
-
-/// Restricts this process to what compilation needs: limits its CPU time and memory, lowers its
+/// Restricts this process to what compilation needs: limits its CPU time and memory, sets its
 /// priority, and prevents writes to files and core dumps.
 #[cfg(unix)]
 fn confine(limits: WorkerLimits) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, nice, setrlimit};
 
-    nice(NICENESS)?;
+    nice(i32::from(limits.niceness))?;
     let exactly = |most| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, exactly(0))?;
     setrlimit(Resource::Fsize, exactly(0))?;
