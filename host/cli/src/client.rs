@@ -39,6 +39,11 @@ const MAX_RESPONSE_BYTES: usize = 256 << 20;
 /// Pause before a request is repeated while its app is being loaded.
 const LOAD_RETRY_PERIOD: Duration = Duration::from_millis(500);
 
+/// Maximum time for which a command without a server waits for another one that has the store open.
+/// Most commands need the store for less than a second. One that still has it after this time
+/// executes a run, or is a server that does not respond yet.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
 /// The parts of a host that a command loads if no server is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preload {
@@ -81,7 +86,8 @@ impl Client {
         Self::local(config, preload, Overrides::default()).await
     }
 
-    /// Opens the store in this process, whether or not a server has it open.
+    /// Opens the store in this process, whether or not a server has it open. Waits a few seconds
+    /// for another process that has it open.
     ///
     /// # Errors
     ///
@@ -91,6 +97,7 @@ impl Client {
         preload: Preload,
         overrides: Overrides,
     ) -> Result<Self, Error> {
+        let overrides = Overrides { lock_wait: LOCK_WAIT, ..overrides };
         let host = Box::pin(Host::open(config, overrides)).await?;
         if preload != Preload::Store {
             host.warnings.iter().for_each(|warning| Output::warning(warning));

@@ -54,8 +54,9 @@ pub(crate) use self::mcp::open_mcp_servers;
 pub(crate) use self::models::open_routes;
 pub(crate) use self::secrets::find_secret;
 
-/// Adapters that replace the configured adapters, and the source of environment variables, for
-/// tests that run a server in their own process.
+/// What a caller decides instead of the configuration: adapters that replace the configured ones
+/// and the source of environment variables, for tests that run a server in their own process, and
+/// how a command opens the store.
 #[derive(Clone, Default)]
 pub struct Overrides {
     /// Clock.
@@ -72,6 +73,9 @@ pub struct Overrides {
     pub tools: Option<Arc<dyn ToolServers>>,
     /// Sandbox of guests.
     pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Maximum time for which the start waits for another process that has the files of the store
+    /// open. Default: zero.
+    pub lock_wait: Duration,
     /// Space of the file system of the store. Default: that of the data folder.
     pub disk_space: Option<ReadDiskSpace>,
     /// Environment variables. Default: those of the process.

@@ -133,7 +133,7 @@ impl RedbStore {
         commit_delay::validate(config.commit_delay)
             .map_err(|reason| backend("open its file", reason))?;
         let path = path.as_ref();
-        let opened = open::open(path, &config.file_kind())?;
+        let opened = open::open(path, &config.file_kind(), config.lock_wait)?;
         backup::delete_unfinished(&backup::backups_folder(path));
         Self::over(path, opened, config)
     }

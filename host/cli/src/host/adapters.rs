@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::SecretString;
 use tokio::task::spawn_blocking;
@@ -82,7 +83,7 @@ pub(super) async fn open(
 ) -> Result<Adapters, Error> {
     make_private_dir(&config.data).map_err(Error::file("create", &config.data))?;
     let mut warnings = Vec::new();
-    let own = open_stores(config, env, &mut warnings).await?;
+    let own = open_stores(config, overrides.lock_wait, env, &mut warnings).await?;
     let sweeper = (overrides.store.is_none() && overrides.blobs.is_none())
         .then(|| Sweeper { mentions: own.mentions, blobs: own.sweepable });
     let databases = open_databases(config, env, &mut warnings).await?;
@@ -136,6 +137,7 @@ struct Stores {
 
 async fn open_stores(
     config: &Config,
+    lock_wait: Duration,
     env: &ReadEnv,
     warnings: &mut Vec<String>,
 ) -> Result<Stores, Error> {
@@ -153,7 +155,7 @@ async fn open_stores(
         StoreKind::Redb => {
             let config = config.clone();
             // Opening the files verifies checksums and may repair the files, which can take long.
-            let opened = spawn_blocking(move || open_files(&config)).await;
+            let opened = spawn_blocking(move || open_files(&config, lock_wait)).await;
             opened.map_err(|error| Error::Unusable {
                 what: "the store",
                 message: error.to_string(),
@@ -175,13 +177,15 @@ async fn open_stores(
     }
 }
 
-/// Opens the store in its files. Blocks the calling thread.
-fn open_files(config: &Config) -> Result<Stores, Error> {
+/// Opens the store in its files. Waits at most `lock_wait` for each file that another process has
+/// open. Blocks the calling thread.
+fn open_files(config: &Config, lock_wait: Duration) -> Result<Stores, Error> {
     let caches = config.memory_budget().caches;
     let redb = RedbConfig {
         commit_delay: config.store.commit_delay(),
         file_pages_bytes: caches.file_pages_bytes,
         fields_bytes: caches.fields_bytes,
+        lock_wait,
     };
     let opened = RedbStore::open_with(config.store_file(), redb);
     let store = Arc::new(opened.map_err(Error::Store)?);
@@ -189,7 +193,7 @@ fn open_files(config: &Config) -> Result<Stores, Error> {
     Ok(Stores {
         store: store.clone(),
         blobs: blobs.clone(),
-        memory: open_memory(config)?,
+        memory: open_memory(config, lock_wait)?,
         mentions: store,
         sweepable: blobs,
     })
@@ -207,12 +211,12 @@ pub(super) fn postgres_config(
     Ok((database.with_commit_delay(config.store.commit_delay()), warning))
 }
 
-fn open_memory(config: &Config) -> Result<Arc<dyn Memory>, Error> {
+fn open_memory(config: &Config, lock_wait: Duration) -> Result<Arc<dyn Memory>, Error> {
     let (scope, namespace) = wattle_api::guard::keys_namespace();
     let meaning = "all created keys may be lost, and a host without keys may be open to everyone \
                    who can reach it: after a repair, create a key before the host starts";
     let keys = EssentialDocuments { scope, namespace, meaning };
-    let memory = RedbMemory::open_with(config.memory_file(), &keys)
+    let memory = RedbMemory::open_with(config.memory_file(), &keys, lock_wait)
         .map_err(|failure| Error::Unusable { what: "the memory", message: failure.message })?;
     Ok(Arc::new(memory))
 }

@@ -164,6 +164,20 @@ fn a_second_server_reports_that_the_store_is_in_use() {
 }
 
 #[test]
+fn commands_without_a_server_wait_for_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = || {
+        let mut command = wattle(folder.path(), &["thread", "list"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for command in [list(), list()] {
+        let ended = command.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+    }
+}
+
+#[test]
 fn a_server_names_the_app_that_is_not_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();

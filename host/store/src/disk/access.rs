@@ -206,6 +206,7 @@ mod tests {
     use std::fs::File;
     use std::io;
     use std::ops::Bound;
+    use std::time::Duration;
 
     use redb::backends::FileBackend;
     use redb::{BackendError, Builder, StorageBackend};
@@ -288,7 +289,8 @@ mod tests {
         let store = RedbStore::open(&path).unwrap();
         store.append(&thread, batch(&thread, 1)).await.await.unwrap();
         drop(store);
-        let OpenedFile { database, stager, opening } = open::open(&path, &FILE).unwrap();
+        let OpenedFile { database, stager, opening } =
+            open::open(&path, &FILE, Duration::ZERO).unwrap();
         drop(database);
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let fails = Arc::new(AtomicBool::new(false));

@@ -22,6 +22,9 @@ pub struct RedbConfig {
     /// have a cache of the same size. Lists of more records scan the file. Default: that of
     /// [`DEFAULT_BUDGET`].
     pub fields_bytes: u64,
+    /// Maximum time for which the opening waits for another process that has the file open.
+    /// Default: zero.
+    pub lock_wait: Duration,
 }
 
 impl Default for RedbConfig {
@@ -31,6 +34,7 @@ impl Default for RedbConfig {
             commit_delay: DEFAULT_COMMIT_DELAY,
             file_pages_bytes: caches.file_pages_bytes,
             fields_bytes: caches.fields_bytes,
+            lock_wait: Duration::ZERO,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Opens the file: checks its pages and its format, and creates the tables of a new file.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use redb::{
     Database, DatabaseError, Error, Key, ReadOnlyDatabase, ReadTransaction, ReadableDatabase as _,
@@ -34,10 +35,15 @@ pub(crate) struct OpenedFile {
     pub(crate) opening: u64,
 }
 
-/// Opens the file, and creates it if it does not exist. Rebuilds a damaged file without the damaged
-/// threads, if the ids of all damaged threads can be read. `kind` is [`FILE`] with any page cache.
-pub(crate) fn open(path: &Path, kind: &FileKind) -> Result<OpenedFile, StoreError> {
-    open_checked(path, kind, CHECKED_AT_START_BYTES)
+/// Opens the file, and creates it if it does not exist. Waits at most `lock_wait` for another
+/// process that has the file open. Rebuilds a damaged file without the damaged threads, if the ids
+/// of all damaged threads can be read. `kind` is [`FILE`] with any page cache.
+pub(crate) fn open(
+    path: &Path,
+    kind: &FileKind,
+    lock_wait: Duration,
+) -> Result<OpenedFile, StoreError> {
+    open_checked(path, kind, lock_wait, CHECKED_AT_START_BYTES)
 }
 
 /// Opens the file. The pages of a file of more than `checked_bytes` bytes are compared with their
@@ -45,12 +51,15 @@ pub(crate) fn open(path: &Path, kind: &FileKind) -> Result<OpenedFile, StoreErro
 fn open_checked(
     path: &Path,
     kind: &FileKind,
+    lock_wait: Duration,
     checked_bytes: u64,
 ) -> Result<OpenedFile, StoreError> {
     let rebuild = |damage: &str| {
         rebuild::at_start(path, damage).map_err(|error| FILE.not_rebuilt_error(path, damage, error))
     };
-    open_or_rebuild(path, checked_bytes, rebuild, |is_intact| open_or_create(path, kind, is_intact))
+    open_or_rebuild(path, lock_wait, checked_bytes, rebuild, |is_intact| {
+        open_or_create(path, kind, is_intact)
+    })
 }
 
 fn open_or_create(path: &Path, kind: &FileKind, is_intact: bool) -> Result<OpenedFile, StoreError> {
@@ -98,7 +107,7 @@ pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
     if !path.exists() {
         return Ok(DamageReport::default());
     }
-    let _lock = lock_file(path)?;
+    let _lock = lock_file(path, Duration::ZERO)?;
     let integrity = check_integrity(path)?;
     if rebuild::is_new(path)? {
         return Ok(DamageReport::default());
@@ -115,7 +124,7 @@ pub(crate) fn survey(path: &Path) -> Result<DamageReport, StoreError> {
 /// damage and the new path of the damaged file.
 pub(crate) fn repair(path: &Path) -> Result<(DamageReport, PathBuf), StoreError> {
     marker::ensure_not_lost(path)?;
-    let _lock = lock_file(path)?;
+    let _lock = lock_file(path, Duration::ZERO)?;
     rebuild::repair(path)
 }
 
@@ -208,7 +217,7 @@ mod tests {
         let path = dir.path().join("wattle.redb");
         fill(&path).await;
         change(&path, r#"id":"thread-007""#).unwrap();
-        let OpenedFile { database, .. } = open_checked(&path, &FILE, 0).unwrap();
+        let OpenedFile { database, .. } = open_checked(&path, &FILE, Duration::ZERO, 0).unwrap();
         let file = SharedFile::new(path, FILE, database);
         let pinned = Snapshot::newest(&file).unwrap().pinned().unwrap();
         assert_eq!((pinned.versions.len(), pinned.is_complete), (1, false));
@@ -221,7 +230,7 @@ mod tests {
             let path = dir.path().join("wattle.redb");
             fill(&path).await;
             wipe(&path, r#""id":"thread-007""#).unwrap();
-            drop(open_checked(&path, &FILE, checked_bytes).unwrap());
+            drop(open_checked(&path, &FILE, Duration::ZERO, checked_bytes).unwrap());
             assert!(dir.path().join("wattle.redb.damaged-1").exists());
             let store = RedbStore::open(&path).unwrap();
             let whole = store.threads(&ThreadQuery::default()).await.unwrap().items.len();
@@ -229,7 +238,7 @@ mod tests {
             assert_eq!(whole + damaged.len(), THREADS, "{damaged:?}");
             assert!(damaged.iter().any(|damage| damage.subject == "thread `thread-007`"));
             drop(store);
-            drop(open_checked(&path, &FILE, checked_bytes).unwrap());
+            drop(open_checked(&path, &FILE, Duration::ZERO, checked_bytes).unwrap());
             assert!(!dir.path().join("wattle.redb.damaged-2").exists());
         }
     }

@@ -218,7 +218,7 @@ mod tests {
     fn failed_reclaiming_is_repeated_after_the_file_is_reopened() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
-        let OpenedFile { database, .. } = open::open(&path, &FILE).unwrap();
+        let OpenedFile { database, .. } = open::open(&path, &FILE, Duration::ZERO).unwrap();
         let transaction = database.begin_write().unwrap();
         transaction.open_table(ORPHANS).unwrap().insert(7, 0).unwrap();
         transaction.commit().unwrap();

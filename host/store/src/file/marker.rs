@@ -110,22 +110,22 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
 pub(crate) struct OpenLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl OpenLock {
-    /// Acquires the lock.
+    /// Acquires the lock. Returns `None` if another process has it.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Backend`] if another process has the lock.
-    pub(crate) fn acquire(path: &Path) -> Result<Self, StoreError> {
+    /// [`StoreError::Backend`] if the file of the lock cannot be opened or locked.
+    pub(crate) fn try_acquire(path: &Path) -> Result<Option<Self>, StoreError> {
         let lock_path = with_suffix(path, "lock");
         let failed =
             |error: io::Error| backend(OP_OPEN, format!("`{}`: {error}", lock_path.display()));
         let options = || File::options().create(true).truncate(false).write(true).open(&lock_path);
         let file = options().map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(in_use_error(path)),
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                Ok(Self(file))
+                Ok(Some(Self(file)))
             }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }

@@ -35,6 +35,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -88,11 +89,12 @@ impl RedbMemory {
     /// `unavailable` if the file cannot be opened or was written by a newer Wattle. The message
     /// names the cause and the remedy.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
-        Self::open_as(path.as_ref(), None)
+        Self::open_as(path.as_ref(), None, Duration::ZERO)
     }
 
     /// Opens the file as [`RedbMemory::open`] does, but refuses a damaged file of which all
     /// essential documents may be lost: only an operator decides whether a host runs without them.
+    /// Waits at most `lock_wait` for another process that has the file open.
     ///
     /// # Errors
     ///
@@ -100,12 +102,17 @@ impl RedbMemory {
     pub fn open_with(
         path: impl AsRef<Path>,
         essential: &EssentialDocuments,
+        lock_wait: Duration,
     ) -> Result<Self, Failure> {
-        Self::open_as(path.as_ref(), Some(essential))
+        Self::open_as(path.as_ref(), Some(essential), lock_wait)
     }
 
-    fn open_as(path: &Path, essential: Option<&EssentialDocuments>) -> Result<Self, Failure> {
-        let database = open::open(path, essential).map_err(failure)?;
+    fn open_as(
+        path: &Path,
+        essential: Option<&EssentialDocuments>,
+        lock_wait: Duration,
+    ) -> Result<Self, Failure> {
+        let database = open::open(path, essential, lock_wait).map_err(failure)?;
         let file = SharedFile::new(path.to_owned(), FILE, database);
         let (file, usage) = (Arc::new(file), Arc::<Usage>::default());
         let (commands, queue) = mpsc::channel(QUEUE_CAPACITY);

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures::future::join_all;
 use redb::{Database, ReadableTable as _, TableDefinition};
@@ -101,7 +102,7 @@ async fn memory_file_that_may_have_lost_all_essential_documents_is_refused() {
         namespace: parts(&["own"]),
         meaning: "nothing of its own may be left",
     };
-    let open = || RedbMemory::open_with(&path, &essential);
+    let open = || RedbMemory::open_with(&path, &essential, Duration::ZERO);
     let whole = fs::read(&path).unwrap();
     // The file is not refused for damage of other documents.
     wipe(&path, &text("notes", 200)).unwrap();

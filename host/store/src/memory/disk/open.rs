@@ -2,6 +2,7 @@
 //! file.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use redb::{Database, Error, ReadableTable as _};
 use wattle_run::ports::store::{Damage, StoreError};
@@ -30,8 +31,9 @@ pub(super) static FILE: FileKind = FileKind {
 
 const OP_MIGRATE: &str = "migrate its file to the newest format";
 
-/// Opens or creates the file. Rebuilds a damaged file without the documents that cannot be read,
-/// unless all essential documents may be lost.
+/// Opens or creates the file. Waits at most `lock_wait` for another process that has the file open.
+/// Rebuilds a damaged file without the documents that cannot be read, unless all essential
+/// documents may be lost.
 ///
 /// # Errors
 ///
@@ -40,12 +42,13 @@ const OP_MIGRATE: &str = "migrate its file to the newest format";
 pub(super) fn open(
     path: &Path,
     essential: Option<&EssentialDocuments>,
+    lock_wait: Duration,
 ) -> Result<Database, StoreError> {
     let rebuild = |damage: &str| {
         rebuild::at_start(path, damage, essential)
             .map_err(|error| FILE.not_rebuilt_error(path, damage, error))
     };
-    open_or_rebuild(path, CHECKED_AT_START_BYTES, rebuild, |_| open_or_create(path))
+    open_or_rebuild(path, lock_wait, CHECKED_AT_START_BYTES, rebuild, |_| open_or_create(path))
 }
 
 /// Checks all pages and documents of a file that no process has open, without changing it. A file
@@ -60,7 +63,7 @@ pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
     if !is_filled(path) {
         return Ok(Vec::new());
     }
-    let _lock = lock_file(path)?;
+    let _lock = lock_file(path, Duration::ZERO)?;
     let damage = file_damage(path)?;
     let found = table_damage(path, damage.is_none()).map_err(|error| with_remedy(path, error))?;
     Ok(damage.into_iter().chain(found).collect())
@@ -85,7 +88,7 @@ pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, Stor
     if !is_filled(path) {
         return Ok(None);
     }
-    let _lock = lock_file(path)?;
+    let _lock = lock_file(path, Duration::ZERO)?;
     rebuild::repair(path, file_damage(path)?).map_err(|error| with_remedy(path, error))
 }
 
