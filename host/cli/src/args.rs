@@ -29,6 +29,11 @@ pub use self::thread::{
     ThreadPruneArgs, ThreadResumeArgs, ThreadSettleArgs, ThreadStateArgs,
 };
 
+/// Help of the commands that print the details of failures with `--verbose`.
+const DETAILS_HELP: &str = "\
+With --verbose, failures have their details, such as the stack of an exception.
+With --json, they always have them.";
+
 /// Runs agent graphs whose nodes and tools are WebAssembly components
 #[derive(Clone, Debug, Parser)]
 #[command(name = "wattle", version, after_help = exit::HELP, disable_help_subcommand = true)]
@@ -95,6 +100,7 @@ pub enum Command {
     #[command(subcommand)]
     Plugin(PluginCommand),
     /// Show the trace of a thread: supersteps, nodes, host calls, times, sizes, tokens
+    #[command(after_help = DETAILS_HELP)]
     Trace(TraceArgs),
     /// Execute a thread again from its journals, without external calls, and show differences
     Replay(ReplayArgs),

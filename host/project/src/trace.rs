@@ -231,6 +231,9 @@ pub struct CallTrace {
     /// Error message of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Structured details of the failure, such as the stack of an exception.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_details: Option<Value>,
     /// Calls that the tool made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::args::DETAILS_HELP;
 use crate::args::run_options::RunOptionArgs;
 
 /// The commands of `wattle thread`.
@@ -12,6 +13,7 @@ pub enum ThreadCommand {
     /// List threads, newest first
     List(ThreadListArgs),
     /// Show a thread: status, state, pending interrupts
+    #[command(after_help = DETAILS_HELP)]
     Show(ThreadArg),
     /// Show a thread at one of its checkpoints: state, tasks that run next
     State(ThreadStateArgs),

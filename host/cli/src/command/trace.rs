@@ -42,9 +42,17 @@ fn remove_details_of_steps(steps: &mut [StepTrace]) {
     let tasks = steps.iter_mut().flat_map(|step| &mut step.tasks);
     for attempt in tasks.flat_map(|task| &mut task.attempts) {
         attempt.failure_details = None;
+        remove_details_of_calls(&mut attempt.calls);
         for graph in &mut attempt.graphs {
             remove_details_of_steps(&mut graph.steps);
         }
+    }
+}
+
+fn remove_details_of_calls(calls: &mut [CallTrace]) {
+    for call in calls {
+        call.failure_details = None;
+        remove_details_of_calls(&mut call.calls);
     }
 }
 
@@ -236,7 +244,13 @@ fn call_nodes(calls: &[CallTrace]) -> Vec<TreeNode> {
         call.function == next.function && is_joined(call) && is_joined(next)
     });
     let node = |group: &[CallTrace]| match group {
-        [call] => TreeNode { line: call_line(call), children: call_nodes(&call.calls) },
+        [call] => TreeNode {
+            line: call_line(call),
+            children: details(call.failure_details.as_ref())
+                .into_iter()
+                .chain(call_nodes(&call.calls))
+                .collect(),
+        },
         calls => TreeNode::leaf(call_line(&sum(calls))),
     };
     groups.map(node).collect()
@@ -335,12 +349,20 @@ mod tests {
 
     #[test]
     fn details_of_failures_are_lines_of_the_tree_until_they_are_removed() {
+        let call = |details: Value, calls: Vec<CallTrace>| CallTrace {
+            function: "tools.call".into(),
+            failure_details: Some(details),
+            calls,
+            ..CallTrace::default()
+        };
         let steps = |details: Value, graphs: Vec<GraphTrace>| {
+            let inner = call(json!({ "traceback": ["tool.py:3"] }), Vec::new());
             let attempt = AttemptTrace {
                 attempt: 1,
                 outcome: "failed".into(),
                 failure: Some("internal: it failed".into()),
                 failure_details: Some(details),
+                calls: vec![call(json!({ "exception": "ValueError" }), vec![inner])],
                 graphs,
                 ..AttemptTrace::default()
             };
@@ -362,6 +384,8 @@ mod tests {
         for details in [
             &["details", "[1]"][..],
             &["details", "limit: \"cpu\""],
+            &["details", "exception: \"ValueError\""],
+            &["details", "traceback", "tool.py:3"],
             &["details", "exception: \"TypeError\"", "stack", "a (src/a.ts:7)", "src/b.ts:1"],
         ] {
             assert!(lines.windows(details.len()).any(|lines| lines == details), "{shown}");

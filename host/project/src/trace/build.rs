@@ -269,6 +269,7 @@ impl Tracer {
             output_tokens: called.tokens.map(|tokens| tokens.output),
             reused: called.reused,
             failure: called.result.as_ref().err().map(ToString::to_string),
+            failure_details: called.result.as_ref().err().and_then(details),
             calls: Vec::new(),
         };
         let added = match self.attempt(event, &called.task) {
@@ -430,15 +431,15 @@ fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) -> usize
 
 /// Returns the approximate length of the texts that the trace has for an event, in bytes.
 fn text_bytes(kind: &EventKind) -> u64 {
-    let failed = |failure: &Failure| failure.message.len();
-    let with_details =
-        |failure: &Failure| failed(failure) as u64 + failure.details.as_ref().map_or(0, weight);
+    let failed = |failure: &Failure| {
+        failure.message.len() as u64 + failure.details.as_ref().map_or(0, weight)
+    };
     let texts = match kind {
-        EventKind::RunEnded(ended) => return ended.failure.as_ref().map_or(0, with_details),
-        EventKind::TaskFailed(task) => return with_details(&task.failure),
+        EventKind::RunEnded(ended) => return ended.failure.as_ref().map_or(0, failed),
+        EventKind::TaskFailed(task) => return failed(&task.failure),
         EventKind::CallStarted(started) => started.summary.len(),
         EventKind::Called(called) => {
-            called.summary.len() + called.result.as_ref().err().map_or(0, failed)
+            return called.summary.len() as u64 + called.result.as_ref().err().map_or(0, failed);
         }
         EventKind::Checkpointed(made) => made.changed.iter().map(|it| it.as_str().len()).sum(),
         EventKind::Progress(progress) => progress.message.len(),

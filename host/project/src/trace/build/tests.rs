@@ -258,6 +258,29 @@ fn failures_have_their_details() {
     assert!(trace.truncated);
 }
 
+/// A node may catch the failure of a tool, so that no other event has its details.
+#[test]
+fn failed_calls_have_the_details_of_their_failures() {
+    let failed = |details: serde_json::Value| {
+        let mut event = serde_json::to_value(call(3, "r1", 0)).unwrap();
+        let failure = Failure::new("internal", "it failed").with_details(details);
+        event["result"] = json!({ "Err": failure });
+        serde_json::from_value::<Event>(event).unwrap()
+    };
+    let log = |calls: Vec<Event>| {
+        [vec![run_started(1, "r1", "input"), started(2, "r1", 1)], calls].concat()
+    };
+    let stack = json!({ "exception": "TypeError", "stack": ["price (src/index.ts:7)"] });
+    let trace = build(&log(vec![failed(stack.clone())]));
+    let call = &trace.runs[0].steps[0].tasks[0].attempts[0].calls[0];
+    assert_eq!(call.failure.as_deref(), Some("internal: it failed"));
+    assert_eq!(call.failure_details, Some(stack));
+
+    // Details count towards the size of the trace.
+    let large = failed("x".repeat(TRACE_BYTES as usize).into());
+    assert!(build(&log(vec![large.clone(), large])).truncated);
+}
+
 #[test]
 fn reused_result_is_not_a_model_call() {
     let mut again = serde_json::to_value(call(6, "r2", 0)).unwrap();
