@@ -14,6 +14,7 @@ use crate::checkpoint::{
 };
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
+use crate::omit::is_zero;
 use crate::schema::StepBudget;
 use crate::step::CheckpointStamp;
 
@@ -51,7 +52,52 @@ pub enum Change {
     TaskRestarted {
         /// The node.
         node: NodeName,
+        /// Number of pending interrupts of the task. They are dropped until the node raises them
+        /// again.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        interrupts: u32,
     },
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ChannelAdded { channel } => {
+                write!(f, "channel `{channel}` is added with its default")
+            }
+            Self::ChannelDropped { channel } => {
+                write!(f, "the value of channel `{channel}` is dropped")
+            }
+            Self::ValueSet { channel } => write!(f, "channel `{channel}` gets the given value"),
+            Self::TaskRestarted { node, interrupts } => {
+                write!(
+                    f,
+                    "node `{node}` starts from the beginning, and what it did since the checkpoint \
+                     is discarded"
+                )?;
+                match interrupts {
+                    0 => Ok(()),
+                    1 => f.write_str(
+                        "; its pending interrupt is dropped until the node raises it again",
+                    ),
+                    count => write!(
+                        f,
+                        "; its {count} pending interrupts are dropped until the node raises them \
+                         again"
+                    ),
+                }
+            }
+        }
+    }
+}
+
+/// A task that has started since the checkpoint of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedTask {
+    /// Node of the task.
+    pub node: NodeName,
+    /// Number of its pending interrupts.
+    pub interrupts: u32,
 }
 
 /// An obstacle to a migration.
@@ -120,12 +166,12 @@ pub struct Migration {
 
 /// Migrates a checkpoint to another version of its graph.
 ///
-/// The triggers stay the same, and their tasks start from the beginning. `started_nodes` names the
-/// nodes of tasks that have started since the checkpoint.
+/// The triggers stay the same, and their tasks start from the beginning. `started` has the tasks
+/// that have started since the checkpoint.
 pub fn migrate(
     new: &Graph,
     base: &Checkpoint,
-    started_nodes: &[NodeName],
+    started: &[StartedTask],
     options: &MigrateOptions,
     at: CheckpointStamp,
 ) -> Migration {
@@ -140,7 +186,9 @@ pub fn migrate(
             migration.obstacles.push(Obstacle::BarrierGone { barrier: barrier.clone() });
         }
     }
-    let restarted = started_nodes.iter().map(|node| Change::TaskRestarted { node: node.clone() });
+    let restarted = started
+        .iter()
+        .map(|task| Change::TaskRestarted { node: task.node.clone(), interrupts: task.interrupts });
     migration.changes.extend(restarted);
     let meta = CheckpointMeta {
         id: at.id,
@@ -265,6 +313,25 @@ mod tests {
         let told: Vec<String> = migration.obstacles.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 4, "{told:?}");
         assert!(told.iter().any(|line| line.contains("node `a` is to run next")), "{told:?}");
+    }
+
+    #[test]
+    fn restarted_tasks_have_their_dropped_interrupts() {
+        let lineage = start(&graph(OLD), &json!({ "kept": 1 })).unwrap();
+        let started = |interrupts| {
+            let task = StartedTask { node: "a".parse().unwrap(), interrupts };
+            let options = MigrateOptions::default();
+            let changes =
+                migrate(&graph(OLD), &lineage.checkpoint, &[task], &options, at(2)).changes;
+            (json!(changes), changes[0].to_string())
+        };
+        let (none, told) = started(0);
+        assert_eq!(none, json!([{ "kind": "task_restarted", "node": "a" }]));
+        assert!(!told.contains("interrupt"), "{told}");
+        let (some, told) = started(1);
+        assert_eq!(some[0]["interrupts"], 1);
+        assert!(told.contains("its pending interrupt is dropped"), "{told}");
+        assert!(started(2).1.contains("its 2 pending interrupts are dropped"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wattle_graph::migrate::{Change, Obstacle};
+use wattle_graph::omit::is_zero;
 use wattle_run::engine::migrate::MigrationReport;
 use wattle_run::ports::store::SealReport;
 
@@ -45,6 +46,10 @@ pub enum ChangeDocument {
     TaskRestarted {
         /// The node.
         node: String,
+        /// Number of pending interrupts of the task; absent without any. They are dropped until the
+        /// node raises them again.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        interrupts: u32,
     },
 }
 
@@ -107,7 +112,9 @@ impl From<Change> for ChangeDocument {
             Change::ChannelAdded { channel } => Self::ChannelAdded { channel: channel.into() },
             Change::ChannelDropped { channel } => Self::ChannelDropped { channel: channel.into() },
             Change::ValueSet { channel } => Self::ValueSet { channel: channel.into() },
-            Change::TaskRestarted { node } => Self::TaskRestarted { node: node.into() },
+            Change::TaskRestarted { node, interrupts } => {
+                Self::TaskRestarted { node: node.into(), interrupts }
+            }
         }
     }
 }
@@ -152,6 +159,7 @@ mod tests {
                 { "kind": "channel_dropped", "channel": "b" },
                 { "kind": "value_set", "channel": "c" },
                 { "kind": "task_restarted", "node": "n" },
+                { "kind": "task_restarted", "node": "n", "interrupts": 2 },
             ],
             "obstacles": [
                 { "kind": "channel_gone", "channel": "a" },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wattle_api::native::maintenance::CopiedDocument;
 use wattle_run::engine::migrate::MigrationReport;
 
@@ -38,8 +38,7 @@ fn render(report: &MigrationReport) -> String {
         return format!("the thread already has the loaded version {}", report.to);
     }
     let mut lines = vec![format!("from  {}", report.from), format!("to    {}", report.to)];
-    lines
-        .extend(report.changes.iter().map(|change| format!("change    {}", format_change(change))));
+    lines.extend(report.changes.iter().map(|change| format!("change    {change}")));
     lines.extend(report.obstacles.iter().map(|obstacle| format!("obstacle  {obstacle}")));
     lines.push(match (report.applied, report.obstacles.is_empty()) {
         (true, _) => "migrated".into(),
@@ -47,17 +46,6 @@ fn render(report: &MigrationReport) -> String {
         (false, false) => "nothing was changed".into(),
     });
     lines.join("\n")
-}
-
-/// Formats a change on one line: its kind, then its subject.
-fn format_change(change: &impl serde::Serialize) -> String {
-    let value = serde_json::to_value(change).unwrap_or_default();
-    let Value::Object(fields) = value else { return String::new() };
-    let words: Vec<String> = fields
-        .values()
-        .map(|field| field.as_str().map_or_else(|| field.to_string(), str::to_owned))
-        .collect();
-    words.join(" ")
 }
 
 pub(super) async fn copy(

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wattle_graph::event::{Checkpointed, EventKind, Migrated, RunEnded, RunStatus};
+use wattle_graph::event::{
+    Checkpointed, EventKind, InterruptRaised, Migrated, RunEnded, RunStatus,
+};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, Digest, NodeName, ThreadId};
-use wattle_graph::migrate::{Change, MigrateOptions, Migration, Obstacle, migrate};
+use wattle_graph::id::{AppName, Digest, TaskId, ThreadId};
+use wattle_graph::migrate::{Change, MigrateOptions, Migration, Obstacle, StartedTask, migrate};
 use wattle_graph::principal::Principal;
 use wattle_graph::step::CheckpointStamp;
 
@@ -99,7 +101,7 @@ impl Engine {
         };
         let base = &tuple.checkpoint;
         let migration =
-            migrate(&graph_version.graph, base, &started_nodes(&tuple), &request.options, at);
+            migrate(&graph_version.graph, base, &started_tasks(&tuple), &request.options, at);
         report.changes.clone_from(&migration.changes);
         report.obstacles.clone_from(&migration.obstacles);
         if report.obstacles.is_empty() && !request.dry_run {
@@ -159,13 +161,21 @@ fn cancelled_event(principal: Option<Principal>) -> RunEnded {
     RunEnded { status, failure: None, drained: false, principal, store_us: 0 }
 }
 
-/// Returns the nodes of the tasks that have started since a checkpoint.
-fn started_nodes(tuple: &CheckpointTuple) -> Vec<NodeName> {
-    let mut tasks = BTreeMap::new();
+/// Returns the tasks that have started since a checkpoint, in the root graph and in its subgraphs.
+fn started_tasks(tuple: &CheckpointTuple) -> Vec<StartedTask> {
+    let mut tasks: BTreeMap<TaskId, StartedTask> = BTreeMap::new();
     for event in &tuple.events {
         if let EventKind::TaskStarted(started) = &event.kind {
-            tasks.insert(&started.task, &started.node);
+            let task = StartedTask { node: started.node.clone(), interrupts: 0 };
+            tasks.insert(started.task.clone(), task);
         }
     }
-    tasks.into_values().cloned().collect()
+    let (lineage, subgraphs) = view::lineage_and_subgraphs(tuple);
+    for (_, interrupt) in view::pending_with_graphs(&lineage, &subgraphs) {
+        let InterruptRaised { task, node, .. } = interrupt.raised;
+        // A fork copies an interrupt without a start of its task.
+        let task = tasks.entry(task).or_insert(StartedTask { node, interrupts: 0 });
+        task.interrupts += 1;
+    }
+    tasks.into_values().collect()
 }

@@ -171,8 +171,10 @@ function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
 }
 
 function changeText(change: Migration["changes"][number]): string {
-  const subject = change.kind === "task_restarted" ? change.node : change.channel;
-  return MIGRATE.changeKinds[change.kind](subject);
+  if (change.kind === "task_restarted") {
+    return MIGRATE.restarted(change.node, change.interrupts ?? 0);
+  }
+  return MIGRATE.channelKinds[change.kind](change.channel);
 }
 
 function obstacleText(obstacle: Migration["obstacles"][number]): string {

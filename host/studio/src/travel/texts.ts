@@ -175,12 +175,17 @@ export const MIGRATE = {
   to: "Current version",
   obstacles: "Obstacles",
   changes: "Changes",
-  changeKinds: {
+  channelKinds: {
     channel_added: (name: string) => `Channel ${name} is added with its default.`,
     channel_dropped: (name: string) => `The value of channel ${name} is dropped.`,
     value_set: (name: string) => `Channel ${name} gets the value that you entered.`,
-    task_restarted: (name: string) =>
-      `Node ${name} starts from the beginning. What it did since the checkpoint is discarded.`,
+  },
+  restarted: (name: string, interrupts: number) => {
+    const start = `Node ${name} starts from the beginning. What it did since the checkpoint is discarded.`;
+    if (interrupts === 0) return start;
+    return interrupts === 1
+      ? `${start} Its pending interrupt is dropped until the node raises it again.`
+      : `${start} Its ${countText(interrupts)} pending interrupts are dropped until the node raises them again.`;
   },
   channelGone: (name: string) => `The current graph has no channel ${name}, which has a value.`,
   valueInvalid: (name: string, message: string) =>

@@ -44,6 +44,7 @@ describe("a migration", () => {
     const changes: Migration["changes"] = [
       { kind: "channel_added", channel: "note" },
       { kind: "task_restarted", node: HOSTILE },
+      { kind: "task_restarted", node: "ask", interrupts: 1 },
     ];
     host.report = ({ dry_run }) => {
       return { from: OLD, to: NEW, changes, obstacles: [], applied: dry_run !== true };
@@ -51,7 +52,9 @@ describe("a migration", () => {
     show("/threads/t1");
     await click(OPEN);
     await screen.findByText("Channel note is added with its default.");
-    screen.getByText(/\[U\+202E\]gnp starts from the beginning/);
+    const restarted = screen.getByText(/\[U\+202E\]gnp starts from the beginning/);
+    expect(restarted.textContent).not.toContain("interrupt");
+    screen.getByText(/^Node ask starts .* Its pending interrupt is dropped until/);
     expect(host.sent.map(({ body }) => body)).toEqual([{ drop: false, set: {}, dry_run: true }]);
     fireEvent.click(migrate());
     await screen.findByText(/^The thread uses version cdcdcdcdcdcd now/);

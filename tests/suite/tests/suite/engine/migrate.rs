@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_graph::event::{EventKind, RunStatus};
 use wattle_graph::failure::code;
-use wattle_graph::migrate::{MigrateOptions, Obstacle};
+use wattle_graph::id::NodeName;
+use wattle_graph::migrate::{Change, MigrateOptions, Obstacle};
 use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
+use wattle_run::hostcall::interrupt::InterruptRequest;
 use wattle_run::hostcall::runs::{RunOutcome, RunService};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::ThreadStatus;
@@ -100,6 +102,27 @@ async fn obstacles_are_reported_and_nothing_changes() {
     assert!(migrate(&world, thread, drop, false).await.applied);
     let ended = world.resume(thread, &[], Default::default()).await.unwrap();
     assert_eq!(ended.state, json!({ "out": ["new"] }));
+}
+
+#[tokio::test]
+async fn a_migration_counts_the_interrupts_that_it_drops() {
+    let asking = |text| {
+        NativePlugin::new("p", text).node("work", |_, gate| async move {
+            let question = InterruptRequest { payload: json!("sure?"), response_schema: None };
+            Ok(json!({ "out": gate.ask(question).await? }))
+        })
+    };
+    let graph = without_breakpoint();
+    let world = World::new(&graph, asking("old"));
+    let waiting = world.run(json!({})).await;
+    let thread = &waiting.run.thread;
+    world.install(&graph, asking("new"));
+    let report = migrate(&world, thread, MigrateOptions::default(), false).await;
+    let node = NodeName::new("work").unwrap();
+    assert_eq!(report.changes, [Change::TaskRestarted { node, interrupts: 1 }]);
+    let again = world.resume(thread, &[], Default::default()).await.unwrap();
+    let RunOutcome::Interrupted { interrupts, .. } = &again.outcome else { panic!("{again:?}") };
+    assert_eq!(interrupts.len(), 1);
 }
 
 #[tokio::test]
