@@ -7,9 +7,10 @@
 //! # Layout
 //!
 //! * `pipeline`: the steps of a call; `entry`: the journal entry of a call in these steps.
-//! * `journal`: the recorded calls of a task; `task_gate`: the task of a gate; `task_input`: its
-//!   input; `budget`: the number of calls, bytes and log messages of a guest call; [`client_call`]:
-//!   what a client sees of a guest that it calls, with its host calls in [`call_list`].
+//! * `journal`: the recorded calls of a task; `divergence`: a call that differs from them;
+//!   `task_gate`: the task of a gate; `task_input`: its input; `budget`: the number of calls, bytes
+//!   and log messages of a guest call; [`client_call`]: what a client sees of a guest that it
+//!   calls, with its host calls in [`call_list`].
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `log`, `model`, `interrupt`, `runs`, [`stream`], `tools`, [`transaction`]:
 //!   the functions that guests call. `deltas`: the pieces of a streamed completion;
@@ -25,6 +26,7 @@ pub mod call_list;
 pub mod client_call;
 mod clock;
 mod deltas;
+pub(crate) mod divergence;
 pub mod effect;
 mod elicit;
 mod emit;

@@ -1,19 +1,22 @@
 //! `wattle thread export` and `wattle replay`: exports a thread to a file, and executes it from its
 //! journals.
 
+mod difference;
+
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::Write as _;
 use std::path::Path;
 
 use futures::TryStreamExt as _;
-use serde_json::Value;
 use wattle_run::export::{Export, ExportParts};
 use wattle_run::limit::EXPORT_BYTES;
-use wattle_run::replay::{Against, Counts, Replay, replay_thread};
+use wattle_run::replay::{Against, Counts, Divergence, Replay, replay_thread};
 
 use crate::args::{ReplayArgs, ThreadExportArgs};
 use crate::client::{Client, Preload, encode_segment};
 use crate::command::format;
+use crate::command::replay::difference::{Difference, Differences};
 use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -152,24 +155,77 @@ fn render(export: &Export, replayed: &Replay) -> String {
     lines.join("\n")
 }
 
-/// Describes the differences of a replay.
+/// Describes the differences of a replay. Calls that differ only where an earlier call of the same
+/// function differs are counted with that call.
 pub(super) fn differences(replayed: &Replay) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut shown: Vec<ShownDivergence<'_>> = Vec::new();
+    let mut index_by_places: BTreeMap<(&str, Vec<String>), usize> = BTreeMap::new();
     for divergence in &replayed.divergences {
-        let node = divergence.node.as_ref().map(|node| format!("node `{node}`, "));
-        let call = divergence.call.map(|call| format!("call {call}, ")).unwrap_or_default();
-        let place = divergence.namespace.as_str();
-        let place = if place.is_empty() { String::new() } else { format!(" in `{place}`") };
-        lines.push(format!(
-            "{}{call}checkpoint {}{place}: {}",
-            node.unwrap_or_default(),
-            divergence.checkpoint,
-            divergence.message
-        ));
-        lines.push(format!("  then  {}", to_single_line(&divergence.recorded)));
-        lines.push(format!("  now   {}", to_single_line(&divergence.now)));
+        let new = ShownDivergence::of(divergence);
+        let Some((function, places)) = new.function.zip(new.differences.places()) else {
+            shown.push(new);
+            continue;
+        };
+        match index_by_places.entry((function, places.to_vec())) {
+            Entry::Occupied(index) => shown[*index.get()].repeats += 1,
+            Entry::Vacant(index) => {
+                index.insert(shown.len());
+                shown.push(new);
+            }
+        }
     }
-    lines
+    shown.iter().flat_map(ShownDivergence::lines).collect()
+}
+
+/// A divergence with what a report shows of it.
+struct ShownDivergence<'r> {
+    divergence: &'r Divergence,
+    /// Function of the call, if only its request differs.
+    function: Option<&'r str>,
+    differences: Differences<'r>,
+    /// Number of later calls of the function that differ in the same places.
+    repeats: usize,
+}
+
+impl<'r> ShownDivergence<'r> {
+    fn of(divergence: &'r Divergence) -> Self {
+        let Divergence { call, recorded: then, now, .. } = divergence;
+        let function = call.and_then(|_| now["function"].as_str());
+        let function = function.filter(|now| then["function"] == *now);
+        let differences = match function {
+            Some(_) => Differences::between(&then["request"], &now["request"]),
+            None if call.is_some() => Differences::default(),
+            None => Differences::between(then, now),
+        };
+        Self { divergence, function, differences, repeats: 0 }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let Divergence { namespace, checkpoint, node, call, message, recorded, now, .. } =
+            self.divergence;
+        let node = node.as_ref().map(|node| format!("node `{node}`, ")).unwrap_or_default();
+        let call = call.map(|call| format!("call {call}, ")).unwrap_or_default();
+        let place = match namespace.as_str() {
+            "" => String::new(),
+            namespace => format!(" in `{namespace}`"),
+        };
+        let mut lines = vec![format!("{node}{call}checkpoint {checkpoint}{place}: {message}")];
+        let difference = match (&self.differences.first, self.function) {
+            (Some(first), _) => first.lines(),
+            (None, Some(_)) => {
+                vec!["the journal does not have the part of the request that differs".into()]
+            }
+            (None, None) => Difference::whole(recorded, now).lines(),
+        };
+        lines.extend(difference.into_iter().map(|line| format!("  {line}")));
+        if self.differences.count > 1 {
+            lines.push(format!("  further differences: {}", self.differences.count - 1));
+        }
+        if self.repeats > 0 {
+            lines.push(format!("  later calls that differ only there: {}", self.repeats));
+        }
+        lines
+    }
 }
 
 /// Describes the parts of a thread that a replay did not compare, one for each reason.
@@ -186,14 +242,4 @@ pub(super) fn skipped_parts(replayed: &Replay) -> impl Iterator<Item = String> {
 fn format_counts(counts: Counts) -> String {
     let Counts { checkpoints, tasks, calls } = counts;
     format!("{checkpoints} supersteps, {tasks} tasks and {calls} host calls")
-}
-
-/// Formats a value on one line, shortened to the width of a terminal.
-fn to_single_line(value: &Value) -> String {
-    const MAX_SHOWN_CHARS: usize = 400;
-    let text = value.to_string();
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
 }

@@ -11,8 +11,8 @@ use wattle_graph::event::InterruptRaised;
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
 
+use crate::gate::divergence::divergence;
 use crate::gate::entry::CallEntry;
-use crate::gate::journal::divergence;
 use crate::gate::unwind::{CallError, Unwind};
 use crate::hostcall::elicit;
 use crate::hostcall::interrupt::InterruptRequest;

@@ -9,7 +9,7 @@ use wattle_graph::interrupt::Interrupt;
 use wattle_graph::weight::weight;
 
 use crate::gate::Gate;
-use crate::gate::journal::divergence;
+use crate::gate::divergence::divergence;
 use crate::gate::task_gate::TaskGate;
 use crate::gate::unwind::{CallError, Unwind};
 use crate::hostcall::interrupt::InterruptRequest;

@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Called, Decision, TaskFinished};
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::InterruptId;
 use wattle_graph::interrupt::Interrupt;
 use wattle_graph::weight::{failure_weight, weight};
 
 use crate::gate::budget::CallBudget;
+use crate::gate::divergence::divergence;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::CallRequest;
 use crate::hostcall::stream::STREAM_READ;
@@ -315,7 +316,7 @@ impl Journal {
         let now = || json!({ "function": request.function, "request": request.journaled() });
         let Some((_, entry)) = inner.entries.get(&call) else {
             if inner.replay_only {
-                return Err(divergence(call, json!({ "function": "no call" }), now()));
+                return Err(divergence(call, Value::Null, now()));
             }
             if let Some(decision) = inner.decisions.get(&call) {
                 return Ok(JournalLookup::Settled(decision.clone()));
@@ -412,24 +413,10 @@ fn request_bytes(called: &Called) -> u64 {
     weight(&called.request) + called.summary.len() as u64
 }
 
-/// Returns the divergence of a re-executed task, with both requests in its details.
-pub(crate) fn divergence(call: u32, journaled: Value, now: Value) -> Unwind {
-    Unwind::Divergence(
-        Failure::new(
-            code::DIVERGENCE,
-            format!(
-                "host call {call} diverges: the journal holds {}, and the node now calls {}; node \
-                 code must be deterministic",
-                journaled["function"], now["function"]
-            ),
-        )
-        .with_details(json!({ "call": call, "journal": journaled, "now": now })),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use wattle_graph::event::InterruptRaised;
+    use wattle_graph::failure::code;
     use wattle_graph::id::{Digest, NodeName, TaskId};
 
     use super::*;

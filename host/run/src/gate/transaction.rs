@@ -31,8 +31,8 @@ use wattle_graph::weight::{VALUE_BYTES, failure_weight};
 
 use crate::caller_id::CallerId;
 use crate::gate::budget::CallBudget;
+use crate::gate::divergence::divergence;
 use crate::gate::entry::{CallEntry, CallLookup};
-use crate::gate::journal::divergence;
 use crate::gate::pipeline::decode_output;
 use crate::gate::task_gate::{TaskGate, log_lost};
 use crate::gate::unwind::{CallError, Unwind};

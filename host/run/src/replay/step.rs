@@ -19,6 +19,7 @@ use super::{Counts, Divergence, Replay, ReplayContext};
 use crate::app::GraphVersion;
 use crate::driver::{LoggedTask, reduce};
 use crate::gate::Journal;
+use crate::gate::divergence::ReplayDivergence;
 use crate::gate::unwind::Unwind;
 use crate::log::ThreadLog;
 use crate::ports::sandbox::GuestError;
@@ -374,10 +375,10 @@ impl Superstep<'_> {
         let place = (&task.id, &task.node);
         let failure = match ended {
             GuestError::Unwound(Unwind::Divergence(failure)) => {
-                let details = failure.details.unwrap_or_default();
-                let (journal, now) = (details["journal"].clone(), details["now"].clone());
-                let divergence = self.divergence_of(place, &failure.message, journal, now);
-                return Divergence { call: details["call"].as_u64(), ..divergence };
+                let ReplayDivergence { call, message, journaled, now } =
+                    ReplayDivergence::of(failure);
+                let divergence = self.divergence_of(place, &message, journaled, now);
+                return Divergence { call, ..divergence };
             }
             GuestError::Unwound(Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained) => {
                 Failure::internal("the node waits for an answer that is not recorded")

@@ -169,6 +169,54 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_differ_in_the_same_place_are_shown_once() {
+        let request = |prompt: &str, said: &str, function: &str| {
+            let messages = json!([{ "parts": [{ "text": prompt }] }, { "text": said }]);
+            json!({ "function": function, "request": { "route": "chat", "messages": messages } })
+        };
+        let (then, now) = ("Answer in English.", "Answer in French.");
+        let divergence = |call: u32, recorded: Value, now: Value| {
+            json!({ "namespace": "", "checkpoint": call, "node": "agent", "task": "t",
+                "call": call, "message": "it differs", "recorded": recorded, "now": now })
+        };
+        let turn = |call, said| {
+            let function = "llm.complete";
+            divergence(call, request(then, said, function), request(now, said, function))
+        };
+        let cut = json!({ "function": "llm.complete", "request": { "bytes": 20_000 } });
+        let divergences = json!([
+            turn(1, "a"),
+            turn(2, "b"),
+            divergence(3, request(then, "a", "x.y"), request(now, "b", "x.y")),
+            divergence(4, cut.clone(), cut),
+            divergence(5, Value::Null, json!({ "function": "http.send" })),
+            turn(6, "c"),
+        ]);
+        let tests = vec![replayed("talk", 1, &divergences)];
+        let report = Report::new("notes", tests).render();
+        let lines: Vec<&str> = report.lines().filter(|line| !line.contains("compared")).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        failed  talk (3.0ms)
+          node `agent`, call 1, checkpoint 1: it differs
+            /messages/0/parts/0/text
+              then  "Answer in English."
+              now   "Answer in French."
+            later calls that differ only there: 2
+          node `agent`, call 3, checkpoint 3: it differs
+            /messages/0/parts/0/text
+              then  "Answer in English."
+              now   "Answer in French."
+            further differences: 1
+          node `agent`, call 4, checkpoint 4: it differs
+            the journal does not have the part of the request that differs
+          node `agent`, call 5, checkpoint 5: it differs
+            then  null
+            now   {"function":"http.send"}
+        0 passed, 1 failed
+        "#);
+    }
+
+    #[test]
     fn the_test_of_a_thread_fails_if_nothing_is_compared() {
         let other = json!([{ "namespace": "", "checkpoint": 1, "node": "n", "task": "t",
             "message": "it differs", "recorded": 1, "now": 2 }]);
