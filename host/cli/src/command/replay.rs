@@ -147,10 +147,11 @@ fn render(export: &Export, replayed: &Replay) -> String {
     lines.extend(skipped_parts(replayed).map(|part| format!("not compared: {part}")));
     let Replay { checkpoints, tasks, calls, .. } = *replayed;
     lines.push(format!(
-        "thread {}: {} are the same, {} differences",
+        "thread {}: {} {} the same, {}",
         export.header.thread.id,
         format_counts(Counts { checkpoints, tasks, calls }),
-        replayed.divergences.len()
+        if checkpoints + tasks + calls > 1 { "are" } else { "is" },
+        format_count(replayed.divergences.len(), "difference")
     ));
     lines.join("\n")
 }
@@ -239,7 +240,19 @@ pub(super) fn skipped_parts(replayed: &Replay) -> impl Iterator<Item = String> {
         .map(|(reason, counts)| format!("{}, because {reason}", format_counts(counts)))
 }
 
+/// Formats numbers, without those that are 0.
 fn format_counts(counts: Counts) -> String {
     let Counts { checkpoints, tasks, calls } = counts;
-    format!("{checkpoints} supersteps, {tasks} tasks and {calls} host calls")
+    let counts = [(checkpoints, "superstep"), (tasks, "task"), (calls, "host call")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = counts.map(|(count, name)| format_count(count, name)).collect();
+    match parts.pop() {
+        None => "nothing".to_owned(),
+        Some(last) if parts.is_empty() => last,
+        Some(last) => format!("{} and {last}", parts.join(", ")),
+    }
+}
+
+fn format_count(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }

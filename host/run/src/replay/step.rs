@@ -28,9 +28,6 @@ use crate::state_cache::StateCache;
 use crate::task::{GraphContext, StepContext, TaskHistory, execute_once};
 use crate::view;
 
-/// Why calls of tools are not compared.
-const TOOLS_NOT_EXECUTED: &str = "tools are not executed, and their results are in the journal";
-
 /// Why tasks of a subgraph that a call started are not compared.
 const CONTEXT_TOO_LONG: &str = "the context from the call that started the graph is too long for \
                                 the journal";
@@ -224,16 +221,24 @@ impl Superstep<'_> {
         }
     }
 
-    /// Returns the number of calls that a task repeats. Calls of its tools are skipped.
+    /// Returns the number of calls that a task repeats. Calls of its tools are skipped, those of
+    /// each tool together.
     pub(super) fn own_calls(&self, task: &Task, replay: &mut Replay) -> usize {
         let Some(past) = self.logged.task(&task.id) else { return 0 };
-        let all = past.call_count();
-        let own = past.calls_by_scope.get([].as_slice()).map_or(0, |calls| calls.results.len());
-        if all > own {
-            let calls = Counts { calls: all - own, ..Counts::default() };
-            self.skip(task, TOOLS_NOT_EXECUTED, calls, replay);
+        let own = past.calls_by_scope.get([].as_slice());
+        let mut calls_by_tool: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+        for (scope, calls) in &past.calls_by_scope {
+            let Some(tool_call) = scope.first() else { continue };
+            let called = own.and_then(|own| own.results.get(tool_call));
+            let tool = called.and_then(|(_, called)| called.request["tool"].as_str());
+            *calls_by_tool.entry(tool).or_default() += calls.results.len();
         }
-        own
+        for (tool, calls) in calls_by_tool.into_iter().filter(|(_, calls)| *calls > 0) {
+            let tool = tool.map_or_else(|| "a tool".to_owned(), |tool| format!("tool `{tool}`"));
+            let reason = format!("{tool} is not executed, and its result is in the journal");
+            self.skip(task, &reason, Counts { calls, ..Counts::default() }, replay);
+        }
+        own.map_or(0, |calls| calls.results.len())
     }
 
     /// Executes a task with the results of its journal.

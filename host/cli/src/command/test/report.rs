@@ -227,14 +227,14 @@ mod tests {
         ];
         insta::assert_snapshot!(Report::new("notes", tests).render(), @"
         ok      part (3.0ms)
-          not compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended
+          not compared: 1 task and 2 host calls, because the task has not ended
         failed  other (3.0ms)
           node `n`, checkpoint 1: it differs
             then  1
             now   2
-          not compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended
+          not compared: 1 task and 2 host calls, because the task has not ended
         failed  cut (3.0ms)
-          unusable: nothing of the thread can be compared: 0 supersteps, 1 tasks and 2 host calls, because the task has not ended; export a thread whose run has ended
+          unusable: nothing of the thread can be compared: 1 task and 2 host calls, because the task has not ended; export a thread whose run has ended
         1 passed, 2 failed
         ");
     }

@@ -1,6 +1,7 @@
 //! Exports of finished threads, and their replay, which makes no calls.
 
 mod measure;
+mod tools;
 mod unfinished;
 
 use std::sync::Arc;
