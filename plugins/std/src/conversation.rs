@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_plugin::Failure;
 use wattle_plugin::llm::Completion;
-use wattle_plugin::message::{PROVIDER_STATE, Part, ToolCall};
+use wattle_plugin::message::ToolCall;
 use wattle_plugin::node;
 
 pub(crate) use self::content::Content;
@@ -142,7 +142,7 @@ impl Stored {
             content: Some(Content::Text(completion.text())),
             tool_calls: tool_calls.collect(),
             reasoning: Some(reasoning).filter(|it| !it.is_empty()),
-            provider_state: completion.parts.iter().find_map(provider_state).cloned(),
+            provider_state: completion.provider_state().cloned(),
             ..Self::default()
         })
     }
@@ -246,14 +246,6 @@ impl Conversation {
     fn answer_to(&self, index: usize, call: &StoredCall) -> Option<&Stored> {
         let mut later = self.messages.iter().skip(index + 1);
         later.find(|it| it.role == "tool" && it.tool_call_id.as_ref() == Some(&call.id))
-    }
-}
-
-/// Returns the opaque state of the provider.
-fn provider_state(part: &Part) -> Option<&Value> {
-    match part {
-        Part::Other(value) if value["type"] == PROVIDER_STATE => Some(value),
-        _ => None,
     }
 }
 

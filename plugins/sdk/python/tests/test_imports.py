@@ -32,7 +32,7 @@ from wattle import (
     tools,
 )
 from wattle._registry import separate_plugin
-from wattle.message import Reasoning, ToolCall
+from wattle.message import ToolCall
 from wattle.testing import FakeHost, Logged, SqlAnswer
 
 
@@ -113,31 +113,6 @@ class Models(unittest.TestCase):
         call = llm.StreamEvent("tool_call_delta", index=0, name="add", arguments='{"a":1}')
         texts = [llm.StreamEvent("text", "I "), llm.StreamEvent("text", "will")]
         self.assertEqual(events, [*texts, call])
-
-    def test_a_completion_becomes_a_message_with_its_id(self) -> None:
-        answer = llm.Completion.of_tool_call("c", "add", {"a": 1}).with_id("m")
-        answer.parts = [Reasoning("hm"), "so", *answer.parts]
-        answer.extra["attempts"] = [
-            {
-                "provider": "p",
-                "model": "large",
-                "error": {"code": "unavailable", "message": "away"},
-            },
-            {"provider": "p", "model": "small", "tries": 1},
-        ]
-        stored = {
-            "id": "m",
-            "role": "assistant",
-            "content": "so",
-            "tool_calls": [{"id": "c", "name": "add", "arguments": {"a": 1}}],
-            "reasoning": "hm",
-        }
-        self.assertEqual(answer.to_stored(), stored)
-        self.assertEqual(answer.into_message(), Message("assistant", answer.parts, {"id": "m"}))
-        first, second = answer.attempts()
-        self.assertEqual((str(first.error), second.error, second.tries), ("away", None, 1))
-        self.assertTrue(answer.is_answer())
-        self.assertFalse(llm.Completion([Reasoning("hm")]).is_answer())
 
     def test_routes_and_images(self) -> None:
         info = llm.RouteInfo(model="small", has_fallback=True)

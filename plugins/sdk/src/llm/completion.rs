@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::json::{self, Extra};
-use crate::message::{Message, Part, Role, ToolCall, text_of};
+use crate::message::{Message, PROVIDER_STATE, Part, Role, ToolCall, text_of};
 
 /// Extension field that contains the id of a completion or message.
 const ID: &str = "id";
@@ -252,8 +252,9 @@ impl Completion {
     }
 
     /// Returns an id for each tool call, in order, that no other call of the conversation has. A
-    /// node that writes the calls to the conversation gives them these ids, because some models use
-    /// an id again. Returns `None` for a completion without tool calls, and for a request without a
+    /// node that writes the calls to the conversation gives them these ids, as
+    /// [`to_stored`](Self::to_stored) does, because some models use an id again. Returns `None` for
+    /// a completion without tool calls, and for a request without a
     /// [history](crate::llm::Request::history).
     ///
     /// [`FakeHost`](crate::testing::FakeHost) does not know the whole conversation, and returns the
@@ -272,6 +273,15 @@ impl Completion {
         Vec::deserialize(self.extra.get(CALL_IDS)?).ok()
     }
 
+    /// Returns the opaque data of the provider, such as signatures of reasoning and of tool calls.
+    /// Some providers refuse a tool call that comes back without it.
+    pub fn provider_state(&self) -> Option<&Value> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Other(value) if value["type"] == PROVIDER_STATE => Some(value),
+            _ => None,
+        })
+    }
+
     /// Converts the completion to a message, with which the conversation can continue. The
     /// extension fields of the message contain the id of the completion.
     pub fn into_message(mut self) -> Message {
@@ -280,7 +290,9 @@ impl Completion {
     }
 
     /// Converts the completion to a message in the format of the reducer `messages`. It contains
-    /// the id, by which clients recognize the message whose deltas they received.
+    /// the id, by which clients recognize the message whose deltas they received, and the
+    /// [provider state](Self::provider_state). Tool calls have the ids of
+    /// [`call_ids`](Self::call_ids), or else those of the model.
     ///
     /// ```
     /// use serde_json::json;
@@ -299,17 +311,21 @@ impl Completion {
         }
         message.insert("role".to_owned(), "assistant".into());
         message.insert("content".to_owned(), self.text().into());
-        let call = |call: &ToolCall| {
+        let ids = self.call_ids().unwrap_or_default();
+        let call = |(index, call): (usize, &ToolCall)| {
             let ToolCall { id, name, arguments, .. } = call;
-            json!({ "id": id, "name": name, "arguments": arguments })
+            json!({ "id": ids.get(index).unwrap_or(id), "name": name, "arguments": arguments })
         };
-        let calls: Vec<Value> = self.tool_calls().map(call).collect();
+        let calls: Vec<Value> = self.tool_calls().enumerate().map(call).collect();
         if !calls.is_empty() {
             message.insert("tool_calls".to_owned(), calls.into());
         }
         let reasoning = self.reasoning();
         if !reasoning.is_empty() {
             message.insert("reasoning".to_owned(), reasoning.into());
+        }
+        if let Some(state) = self.provider_state() {
+            message.insert(PROVIDER_STATE.to_owned(), state.clone());
         }
         Value::Object(message)
     }
@@ -344,5 +360,16 @@ mod tests {
         let message = answer.into_message();
         assert_eq!(json!(message.extra), json!({"id": "m"}));
         assert!(Completion::of_text("a").into_message().extra.is_empty());
+    }
+
+    #[test]
+    fn stored_calls_have_unique_ids_and_the_state_of_the_provider() {
+        let mut answer = Completion::of_tool_call("c", "add", json!({"a": 1}));
+        let state = json!({"type": "provider_state", "data": "x"});
+        answer.parts.extend([Part::Other(json!({"type": "audio"})), Part::Other(state.clone())]);
+        answer.extra.insert("call_ids".to_owned(), json!(["c-2"]));
+        let stored = answer.to_stored();
+        assert_eq!(stored["tool_calls"][0]["id"], "c-2");
+        assert_eq!(stored["provider_state"], state);
     }
 }

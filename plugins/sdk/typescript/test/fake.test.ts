@@ -155,6 +155,19 @@ describe("models", () => {
     expect(thrown(() => completion.structuredAs(z.unknown())).message).toContain("`schema`");
   });
 
+  test("stored calls have unique ids and the state of the provider", () => {
+    const { parts } = llm.Completion.ofToolCall("c", "add", { a: 1 });
+    const state = { type: "provider_state", data: "x" };
+    const completion = new llm.Completion({
+      parts: [...parts, { type: "other", value: "audio" }, { type: "other", value: state }],
+      extra: { call_ids: ["c-2"] },
+    });
+    expect(completion.toStored()).toMatchObject({
+      tool_calls: [{ id: "c-2" }],
+      provider_state: state,
+    });
+  });
+
   test("reasoning alone is no answer", () => {
     expect(llm.Completion.ofText("hello").isAnswer()).toBe(true);
     expect(llm.Completion.ofToolCall("c", "add", {}).isAnswer()).toBe(true);

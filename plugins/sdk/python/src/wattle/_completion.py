@@ -8,7 +8,16 @@ from typing import Any, Self, TypeVar, overload
 from wattle import _json, _schema
 from wattle._whitespace import WHITESPACE
 from wattle.failure import Failure
-from wattle.message import Message, Part, Reasoning, Role, ToolCall, text_of
+from wattle.message import (
+    PROVIDER_STATE,
+    Message,
+    OtherPart,
+    Part,
+    Reasoning,
+    Role,
+    ToolCall,
+    text_of,
+)
 
 ID = "id"
 """Extension field that contains the id of a completion or message."""
@@ -148,9 +157,9 @@ class Completion:
     def call_ids(self) -> list[str] | None:
         """Returns an id for each tool call, in order, that no other call of the conversation has.
 
-        A node that writes the calls to the conversation gives them these ids, because some models
-        use an id again. Returns `None` for a completion without tool calls, and for a request
-        without a history, see `llm.Request.history`.
+        A node that writes the calls to the conversation gives them these ids, as `to_stored` does,
+        because some models use an id again. Returns `None` for a completion without tool calls, and
+        for a request without a history, see `llm.Request.history`.
 
         `testing.FakeHost` does not know the whole conversation, and returns the ids of the calls
         unless the script sets `call_ids` in `extra`.
@@ -171,6 +180,15 @@ class Completion:
         """
         return attempts_in(self.extra.get("attempts"))
 
+    def provider_state(self) -> dict[str, Any] | None:
+        """Returns the opaque data of the provider, such as signatures of reasoning and tool calls.
+
+        Some providers refuse a tool call that comes back without it.
+        """
+        others = (part.value for part in self.parts if isinstance(part, OtherPart))
+        objects = (value for value in others if isinstance(value, dict))
+        return next((it for it in objects if it.get("type") == PROVIDER_STATE), None)
+
     def into_message(self) -> Message:
         """Converts the completion to a message, with which the conversation can continue.
 
@@ -182,7 +200,8 @@ class Completion:
     def to_stored(self) -> dict[str, Any]:
         """Converts the completion to a message in the format of the reducer `messages`.
 
-        It contains the id, by which clients recognize the message whose deltas they received.
+        It contains the id, by which clients recognize the message whose deltas they received, and
+        the `provider_state`. Tool calls have the ids of `call_ids`, or else those of the model.
 
         >>> Completion.of_text("hello").with_id("run--1-0").to_stored()
         {'id': 'run--1-0', 'role': 'assistant', 'content': 'hello'}
@@ -191,15 +210,19 @@ class Completion:
         message: dict[str, Any] = {} if id is None else {ID: id}
         message["role"] = Role.ASSISTANT
         message["content"] = self.text()
+        ids = dict(enumerate(self.call_ids() or []))
         calls = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            for call in self.tool_calls()
+            {"id": ids.get(index, call.id), "name": call.name, "arguments": call.arguments}
+            for index, call in enumerate(self.tool_calls())
         ]
         if calls:
             message["tool_calls"] = calls
         reasoning = self.reasoning()
         if reasoning:
             message["reasoning"] = reasoning
+        state = self.provider_state()
+        if state is not None:
+            message[PROVIDER_STATE] = state
         return message
 
 

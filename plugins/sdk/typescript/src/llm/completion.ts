@@ -2,8 +2,8 @@
 
 import type { output } from "zod/v4/core";
 import { Failure } from "../failure.ts";
-import { type Extra, fromValue, type Json, type Type } from "../json.ts";
-import { Message, type Part, type ToolCall, textsOf } from "../message.ts";
+import { type Extra, fieldsOf, fromValue, type Json, type Type } from "../json.ts";
+import { Message, type Part, PROVIDER_STATE, type ToolCall, textsOf } from "../message.ts";
 import { trimmed } from "../whitespace.ts";
 
 /** Extension field that contains the id of a completion or message. */
@@ -169,8 +169,9 @@ export class Completion implements CompletionFields {
 
   /**
    * Returns an id for each tool call, in order, that no other call of the conversation has. A node that
-   * writes the calls to the conversation gives them these ids, because some models use an id again.
-   * Returns `undefined` for a completion without tool calls, and for a request without `history`.
+   * writes the calls to the conversation gives them these ids, as {@link toStored} does, because some
+   * models use an id again. Returns `undefined` for a completion without tool calls, and for a request
+   * without `history`.
    *
    * `FakeHost` does not know the whole conversation, and returns the ids of the calls unless the script
    * sets `call_ids` in {@link Completion.extra}.
@@ -191,6 +192,15 @@ export class Completion implements CompletionFields {
   }
 
   /**
+   * Returns the opaque data of the provider, such as signatures of reasoning and of tool calls. Some
+   * providers refuse a tool call that comes back without it.
+   */
+  providerState(): Json | undefined {
+    const others = this.parts.flatMap((part) => (part.type === "other" ? [part.value] : []));
+    return others.find((value) => fieldsOf(value).type === PROVIDER_STATE);
+  }
+
+  /**
    * Converts the completion to a message, with which the conversation can continue. The extension
    * fields of the message contain the id of the completion.
    */
@@ -201,7 +211,8 @@ export class Completion implements CompletionFields {
 
   /**
    * Converts the completion to a message in the format of the reducer `messages`. It contains the id,
-   * by which clients recognize the message whose deltas they received.
+   * by which clients recognize the message whose deltas they received, and the {@link providerState}.
+   * Tool calls have the ids of {@link callIds}, or else those of the model.
    *
    * ```ts
    * import { llm } from "wattle-plugin";
@@ -213,16 +224,19 @@ export class Completion implements CompletionFields {
    */
   toStored(): Extra {
     const id = this.id();
-    const calls = this.toolCalls().map(({ id, name, arguments: args }) => {
-      return { id, name, arguments: args };
+    const ids = this.callIds() ?? [];
+    const calls = this.toolCalls().map(({ id, name, arguments: args }, index) => {
+      return { id: ids[index] ?? id, name, arguments: args };
     });
     const reasoning = this.reasoning();
+    const state = this.providerState();
     return {
       ...(id === undefined ? {} : { id }),
       role: "assistant",
       content: this.text(),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
       ...(reasoning === "" ? {} : { reasoning }),
+      ...(state === undefined ? {} : { [PROVIDER_STATE]: state }),
     };
   }
 }
