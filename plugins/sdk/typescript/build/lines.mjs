@@ -25,13 +25,30 @@ export function linesOf(map, folder) {
     return isSource ? files.push(relative(folder, path).replaceAll("\\", "/")) - 1 : undefined;
   });
   const runs = [];
+  let last;
   decode(map.mappings).forEach((segments, index) => {
-    const segment = segments.find((it) => it.length > 1);
+    const mapped = segments.filter((it) => it.length > 1);
+    const segment = firstOf(mapped, last);
+    last = mapped.at(-1) ?? last;
     const file = segment && numbers[segment[1]];
     if (file === undefined) return;
     add(runs, index + 1, file, segment[2] + 1);
   });
   return { files, runs };
+}
+
+/**
+ * Returns the first segment of a line, or `undefined`. esbuild repeats the last position of the lines
+ * before at the start of a line whose first position comes after the indentation; such a repetition
+ * counts only if the line has no other segment.
+ */
+function firstOf([first, second], last) {
+  const isRepeated =
+    last !== undefined &&
+    first !== undefined &&
+    first[0] === 0 &&
+    [1, 2, 3].every((field) => first[field] === last[field]);
+  return isRepeated && second !== undefined ? second : first;
 }
 
 /** Adds a line to the last run, or begins another one. */

@@ -150,9 +150,11 @@ describe("bundles", () => {
   test("lines of a bundle lead to files of the plugin", async () => {
     const folder = project({
       "src/a.ts": "// A comment.\n\nexport function a(): number {\n  return missing.b;\n}\n",
-      "src/b.ts": 'import { a } from "./a.ts";\n\ntype B = 1;\n\nexport const b = () => a();\n',
+      "src/b.ts":
+        'import { a } from "./a.ts";\n\ntype B = 1;\n\nexport const b = () => a();\n' +
+        'export const c = String(\n  "c",\n  () => missing.d,\n);\n',
     });
-    const bundle = await bundleGuest({ folder, contents: 'export { b } from "./src/b.ts";' });
+    const bundle = await bundleGuest({ folder, contents: 'export { b, c } from "./src/b.ts";' });
     const lines = linesOf(bundle.map, folder);
     expect(lines.files.sort()).toEqual(["src/a.ts", "src/b.ts"]);
     const lineOf = (text) => {
@@ -161,6 +163,8 @@ describe("bundles", () => {
     const stack = `Error: x\n    at a (/tmp/plugin.js:${lineOf("missing.b")}:10)\n    at (/plugin.js:9999:1)`;
     expect(placesIn(stack, lines)).toBe("Error: x\n    at a (src/a.ts:4)");
     expect(placesIn(`b@plugin.js:${lineOf("=> a()")}:3`, lines)).toContain("b@src/b.ts:5");
+    // Code after the indentation of a line.
+    expect(placesIn(`c@plugin.js:${lineOf("missing.d")}:9`, lines)).toBe("c@src/b.ts:8");
   });
 });
 
