@@ -67,10 +67,13 @@ mod tests;
 #[cfg(test)]
 mod vectors;
 
-// Compiles the Rust code of the guide for authors of plugins, and runs its example.
+// Compiles the Rust code of the pages for authors of plugins, and runs their examples.
 #[cfg(doctest)]
 #[doc = include_str!("../../../host/docs/plugins.md")]
 struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../host/docs/sdk-example.md")]
 struct Example;
+#[cfg(doctest)]
+#[doc = include_str!("../../../host/docs/agents.md")]
+struct Agent;
