@@ -40,8 +40,8 @@ const TEMPLATES: &str = "host/cli/templates/typescript";
 /// The inputs and outputs that the SDKs share, which the tests of the SDK read, relative to the root.
 const VECTORS: &str = "plugins/sdk/vectors.json";
 
-/// The page with the first app, whose examples run with those of the SDK, relative to the root.
-const FIRST_APP: &str = "host/docs/first-app.md";
+/// The pages whose examples run with those of the SDK, relative to the root.
+const PAGES: [&str; 2] = ["host/docs/agents.md", "host/docs/first-app.md"];
 
 /// The lock file. Packages are reinstalled if it has changed.
 const LOCK: &str = "package-lock.json";
@@ -92,12 +92,12 @@ pub(crate) fn is_source(file: &Path) -> bool {
 
 /// Returns true if the pages, the studio and the SDK must be checked after a change of this file:
 /// of their sources, of a document from which types are generated, of the contract, of the vectors
-/// of the SDKs, of the page with the first app, or of the templates of new apps. The path is
-/// relative to the root.
+/// of the SDKs, of a page with examples, or of the templates of new apps. The path is relative to
+/// the root.
 pub(crate) fn depend_on(file: &Path) -> bool {
     let is_of_app = file.starts_with(WORKSPACE) && file.ends_with("openapi.json");
-    let documents = [DOCUMENT, VECTORS, FIRST_APP];
-    let is_document = is_of_app || documents.iter().any(|it| file == Path::new(it));
+    let mut documents = [DOCUMENT, VECTORS].into_iter().chain(PAGES);
+    let is_document = is_of_app || documents.any(|it| file == Path::new(it));
     let is_template = file.starts_with(TEMPLATES);
     is_source(file) || is_document || is_template || file.starts_with(CONTRACT)
 }
@@ -198,7 +198,8 @@ mod tests {
             "host/cli/templates/typescript/app/test/index.test.ts",
             DOCUMENT,
             VECTORS,
-            FIRST_APP,
+            PAGES[0],
+            PAGES[1],
         ] {
             assert!(depend_on(Path::new(file)), "{file}");
         }

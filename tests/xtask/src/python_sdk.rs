@@ -18,8 +18,8 @@ const CONTRACT: &str = "wit/wattle";
 /// The inputs and outputs that the SDKs share, which the tests read, relative to the root.
 const VECTORS: &str = "plugins/sdk/vectors.json";
 
-/// The page with the first app, whose examples run with those of the SDK, relative to the root.
-const FIRST_APP: &str = "host/docs/first-app.md";
+/// The pages whose examples run with those of the SDK, relative to the root.
+const PAGES: [&str; 2] = ["host/docs/agents.md", "host/docs/first-app.md"];
 
 /// The templates of new apps, whose unit tests run with those of the SDK, relative to the root.
 const TEMPLATES: &str = "host/cli/templates/python";
@@ -57,8 +57,8 @@ pub(crate) fn is_source(file: &Path) -> bool {
 /// Returns true if the SDK must be checked after a change of this file. The path is relative to the
 /// root.
 pub(crate) fn depends_on(file: &Path) -> bool {
-    let others = [CONTRACT, TEMPLATES, VECTORS, FIRST_APP];
-    is_source(file) || others.iter().any(|it| file.starts_with(it))
+    let mut others = [CONTRACT, TEMPLATES, VECTORS].into_iter().chain(PAGES);
+    is_source(file) || others.any(|it| file.starts_with(it))
 }
 
 fn folder() -> PathBuf {
@@ -80,7 +80,8 @@ mod tests {
             "wit/wattle/llm.wit",
             "host/cli/templates/python/app/src/test_app.py",
             "plugins/sdk/vectors.json",
-            "host/docs/first-app.md",
+            PAGES[0],
+            PAGES[1],
         ] {
             assert!(depends_on(Path::new(file)), "{file}");
         }

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
 /** The pages with examples, relative to the package. */
-const PAGES = ["README.md", "../../../host/docs/first-app.md"];
+const PAGES = ["README.md", "../../../host/docs/agents.md", "../../../host/docs/first-app.md"];
 
 /** The folder of the modules, which git ignores. */
 const GENERATED = join(PACKAGE, "generated");
