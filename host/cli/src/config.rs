@@ -7,11 +7,13 @@
 mod apps;
 mod auth;
 mod byte_size;
+mod collect;
 mod connections;
 mod eval;
 mod grants;
 mod limits;
 mod mcp;
+mod model;
 mod network;
 mod problem;
 mod read;

@@ -171,9 +171,10 @@ impl LimitsConfig {
         }
     }
 
-    /// Returns the key, the value and the minimum of a limit of memory that is below its minimum,
-    /// if there is such a limit.
-    pub(crate) fn too_little_memory(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
+    /// Returns the key, the value and the minimum of each limit of memory below its minimum.
+    pub(crate) fn too_little_memory(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, ByteSize, ByteSize)> {
         let all = [
             ("memory", self.memory, LEAST_BUDGET_BYTES),
             ("runs_memory", self.runs_memory, limit::LEAST_RUNS_MEMORY_BYTES),
@@ -182,32 +183,32 @@ impl LimitsConfig {
             ("code_memory", self.code_memory, limit::LEAST_CODE_MEMORY_BYTES),
             ("sqlite_memory", self.sqlite_memory, limit::LEAST_SQLITE_MEMORY_BYTES),
         ];
-        all.into_iter().find_map(|(key, size, least)| {
+        all.into_iter().filter_map(|(key, size, least)| {
             let size = size.filter(|size| size.0 < least)?;
             Some((key, size, ByteSize(least)))
         })
     }
 
-    /// Returns the key and the value of a limit on tasks that exceeds its maximum, if there is such
-    /// a limit.
-    pub(crate) fn too_many_tasks(&self) -> Option<(&'static str, u64)> {
+    /// Returns the key and the value of each limit on tasks that exceeds its maximum.
+    pub(crate) fn too_many_tasks(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let GraphLimits { task_sends, step_tasks, run_tasks, .. } = self.graphs();
         let all =
             [("task_sends", task_sends), ("step_tasks", step_tasks), ("run_tasks", run_tasks)];
-        all.into_iter().find(|(_, limit)| *limit > MOST_TASKS)
+        all.into_iter().filter(|(_, limit)| *limit > MOST_TASKS)
     }
 
-    /// Returns the key, the value and the maximum of a size limit that exceeds its maximum, if
-    /// there is such a limit.
-    pub(crate) fn too_many_bytes(&self) -> Option<(&'static str, ByteSize, ByteSize)> {
+    /// Returns the key, the value and the maximum of each size limit that exceeds its maximum.
+    pub(crate) fn too_many_bytes(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, ByteSize, ByteSize)> {
         let all = [
             ("run_context", self.run_context, limit::MOST_RUN_CONTEXT_BYTES),
             ("state_bytes", self.state_bytes, MOST_STATE_BYTES),
             ("step_outcome_bytes", self.step_outcome_bytes, MOST_STATE_BYTES),
         ];
-        let mut set =
+        let set =
             all.into_iter().filter_map(|(key, size, most)| Some((key, size?, ByteSize(most))));
-        set.find(|(_, size, most)| size > most)
+        set.filter(|(_, size, most)| size > most)
     }
 }
 

@@ -13,6 +13,14 @@ pub struct ConfigProblem {
     pub hint: Option<String>,
 }
 
+impl ConfigProblem {
+    /// Returns true if the problem is that of `key`, or of a value inside of it.
+    pub(super) fn is_within(&self, key: &str) -> bool {
+        let inner = self.key.strip_prefix(key);
+        inner.is_some_and(|inner| inner.is_empty() || inner.starts_with(['.', '[']))
+    }
+}
+
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.key.is_empty() {

@@ -8,14 +8,15 @@ use std::{fmt, fs};
 use figment::Figment;
 use figment::providers::{Env, Format as _, Toml};
 use figment::value::{Dict, Value};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wattle_api::guard::limits::MIN_RESPONSE_BYTES;
 use wattle_api::guard::tenant_name::check_tenant;
-use wattle_graph::{suggest, toml_depth};
+use wattle_graph::toml_depth;
 use wattle_run::grant::GrantKey;
 
+use crate::config::collect::{self, to_problem, toml_key, unknown_name_hint};
 use crate::config::eval::check_prices;
+use crate::config::model::check_providers;
 use crate::config::{Config, ConfigProblem, DEFAULT_FILE, ServerConfig};
 use crate::error::Error;
 
@@ -97,7 +98,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
     let name = file.as_deref().map_or(DEFAULT_FILE.into(), |it| it.display().to_string());
     let dict: Dict = figment.extract().map_err(|error| Error::Config {
         file: name.clone(),
-        problems: error.into_iter().map(|error| to_problem("", &error)).collect(),
+        problems: error.into_iter().map(|error| to_problem(error.path.join("."), &error)).collect(),
     })?;
     let sections = dict.clone();
     let mut reader = Reader { dict, problems: Vec::new() };
@@ -126,12 +127,17 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         machine_bytes: defaults.machine_bytes,
     };
     reader.reject_unknown_sections();
-    config.resolve_folders(&mut reader.problems);
-    check(&config, &mut reader.problems);
-    if reader.problems.is_empty() {
+    let mut problems = reader.problems;
+    let mut of_rules = Vec::new();
+    config.resolve_folders(&mut of_rules);
+    check(&config, &mut of_rules);
+    // A rule cannot be checked for a value that could not be read.
+    of_rules.retain(|rule| !problems.iter().any(|problem| problem.is_within(&rule.key)));
+    problems.extend(of_rules);
+    if problems.is_empty() {
         return Ok(config);
     }
-    Err(Error::Config { file: name, problems: reader.problems })
+    Err(Error::Config { file: name, problems })
 }
 
 impl Config {
@@ -158,15 +164,15 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let mut add = |key: String, message: String, hint: &str| {
         problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
     };
-    if let Some((key, limit)) = config.limits.too_many_tasks() {
+    for (key, limit) in config.limits.too_many_tasks() {
         let message = format!("{limit} exceeds the maximum of 10,000,000 tasks");
         add(format!("limits.{key}"), message, "set at most 10,000,000");
     }
-    if let Some((key, limit, most)) = config.limits.too_many_bytes() {
+    for (key, limit, most) in config.limits.too_many_bytes() {
         let message = format!("{limit} exceeds the maximum of {most}");
         add(format!("limits.{key}"), message, &format!("set at most {most}"));
     }
-    if let Some((key, size, least)) = config.limits.too_little_memory() {
+    for (key, size, least) in config.limits.too_little_memory() {
         let message = format!("{size} is less than the minimum of {least}");
         add(format!("limits.{key}"), message, &format!("set at least {least}"));
     }
@@ -240,6 +246,7 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         server.check(name, problems);
     }
     config.telemetry.check(problems);
+    check_providers(config, problems);
     check_prices("eval.prices", &config.eval.prices, problems);
     check_prices("model.prices", &config.model.prices, problems);
     config.server.webhooks.check(problems);
@@ -300,14 +307,8 @@ impl Reader {
         entries
     }
 
-    fn value<T: for<'de> Deserialize<'de>>(&mut self, key: &str, value: &Value) -> Option<T> {
-        match value.deserialize::<T>() {
-            Ok(parsed) => Some(parsed),
-            Err(errors) => {
-                self.problems.extend(errors.into_iter().map(|error| to_problem(key, &error)));
-                None
-            }
-        }
+    fn value<T: DeserializeOwned>(&mut self, key: &str, value: &Value) -> Option<T> {
+        collect::deserialize(key, value, &mut self.problems)
     }
 
     fn reject_unknown_sections(&mut self) {
@@ -319,43 +320,6 @@ impl Reader {
             });
         }
     }
-}
-
-/// Returns a name as a key of TOML, with quotes if it needs them.
-fn toml_key(name: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.chars().all(is_bare) { name.to_owned() } else { format!("{name:?}") }
-}
-
-fn to_problem(key: &str, error: &figment::Error) -> ConfigProblem {
-    use figment::error::Kind;
-    let path = error.path.join(".");
-    let key = [key, path.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-    let (message, hint) = match &error.kind {
-        Kind::UnknownField(field, names) => (
-            format!("`{field}` is not a valid key"),
-            Some(unknown_name_hint(field, "known:", names)),
-        ),
-        Kind::MissingField(field) => (format!("the key `{field}` is missing"), None),
-        Kind::UnknownVariant(variant, variants) => (
-            format!("`{variant}` is not a valid value"),
-            Some(unknown_name_hint(variant, "use", variants)),
-        ),
-        Kind::InvalidType(found, wanted) => (format!("expected {wanted}, found {found}"), None),
-        other if path.ends_with("listen") => {
-            (other.to_string(), Some("write address and port, such as `127.0.0.1:8700`".into()))
-        }
-        other => (other.to_string(), None),
-    };
-    ConfigProblem { key: key.join("."), message, hint }
-}
-
-/// Returns the hint for an unknown name: the most similar known name, and all known names.
-fn unknown_name_hint(wanted: &str, what: &str, names: &[&str]) -> String {
-    let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let question = suggest::did_you_mean(wanted, names.iter().copied());
-    let question = question.map(|question| format!("{question} ")).unwrap_or_default();
-    format!("{question}{what} {listed}")
 }
 
 #[cfg(test)]
