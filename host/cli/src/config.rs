@@ -15,6 +15,7 @@ mod limits;
 mod mcp;
 mod model;
 mod network;
+mod origins;
 mod problem;
 mod read;
 mod secret_placeholder;
@@ -53,7 +54,8 @@ pub use self::grants::{GrantSpec, LimitTable};
 pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
 pub use self::mcp::{McpContext, McpTable};
 pub use self::network::Network;
-pub use self::problem::ConfigProblem;
+pub use self::origins::Origins;
+pub use self::problem::{ConfigProblem, LocatedProblem};
 pub use self::read::{SECTIONS, parse, read};
 pub use self::secret_placeholder::FindSecret;
 pub(crate) use self::secret_placeholder::expand_secrets;
@@ -89,6 +91,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// The values of the file and of the environment variables as they were read, by section.
     pub sections: Dict,
+    /// The lines and the environment variables of the values.
+    pub origins: Origins,
     /// Folder to which paths are relative.
     pub base: PathBuf,
     /// Memory that this process may use, in bytes; `None` if the system does not report it. It was
@@ -255,6 +259,7 @@ impl Config {
         Self {
             file: None,
             sections: Dict::new(),
+            origins: Origins::default(),
             base: base.to_owned(),
             machine_bytes: machine_memory::usable_bytes(),
             data: base.join("data"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wattle_api::problem::{Problem, ProblemDocument};
 use wattle_graph::failure::code;
 
-use crate::config::ConfigProblem;
+use crate::config::LocatedProblem;
 use crate::exit::Exit;
 
 /// The error of a command.
@@ -21,7 +21,7 @@ pub enum Error {
         /// Name of the configuration file.
         file: String,
         /// All problems of the configuration.
-        problems: Vec<ConfigProblem>,
+        problems: Vec<LocatedProblem>,
     },
     /// An adapter rejects its section of the configuration.
     #[error("cannot set up {what}: {message}")]

@@ -8,7 +8,7 @@
 //! * [`id`]: newtypes for every identifier.
 //! * [`definition`]: a graph as an author writes it, in TOML or JSON.
 //! * [`check`]: turns a definition into a [`graph::Graph`] and reports all problems at once;
-//!   [`toml_depth`]: the nesting of a TOML document.
+//!   [`toml_depth`]: the nesting of a TOML document; [`toml_lines`]: the lines of its values.
 //! * [`graph`]: the checked graph that the engine runs.
 //! * [`expr`]: CEL conditions over the state, and CEL expressions for projections.
 //! * [`channel`]: state channels and their reducers.
@@ -127,6 +127,7 @@ pub mod seal;
 pub mod step;
 pub mod suggest;
 pub mod toml_depth;
+pub mod toml_lines;
 pub mod tool;
 pub mod weight;
 

@@ -10,6 +10,7 @@ use toml_parser::parser::{EventReceiver, parse_document};
 use toml_parser::{ErrorSink, Source, Span};
 
 use crate::limit::DOCUMENT_DEPTH;
+use crate::toml_lines::line_at;
 
 /// Error: a document has too many tables and arrays inside one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,10 +31,7 @@ pub fn check(text: &str) -> Result<(), TooDeep> {
     let tokens = Source::new(text).lex().into_vec();
     let mut nesting = Nesting::default();
     parse_document(&tokens, &mut nesting, &mut ());
-    nesting.too_deep.map_or(Ok(()), |span| {
-        let newlines = text.bytes().take(span.start()).filter(|byte| *byte == b'\n').count();
-        Err(TooDeep { line: newlines as u32 + 1 })
-    })
+    nesting.too_deep.map_or(Ok(()), |span| Err(TooDeep { line: line_at(text, span.start()) }))
 }
 
 /// The nesting at the current event.

@@ -109,7 +109,8 @@ pub(super) fn to_problem(key: String, error: &figment::Error) -> ConfigProblem {
         other if key.ends_with("listen") => {
             (other.to_string(), Some("write address and port, such as `127.0.0.1:8700`".into()))
         }
-        other => (other.to_string(), None),
+        // The message of a syntax error ends with a line break.
+        other => (other.to_string().trim_end().to_owned(), None),
     };
     ConfigProblem { key, message, hint }
 }
@@ -138,11 +139,11 @@ mod tests {
     #[test]
     fn no_problem_of_a_table_hides_another_one() {
         let limits = "[limits]\nmemory = \"5GB\"\nruns = \"many\"\nrun_tasks = 10_000_001\n\
-                      state_bytes = \"1GiB\"\nrun_context = \"17MiB\"\n";
+                      run_context = \"17MiB\"\nstate_bytes = \"1GiB\"\n";
         let parts = ["memory", "runs", "run_tasks", "run_context", "state_bytes"];
         assert_eq!(keys(limits), parts.map(|part| format!("limits.{part}")));
         let grants = "[grants.x]\nhttp = [\"127.0.0.1\"]\ntols = []\ncpu = 2\nmemory = \"64MB\"\n";
-        let parts = ["cpu", "http[0]", "memory", "tols"];
+        let parts = ["http[0]", "tols", "cpu", "memory"];
         assert_eq!(keys(grants), parts.map(|part| format!("grants.x.{part}")));
     }
 
@@ -174,6 +175,6 @@ mod tests {
     fn a_key_that_cannot_be_read_is_not_missing() {
         assert_eq!(keys("[mcp.date]\ncommand = 1\n"), ["mcp.date.command"]);
         let sql = "[sql.notes]\nurl = 1\nmax_size = \"1\"\n";
-        assert_eq!(keys(sql), ["sql.notes.max_size", "sql.notes.url"]);
+        assert_eq!(keys(sql), ["sql.notes.url", "sql.notes.max_size"]);
     }
 }

@@ -34,3 +34,20 @@ impl fmt::Display for ConfigProblem {
         }
     }
 }
+
+/// A problem with the place at which the value was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocatedProblem {
+    /// The file with the line, or the environment variable; `None` if the value was set nowhere.
+    pub origin: Option<String>,
+    /// The problem.
+    pub problem: ConfigProblem,
+}
+
+impl fmt::Display for LocatedProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { origin, problem } = self;
+        origin.iter().try_for_each(|origin| write!(f, "{origin}: "))?;
+        problem.fmt(f)
+    }
+}

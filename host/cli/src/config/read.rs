@@ -17,7 +17,8 @@ use wattle_run::grant::GrantKey;
 use crate::config::collect::{self, to_problem, toml_key, unknown_name_hint};
 use crate::config::eval::check_prices;
 use crate::config::model::check_providers;
-use crate::config::{Config, ConfigProblem, DEFAULT_FILE, ServerConfig};
+use crate::config::origins::{Origins, PREFIX, SEPARATOR};
+use crate::config::{Config, ConfigProblem, DEFAULT_FILE, LocatedProblem, ServerConfig};
 use crate::error::Error;
 
 /// Names of the sections. Other environment variables with the prefix `WATTLE_`, such as
@@ -54,15 +55,18 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
         Some(file) => Some(file.to_owned()),
         None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file()),
     };
+    let name = file.as_deref().map_or(DEFAULT_FILE.into(), |it| it.display().to_string());
     let mut figment = Figment::new();
+    let mut origins = Origins::new(name.clone(), "");
     if let Some(file) = &file {
         // A file that cannot be read is reported below.
         if let Ok(text) = fs::read_to_string(file) {
-            check_depth(&text, &file.display().to_string())?;
+            check_depth(&text, &name)?;
+            origins = Origins::new(name, &text);
         }
         figment = figment.merge(Toml::file_exact(file));
     }
-    let env = Env::prefixed("WATTLE_").split("__").filter(|key| {
+    let env = Env::prefixed(PREFIX).split(SEPARATOR).filter(|key| {
         let section = key.as_str().split('.').next().unwrap_or_default().to_ascii_lowercase();
         SECTIONS.contains(&section.as_str())
     });
@@ -70,7 +74,8 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
     let base =
         std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
             .unwrap_or_else(|_| folder.to_owned());
-    from_figment(&figment.merge(env), file, &base)
+    let origins = origins.with_variables(&env);
+    from_figment(&figment.merge(env), origins, file, &base)
 }
 
 /// Parses a configuration without environment variables. Relative paths start from `base`.
@@ -80,25 +85,28 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
 /// [`Error::Config`] with all problems.
 pub fn parse(text: &str, base: &Path) -> Result<Config, Error> {
     check_depth(text, DEFAULT_FILE)?;
-    from_figment(&Figment::new().merge(Toml::string(text)), None, base)
+    let origins = Origins::new(DEFAULT_FILE.to_owned(), text);
+    from_figment(&Figment::new().merge(Toml::string(text)), origins, None, base)
 }
 
 fn check_depth(text: &str, file: &str) -> Result<(), Error> {
-    toml_depth::check(text).map_err(|error| Error::Config {
-        file: file.to_owned(),
-        problems: vec![ConfigProblem {
-            key: String::new(),
-            message: format!("line {}: {error}", error.line),
-            hint: None,
-        }],
+    toml_depth::check(text).map_err(|error| {
+        let problem = ConfigProblem { key: String::new(), message: error.to_string(), hint: None };
+        let origin = Some(format!("{file}:{}", error.line));
+        Error::Config { file: file.to_owned(), problems: vec![LocatedProblem { origin, problem }] }
     })
 }
 
-fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result<Config, Error> {
+fn from_figment(
+    figment: &Figment,
+    origins: Origins,
+    file: Option<PathBuf>,
+    base: &Path,
+) -> Result<Config, Error> {
     let name = file.as_deref().map_or(DEFAULT_FILE.into(), |it| it.display().to_string());
-    let dict: Dict = figment.extract().map_err(|error| Error::Config {
-        file: name.clone(),
-        problems: error.into_iter().map(|error| to_problem(error.path.join("."), &error)).collect(),
+    let dict: Dict = figment.extract().map_err(|error| {
+        let problems = error.into_iter().map(|error| to_problem(error.path.join("."), &error));
+        Error::Config { file: name.clone(), problems: origins.locate(problems.collect()) }
     })?;
     let sections = dict.clone();
     let mut reader = Reader { dict, problems: Vec::new() };
@@ -123,6 +131,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         eval: reader.section("eval"),
         file,
         sections,
+        origins,
         base: base.to_owned(),
         machine_bytes: defaults.machine_bytes,
     };
@@ -137,7 +146,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
     if problems.is_empty() {
         return Ok(config);
     }
-    Err(Error::Config { file: name, problems })
+    Err(Error::Config { file: name, problems: config.origins.locate(problems) })
 }
 
 impl Config {
@@ -155,7 +164,7 @@ impl Config {
         if problems.is_empty() {
             return Ok(());
         }
-        Err(Error::Config { file: self.file_name(), problems })
+        Err(Error::Config { file: self.file_name(), problems: newer.origins.locate(problems) })
     }
 }
 
@@ -429,7 +438,7 @@ mod tests {
         let expected = "`wattle.toml` is not valid\n";
         let error = check(&deep).unwrap_err();
         assert!(error.starts_with(expected), "{error}");
-        let line = "line 2: tables and arrays are nested deeper than 100 levels";
+        let line = "\nwattle.toml:2: tables and arrays are nested deeper than 100 levels";
         assert!(error.ends_with(line), "{error}");
     }
 
