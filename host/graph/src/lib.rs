@@ -25,7 +25,8 @@
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
-//! * [`suggest`]: hints for names that do not exist.
+//! * [`suggest`]: hints for names that do not exist; [`expectation`]: what a deserializer expects,
+//!   in words of a document.
 //! * [`seal`]: a hash chain that makes changes to stored events evident.
 //! * [`interrupt`]: interrupts, and the matching of answers to them; [`elicitation`]: questions
 //!   that MCP servers ask in the middle of a tool call.
@@ -106,6 +107,7 @@ pub mod definition;
 pub mod elicitation;
 pub mod error;
 pub mod event;
+pub mod expectation;
 pub mod expr;
 pub mod failure;
 pub mod graph;

@@ -107,7 +107,7 @@ pub enum InDoubtPolicy {
 
 /// A host that a plugin may send requests to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as `{ host = \"api.example.com\" }`")]
 pub struct HttpRule {
     /// `api.example.com`, or `*.example.com` for every subdomain, without the domain itself.
     pub host: String,
@@ -148,7 +148,10 @@ pub enum FolderAccess {
 
 /// A folder of the host that a typed component may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as `{ path = \"/srv/reports\", guest = \"/reports\" }`"
+)]
 pub struct FolderRule {
     /// Path on the host.
     pub path: PathBuf,
@@ -261,7 +264,7 @@ pub enum MemoryAccess {
 /// A part of the long-term memory that a plugin may use: every namespace with a given prefix. The
 /// rule is limited to the tenant on whose behalf the plugin runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as `{ namespace = [\"users\"] }`")]
 pub struct MemoryRule {
     /// Parts of the prefix. `*` matches any one part; an empty prefix matches every namespace.
     pub namespace: Vec<String>,

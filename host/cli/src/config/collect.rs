@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use figment::error::Kind;
+use figment::error::{Actual, Kind};
 use figment::value::Value;
 use serde::de::DeserializeOwned;
-use wattle_graph::suggest;
+use wattle_graph::{expectation, suggest};
 
 use crate::config::ConfigProblem;
 
@@ -105,7 +105,9 @@ pub(super) fn to_problem(key: String, error: &figment::Error) -> ConfigProblem {
             format!("`{variant}` is not a valid value"),
             Some(unknown_name_hint(variant, "use", variants)),
         ),
-        Kind::InvalidType(found, wanted) => (format!("expected {wanted}, found {found}"), None),
+        Kind::InvalidType(found, wanted) | Kind::InvalidValue(found, wanted) => {
+            (format!("expected {}, found {}", expectation::in_words(wanted), in_words(found)), None)
+        }
         other if key.ends_with("listen") => {
             (other.to_string(), Some("write address and port, such as `127.0.0.1:8700`".into()))
         }
@@ -113,6 +115,20 @@ pub(super) fn to_problem(key: String, error: &figment::Error) -> ConfigProblem {
         other => (other.to_string().trim_end().to_owned(), None),
     };
     ConfigProblem { key, message, hint }
+}
+
+/// Returns a value of the wrong type as an author has written it.
+fn in_words(found: &Actual) -> String {
+    match found {
+        Actual::Bool(value) => format!("`{value}`"),
+        Actual::Unsigned(number) => format!("the number {number}"),
+        Actual::Signed(number) => format!("the number {number}"),
+        Actual::Float(number) => format!("the number {number}"),
+        Actual::Str(text) => format!("the text {text:?}"),
+        Actual::Seq => "a list".to_owned(),
+        Actual::Map => "a table".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// Returns the hint for an unknown name: the most similar known name, and all known names.
@@ -153,6 +169,25 @@ mod tests {
             "[grants.x]\nhttp = [\"a\", { host = \"b\" }, { port = 1 }, { host = 1, prt = 2 }]";
         let parts = ["[0]", "[2]", "[3].host", "[3].prt"];
         assert_eq!(keys(text), parts.map(|part| format!("grants.x.http{part}")));
+    }
+
+    #[test]
+    fn values_of_the_wrong_type_are_described_without_rust_types() {
+        for (text, message) in [
+            (
+                "[grants.x]\nhttp = [\"a\"]",
+                "expected a table such as `{ host = \"api.example.com\" }`, found the text \"a\"",
+            ),
+            ("[grants.x]\nsql = [true]", "expected a table such as `{ database = \"notes\" }`"),
+            ("[grants.x]\nhttp = 1", "expected a list, found the number 1"),
+            ("[limits]\nruns = \"many\"", "expected a whole number above 0, found the text"),
+            ("[limits]\nruns = 0", "expected a whole number above 0, found the number 0"),
+            ("[limits]\nmemory = {}", "expected a string, found a table"),
+            ("limits = 1", "expected a table, found the number 1"),
+        ] {
+            let error = parse(text, Path::new("/base")).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
     }
 
     #[test]

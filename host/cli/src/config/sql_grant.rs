@@ -20,7 +20,7 @@ pub struct SqlGrant {
 
 /// The entry as it is written in TOML.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as `{ database = \"notes\" }`")]
 struct SqlTable {
     database: String,
     #[serde(default = "read_only")]

@@ -305,7 +305,7 @@ a = 1
         let expected = [
             format!("4: unknown field `vesion`, {app}\n  hint: did you mean `version`?"),
             format!("5: unknown field `colour`, {app}"),
-            "7: invalid type: integer `3`, expected path string".to_owned(),
+            "7: invalid type: integer `3`, expected a path".to_owned(),
             "8: `1x` is not a valid plugin name: 1 to 128 of letters, digits, `_`, `-` and `.`, \
              starting with a letter or `_`"
                 .to_owned(),

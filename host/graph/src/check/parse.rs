@@ -10,7 +10,7 @@ use crate::check::problem::Problems;
 use crate::check::source::SourceDocument;
 use crate::definition::{BranchDef, CaseDef, GraphDef};
 use crate::id::{GraphName, IdError};
-use crate::suggest;
+use crate::{expectation, suggest};
 
 /// All graphs of a document, without their invalid parts.
 pub(super) struct ParsedDocument {
@@ -173,23 +173,13 @@ fn valid_fields<T: DeserializeOwned>(
                 valid.insert(name.clone(), value.clone());
             }
             Err(error) => {
-                let message = without_rust_types(&error);
+                let message = expectation::of_message(&error.to_string());
                 let hint = suggest::of_message(&message);
                 problems.report(format!("{path}.{name}"), message, hint);
             }
         }
     }
     valid
-}
-
-/// Returns the message of a serde error without names of Rust types.
-fn without_rust_types(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let message = message.replace("expected u32", "expected a whole number from 0 to 4294967295");
-    match message.split_once("expected struct ") {
-        Some((before, _)) => format!("{before}expected a table"),
-        None => message,
-    }
 }
 
 fn object<'v>(

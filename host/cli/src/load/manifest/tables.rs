@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
-use wattle_graph::{suggest, toml_depth};
+use wattle_graph::{expectation, suggest, toml_depth};
 
 use crate::load::hinted_message::HintedMessage;
 
@@ -146,12 +146,7 @@ impl<'t> Tables<'t> {
     }
 
     fn problem(&self, error: &Error) -> ManifestProblem {
-        let message = error.message().replace('\n', ", ");
-        // The name of a Rust type is removed, because it means nothing to authors.
-        let message = match message.split_once("expected struct ") {
-            Some((before, _)) => format!("{before}expected a table"),
-            None => message,
-        };
+        let message = expectation::of_message(&error.message().replace('\n', ", "));
         let hint = suggest::of_message(&message);
         let line = error.span().map(|span| self.line(&span));
         ManifestProblem { line, reason: HintedMessage { message, hint } }
