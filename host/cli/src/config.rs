@@ -6,7 +6,6 @@
 
 mod apps;
 mod auth;
-mod byte_size;
 mod collect;
 mod connections;
 mod eval;
@@ -34,6 +33,7 @@ use std::time::Duration;
 use figment::value::Dict;
 use serde::Deserialize;
 use wattle_agent_server::UnknownKeys;
+pub use wattle_graph::definition::ByteSize;
 use wattle_graph::definition::HumanDuration;
 use wattle_graph::id::AppName;
 use wattle_model::ModelConfig;
@@ -46,7 +46,6 @@ use wattle_store::BLOBS_FOLDER;
 
 pub use self::apps::{AppConfig, FilesConfig};
 pub use self::auth::{AuthConfig, CallerLimits, TenantConfig};
-pub use self::byte_size::ByteSize;
 pub(crate) use self::connections::duration;
 pub use self::connections::{ConnectionsConfig, TlsConfig};
 pub use self::eval::EvalConfig;

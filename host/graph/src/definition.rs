@@ -2,6 +2,7 @@
 //!
 //! These types hold the document without checks. [`crate::check`] validates it.
 
+mod byte_size;
 mod duration;
 mod shorthand;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use crate::id::{ChannelName, GraphName, NodeName, PluginName};
 
+pub use self::byte_size::ByteSize;
 pub use self::duration::{HumanDuration, ParseDurationError};
 
 /// All graphs of one file.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, Val};
+use wattle_graph::definition::ByteSize;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::blocking::is_long_parse;
 use wattle_run::gate::{AwaitedBy, Gate};
@@ -338,6 +339,6 @@ pub(crate) fn output_exceeded(limits: &Limits, callee: Callee<'_>) -> GuestError
         callee,
         "output",
         limits.output_bytes,
-        "bytes of output",
+        &format!("{} of output", ByteSize(limits.output_bytes)),
     ))
 }

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wattle_graph::definition::{ByteSize, HumanDuration};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::grant::{GrantKey, Grants};
@@ -131,7 +132,7 @@ pub(crate) fn from_wasmtime_error(
             callee,
             "lift",
             limits.lift_bytes,
-            "bytes passed to the host",
+            &format!("{} passed to the host", ByteSize(limits.lift_bytes)),
         ));
     }
     GuestError::Trap(trap_failure(&error, &guest.output, callee))
@@ -188,10 +189,11 @@ fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) ->
             callee,
             "cpu",
             limits.cpu_ms,
-            "milliseconds of CPU time",
+            &format!("{} of CPU time", HumanDuration::from_ms(limits.cpu_ms)),
         )),
         TrapReason::RandomLimit(allowed) => {
-            GuestError::Limit(limit_exceeded(callee, "random", allowed, "random bytes of WASI"))
+            let amount = format!("{allowed} random bytes of WASI");
+            GuestError::Limit(limit_exceeded(callee, "random", allowed, &amount))
         }
         TrapReason::NoGate(function) => GuestError::Trap(
             Failure::new(
@@ -215,8 +217,14 @@ fn from_trap_reason(trapped: TrapReason, limits: &Limits, callee: Callee<'_>) ->
     }
 }
 
-/// Returns the failure for an exceeded limit. `unit` names the unit in the message.
-pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit: &str) -> Failure {
+/// Returns the failure for an exceeded limit. `amount` is the limit in the message, in the units of
+/// the configuration.
+pub(crate) fn limit_exceeded(
+    callee: Callee<'_>,
+    limit: &str,
+    allowed: u64,
+    amount: &str,
+) -> Failure {
     let hint = match (callee.grant_key(), limit) {
         (None, _) => "; no setting raises this limit, so correct the plugin".to_owned(),
         (Some(key), "cpu" | "memory" | "output") => format!(
@@ -224,7 +232,7 @@ pub(crate) fn limit_exceeded(callee: Callee<'_>, limit: &str, allowed: u64, unit
         ),
         _ => String::new(),
     };
-    Failure::new(code::LIMIT, format!("{callee} exceeded its limit of {allowed} {unit}{hint}"))
+    Failure::new(code::LIMIT, format!("{callee} exceeded its limit of {amount}{hint}"))
         .with_details(json!({ "limit": limit, "allowed": allowed }))
 }
 
@@ -255,7 +263,8 @@ fn memory_denied(
             GuestError::Limit(explain(memory_limit_exceeded(allowed, limits, callee)))
         }
         LimitedResource::Table => {
-            let failure = limit_exceeded(callee, denied.name(), allowed, "table elements");
+            let amount = format!("{allowed} table elements");
+            let failure = limit_exceeded(callee, denied.name(), allowed, &amount);
             GuestError::Limit(explain(failure))
         }
     }
@@ -282,11 +291,13 @@ fn with_output(mut failure: Failure, output: &GuestOutput, cause: Option<&Cause>
 
 fn memory_limit_exceeded(allowed: u64, limits: &Limits, callee: Callee<'_>) -> Failure {
     if allowed == limits.memory_bytes {
-        return limit_exceeded(callee, "memory", allowed, "bytes of memory");
+        let amount = format!("{} of memory", ByteSize(allowed));
+        return limit_exceeded(callee, "memory", allowed, &amount);
     }
     let message = format!(
-        "{callee} needs more than {allowed} bytes of memory, the maximum for a guest of this host; \
-         raise `limits.guests_memory` in wattle.toml if it needs more"
+        "{callee} needs more than {} of memory, the maximum for a guest of this host; raise \
+         `limits.guests_memory` in wattle.toml if it needs more",
+        ByteSize(allowed)
     );
     let details = json!({ "limit": "memory", "allowed": allowed });
     Failure::new(code::LIMIT, message).with_details(details)
@@ -308,8 +319,9 @@ pub(crate) fn texts_exceed_memory(callee: Callee<'_>, bytes: u64, allowed: u64) 
 /// is the size of that memory in bytes.
 pub(crate) fn guests_memory_exhausted(callee: Callee<'_>, total: u64) -> Failure {
     let message = format!(
-        "no memory for {callee}: its share of the {total} bytes for all guests is in use; try \
-         again, run fewer tasks at once, or raise `limits.guests_memory` in wattle.toml"
+        "no memory for {callee}: its share of the {} for all guests is in use; try again, run \
+         fewer tasks at once, or raise `limits.guests_memory` in wattle.toml",
+        ByteSize(total)
     );
     let details = json!({ "limit": "guests_memory", "allowed": total });
     Failure::new(code::UNAVAILABLE, message).retryable().with_details(details)

@@ -4,10 +4,12 @@
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
+use wattle_graph::definition::{ByteSize, HumanDuration};
 use wattle_run::memory_pool::Occupied;
 
 use crate::code_cache::file::{CacheFile, CacheFileWriter};
@@ -61,7 +63,7 @@ pub(super) async fn compile(
     let done = tokio::time::timeout(limits.wall, communicate(child, bytes, room)).await;
     let Ok(done) = done else {
         // The machine may have been busy, so another attempt may succeed.
-        return Err(CompileError::Failed(limit_exceeded("seconds", limits.wall.as_secs())));
+        return Err(CompileError::Failed(limit_exceeded(&in_units(limits.wall))));
     };
     let ProcessOutput { status, received, stderr } = done.map_err(failed)?;
     match received {
@@ -211,7 +213,7 @@ fn read_error(error: io::Error) -> io::Error {
 }
 
 fn too_much_code() -> CompileError {
-    CompileError::Refused(limit_exceeded("bytes of code", MAX_CODE_BYTES))
+    CompileError::Refused(limit_exceeded(&format!("{} of code", ByteSize(MAX_CODE_BYTES))))
 }
 
 fn exit_error(status: ExitStatus, complaint: &str, limits: &CompileLimits) -> CompileError {
@@ -219,8 +221,9 @@ fn exit_error(status: ExitStatus, complaint: &str, limits: &CompileLimits) -> Co
         return out_of_memory(limits);
     }
     if exceeded_cpu_limit(status) {
-        let seconds = limits.cpu.as_secs().max(1);
-        return CompileError::OutOfTime(limit_exceeded("seconds of CPU time", seconds));
+        // The system counts whole seconds.
+        let allowed = in_units(Duration::from_secs(limits.cpu.as_secs().max(1)));
+        return CompileError::OutOfTime(limit_exceeded(&format!("{allowed} of CPU time")));
     }
     process_failed(&format!("the process ended with {status}: {}", complaint.trim()))
 }
@@ -247,13 +250,19 @@ fn exceeded_cpu_limit(_status: ExitStatus) -> bool {
 }
 
 fn out_of_memory(limits: &CompileLimits) -> CompileError {
-    CompileError::Refused(limit_exceeded("bytes of memory", limits.memory_bytes))
+    let allowed = ByteSize(limits.memory_bytes);
+    CompileError::Refused(limit_exceeded(&format!("{allowed} of memory")))
 }
 
-fn limit_exceeded(unit: &str, allowed: u64) -> Rejection {
+/// Returns a time in the units of the configuration.
+fn in_units(time: Duration) -> String {
+    HumanDuration::from_ms(time.as_millis() as u64).to_string()
+}
+
+fn limit_exceeded(allowed: &str) -> Rejection {
     Rejection::new(
         "limit",
-        &format!("compiling it takes more than the limit of {allowed} {unit}"),
+        &format!("compiling it takes more than the limit of {allowed}"),
         "make the plugin smaller, or split it into several",
     )
 }

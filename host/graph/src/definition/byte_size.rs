@@ -1,4 +1,4 @@
-//! Sizes in the configuration: `64MiB`, `4KiB`, `100B`.
+//! Sizes as operators write them: `64MiB`, `4KiB`, `100B`.
 
 use std::fmt;
 
