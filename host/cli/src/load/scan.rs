@@ -78,7 +78,7 @@ impl Snapshot {
         }
         let standalone = self.standalone().into_values().collect();
         let mut names = FoundNames { standalone, ..FoundNames::default() };
-        for files in self.apps.values() {
+        for files in self.apps.values().filter(|files| !files.is_missing) {
             names.add_app(files.request.as_ref()?);
         }
         Some(names)
@@ -101,14 +101,16 @@ impl Snapshot {
 #[derive(Debug)]
 pub(super) struct AppFiles {
     pub(super) fingerprint: Fingerprint,
-    /// What the app requests; `None` if its manifest is invalid.
+    /// What the app requests; `None` if its manifest is missing or invalid.
     request: Option<AppRequest>,
+    /// True if the folder has no manifest, so that there is no app.
+    is_missing: bool,
     /// Name of the component that has the name of the app, if there is one.
     shared_name: Option<PluginName>,
 }
 
 impl AppFiles {
-    /// Returns the name of the app; `None` if its manifest is invalid.
+    /// Returns the name of the app; `None` if its manifest is missing or invalid.
     pub(super) fn name(&self) -> Option<&AppName> {
         self.request.as_ref().map(|request| &request.app)
     }
@@ -271,7 +273,8 @@ fn scan_app(config: &Config, folder: &Path, searched: &mut usize) -> Result<AppF
     }
     let request = manifest.as_ref().map(Manifest::request);
     let shared_name = manifest.as_ref().and_then(shared_name);
-    Ok(AppFiles { fingerprint, request, shared_name })
+    let is_missing = matches!(folder.join(manifest::FILE).try_exists(), Ok(false));
+    Ok(AppFiles { fingerprint, request, is_missing, shared_name })
 }
 
 /// Adds the files of a folder, and its entries to `searched`, and stops when `searched` exceeds

@@ -69,9 +69,10 @@ impl LoaderInner {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use super::*;
-    use crate::config::GrantSpec;
+    use crate::config::{GrantSpec, parse};
 
     #[test]
     fn unused_tables_and_grants_are_found_unless_a_manifest_is_invalid() {
@@ -90,5 +91,23 @@ mod tests {
         assert_eq!((tables, grants), (vec!["[grants.shpo]"], vec!["[grants.shop]"]));
         fs::write(app.join("app.toml"), "[app]\n").unwrap();
         assert_eq!(find_unused(&config), Unused::default());
+    }
+
+    #[test]
+    fn an_app_without_a_folder_hides_no_unused_table() {
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir(base.path().join("plugins")).unwrap();
+        fs::write(base.path().join("plugins/meddler.wasm"), "").unwrap();
+        let unused = |base: &Path| {
+            let text = "[apps.joter]\npath = \"nowhere\"\n[grants.medler]\n";
+            let tables = find_unused(&parse(text, base).unwrap()).tables;
+            tables.into_iter().map(|it| (it.table, it.hint)).collect::<Vec<_>>()
+        };
+        let app = ("[apps.joter]".to_owned(), "apps: none".to_owned());
+        let hint = "did you mean `meddler`? plugins: `meddler`";
+        let grants = ("[grants.medler]".to_owned(), hint.to_owned());
+        assert_eq!(unused(base.path()), [app.clone(), grants]);
+        let grants = ("[grants.medler]".to_owned(), "plugins: none".to_owned());
+        assert_eq!(unused(Path::new("/does/not/exist")), [app, grants]);
     }
 }
