@@ -148,12 +148,8 @@ pub(crate) fn is_any_schema(schema: &Value) -> bool {
 }
 
 /// The reducer of a channel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a reducer is `last`, `append`, `any`, `merge`, `sum`, `min`, \
-                               `max`, `messages`, `ephemeral` or `{ plugin, reducer }`"
-)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum ReducerDef {
     /// A reducer of the host.
     BuiltIn(BuiltInReducer),

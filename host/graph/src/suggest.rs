@@ -15,7 +15,8 @@ const CHARS_PER_ERROR: usize = 3;
 
 /// Returns the known name that `wanted` most likely means; `None` if no name is similar enough for
 /// a typing error. Of several equally similar names, the first one is returned. Case and the choice
-/// between `-` and `_` make no difference.
+/// between `-` and `_` make no difference. If none is similar, the only name that begins with the
+/// words of `wanted` is returned: `recursion_limit` for `recursion`.
 ///
 /// Names of more than [`SUGGESTION_CHARS`] characters, and all but the first [`SUGGESTED_FROM`]
 /// known names, are left out.
@@ -29,8 +30,19 @@ pub fn closest<'k>(wanted: &str, known: impl IntoIterator<Item = &'k str>) -> Op
         let errors = strsim::osa_distance(&wanted, &folded(name));
         (errors <= most).then_some((errors, name))
     };
-    let similar = known.into_iter().take(SUGGESTED_FROM).filter_map(errors);
-    similar.min_by_key(|(errors, _)| *errors).map(|(_, name)| name)
+    let known: Vec<&str> = known.into_iter().take(SUGGESTED_FROM).collect();
+    let similar = known.iter().copied().filter_map(errors).min_by_key(|(errors, _)| *errors);
+    if let Some((_, name)) = similar {
+        return Some(name);
+    }
+    let mut longer = known.into_iter().filter(|name| begins_with_words(name, &wanted));
+    longer.next().filter(|_| length >= CHARS_PER_ERROR && longer.next().is_none())
+}
+
+/// Returns true if a name has further words after those of the folded name `words`.
+fn begins_with_words(name: &str, words: &str) -> bool {
+    let is_short = length(name).is_some();
+    is_short && folded(name).strip_prefix(words).is_some_and(|rest| rest.starts_with('_'))
 }
 
 /// Returns the number of characters of a name; `None` if there are too many.
@@ -100,6 +112,7 @@ mod tests {
             ("publish-report", Some("publish_report")),
             ("publsh_raport", Some("publish_report")),
             ("EMD", Some("END")),
+            ("publish", Some("publish_report")),
             // These are other names, and not misspellings.
             ("b", None),
             ("summarize", None),
@@ -108,6 +121,7 @@ mod tests {
             assert_eq!(closest(wanted, known), meant, "{wanted}");
         }
         assert_eq!(closest("node", ["nodf", "nods"]), Some("nodf"), "the first of equal ones");
+        assert_eq!(closest("run", ["run_tasks", "run_context"]), None, "it begins several names");
     }
 
     #[test]

@@ -39,12 +39,12 @@ pub(super) struct CheckContext<'d> {
 impl CheckContext<'_> {
     /// Returns true if the definition has a node of that name, valid or not.
     pub(super) fn has_node(&self, name: &str) -> bool {
-        self.def.nodes.contains_key(name) || self.parsed.invalid_names.contains(name)
+        self.def.nodes.contains_key(name) || self.parsed.invalid_nodes.contains(name)
     }
 
     /// Returns true if the definition has a channel of that name, valid or not.
     pub(super) fn has_channel(&self, name: &str) -> bool {
-        self.def.channels.contains_key(name) || self.parsed.invalid_names.contains(name)
+        self.def.channels.contains_key(name) || self.parsed.invalid_channels.contains(name)
     }
 
     /// Reports a problem if no node has the name.
@@ -52,16 +52,26 @@ impl CheckContext<'_> {
         if self.has_node(name.as_str()) || problems.is_full() {
             return;
         }
-        let known = self.def.nodes.keys().map(NodeName::as_str);
-        let hint = suggest::hint(name.as_str(), "nodes of this graph", known);
+        let valid = self.def.nodes.keys().map(NodeName::as_str);
+        let known = all_names(valid, &self.parsed.invalid_nodes);
+        let hint = suggest::hint(name.as_str(), "nodes of this graph", known.iter().copied());
         problems.add_with_hint(path, format!("there is no node `{name}`"), hint);
     }
 
     /// Returns the hint for an unknown channel.
     pub(super) fn channel_hint(&self, wanted: &str) -> String {
-        let known = self.def.channels.keys().map(ChannelName::as_str);
-        suggest::hint(wanted, "channels of this graph", known)
+        let valid = self.def.channels.keys().map(ChannelName::as_str);
+        let known = all_names(valid, &self.parsed.invalid_channels);
+        suggest::hint(wanted, "channels of this graph", known.iter().copied())
     }
+}
+
+/// Returns the names of all nodes or channels that the document has, for hints.
+fn all_names<'n>(
+    valid: impl Iterator<Item = &'n str>,
+    invalid: &'n BTreeSet<String>,
+) -> BTreeSet<&'n str> {
+    valid.chain(invalid.iter().map(String::as_str)).collect()
 }
 
 /// Reports a plugin that does not exist.

@@ -21,12 +21,21 @@ pub(super) struct ParsedDocument {
 #[derive(Default)]
 pub(super) struct ParsedGraph {
     pub(super) def: GraphDef,
-    /// Names of invalid nodes and channels. References to them are not reported.
-    pub(super) invalid_names: BTreeSet<String>,
+    /// Names of invalid nodes. References to them are not reported.
+    pub(super) invalid_nodes: BTreeSet<String>,
+    /// Names of invalid channels. References to them are not reported.
+    pub(super) invalid_channels: BTreeSet<String>,
     /// True if the entry of the graph is invalid.
     pub(super) entry_is_invalid: bool,
     /// True if an edge or branch is invalid. The graph then lacks this edge or branch.
     pub(super) edges_are_incomplete: bool,
+}
+
+impl ParsedGraph {
+    /// Returns true if a node or a channel is invalid.
+    pub(super) fn has_invalid_names(&self) -> bool {
+        !self.invalid_nodes.is_empty() || !self.invalid_channels.is_empty()
+    }
 }
 
 /// Parses all graphs. Reports unknown fields, wrong types and invalid names.
@@ -67,10 +76,10 @@ fn graph(value: &Value, path: &str, problems: &mut Problems<'_>) -> ParsedGraph 
     let valid = valid_fields::<GraphDef>(&plain, path, problems);
     parsed.entry_is_invalid = plain.contains_key("entry") && !valid.contains_key("entry");
     parsed.def = serde_json::from_value(Value::Object(valid)).unwrap_or_default();
-    let invalid_names = &mut parsed.invalid_names;
-    parsed.def.channels =
-        parse_table(&channels, &format!("{path}.channels"), invalid_names, problems);
-    parsed.def.nodes = parse_table(&nodes, &format!("{path}.nodes"), invalid_names, problems);
+    let invalid = &mut parsed.invalid_channels;
+    parsed.def.channels = parse_table(&channels, &format!("{path}.channels"), invalid, problems);
+    let invalid = &mut parsed.invalid_nodes;
+    parsed.def.nodes = parse_table(&nodes, &format!("{path}.nodes"), invalid, problems);
     let (edges, some_lost) = parse_list(&edges, &format!("{path}.edges"), problems, parse_record);
     let (branches, more_lost) =
         parse_list(&branches, &format!("{path}.branches"), problems, branch);

@@ -17,7 +17,7 @@ pub(super) fn check(ctx: &CheckContext<'_>, problems: &mut Problems<'_>) {
     // An invalid entry, edge or node is missing from the definition. This check would then report
     // the nodes that are reachable only through the missing part.
     let entry_known = ctx.def.entry.iter().any(|name| ctx.def.nodes.contains_key(name));
-    if !entry_known || ctx.parsed.edges_are_incomplete || !ctx.parsed.invalid_names.is_empty() {
+    if !entry_known || ctx.parsed.edges_are_incomplete || ctx.parsed.has_invalid_names() {
         return;
     }
     let reached = reachable_nodes(ctx);

@@ -116,9 +116,7 @@ pub(super) fn check_subgraph_node(
         .iter()
         .filter_map(|(name, own)| Some((name, (own, child.channels.get(name)?))))
         .collect();
-    if shared.is_empty()
-        && ctx.parsed.invalid_names.is_empty()
-        && subgraph.parsed.invalid_names.is_empty()
+    if shared.is_empty() && !ctx.parsed.has_invalid_names() && !subgraph.parsed.has_invalid_names()
     {
         problems.add_with_hint(
             format!("{path}.graph"),

@@ -99,6 +99,18 @@ fn check(name: &str, text: &str, facts: &dyn PluginCatalog) {
     });
 }
 
+#[test]
+fn misspelled_names_get_a_suggestion() {
+    let text = "[graphs.g]\nentry = \"a\"\nrecursion = 5\n\
+                channels.talk = { reducer = \"mesages\" }\nnodes.a = { node = \"known\" }\n\
+                [[graphs.g.branches]]\nfrom = \"a\"\n\
+                cases = [{ when = \"state.tlak == 1\", to = \"END\" }]\n";
+    let found = problems(text, &AnyPlugin);
+    for hint in ["`recursion_limit`?", "`messages`?", "`talk`? channels of this graph: `talk`"] {
+        assert!(found.contains(&format!("hint: did you mean {hint}")), "{found}");
+    }
+}
+
 const GOOD: &str = r#"
 [graphs.AssetGraph]
 doc = "Looks at an asset."

@@ -1,14 +1,17 @@
-//! Shorthands in documents: `"a"` for `["a"]`, and `"*"` for all nodes.
+//! Shorthands in documents: `"a"` for `["a"]`, `"*"` for all nodes, and names of reducers.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::value::MapAccessDeserializer;
+use serde::de::value::{self, MapAccessDeserializer};
 use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::definition::{DetailedTimeoutDef, HumanDuration, NodeSet, RetryDef, TimeoutDef};
+use crate::definition::{
+    BuiltInReducer, DetailedTimeoutDef, HumanDuration, NodeSet, PluginReducer, ReducerDef,
+    RetryDef, TimeoutDef,
+};
 use crate::id::{IdError, NodeName};
 
 /// Deserializes one node name or a list of node names.
@@ -38,6 +41,35 @@ pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
     }
 
     deserializer.deserialize_any(OneOrMany)
+}
+
+/// Deserializes the name of a reducer of the host, or a table for a reducer of a plugin.
+impl<'de> Deserialize<'de> for ReducerDef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrTable;
+
+        impl<'de> Visitor<'de> for NameOrTable {
+            type Value = ReducerDef;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a reducer, or `{ plugin, reducer }`")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                let name = IntoDeserializer::<value::Error>::into_deserializer(text);
+                BuiltInReducer::deserialize(name)
+                    .map(ReducerDef::BuiltIn)
+                    .map_err(|error| E::custom(format!("{error} or `{{ plugin, reducer }}`")))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+                PluginReducer::deserialize(MapAccessDeserializer::new(fields))
+                    .map(ReducerDef::Plugin)
+            }
+        }
+
+        deserializer.deserialize_any(NameOrTable)
+    }
 }
 
 /// The serialized forms of a [`NodeSet`]: `"*"`, one name, or a list of names.
