@@ -52,10 +52,11 @@ impl Schedule {
         let zone = if local_zone.is_some() { UTC } else { zone };
         let crontab = parse_crontab(&format!("{} {zone}", parts.join(" ")));
         let crontab = crontab.map_err(|error| {
-            // The last line of the error contains the reason. The lines above mark the position in
-            // the input and are not readable in a JSON string.
-            let why = error.to_string();
-            format!("`schedule` cannot be read: {}", why.lines().last().unwrap_or_default().trim())
+            // The last line of the error contains the reason, after a caret that marks the position
+            // in the lines above.
+            let text = error.to_string();
+            let why = text.lines().last().unwrap_or_default().trim_matches([' ', '^']);
+            format!("`schedule` cannot be read: {why}")
         })?;
         Ok(Self { crontab, local_zone })
     }
@@ -162,7 +163,7 @@ mod tests {
             ("* * * *", None, "not 4"),
             ("* * * * * *", None, "not 6"),
             ("@daily", None, "not 1"),
-            ("61 * * * *", None, "cannot be read"),
+            ("61 * * * *", None, "cannot be read: value must be in range 0..=59; found 61"),
             ("* * * * *", Some("Mars/Base"), "is invalid"),
             ("* * * * *", Some(""), "is invalid"),
         ] {
