@@ -185,12 +185,16 @@ impl Admission {
                 return Ok(Some(AuthenticatedKey::from_record(record)));
             }
             let detail = format!("the key `{}` has expired; request a new one", record.id);
-            return Err(key_needed(detail));
+            return Err(key_needed("invalid", detail));
         }
         if keys.is_empty() && !request_key::requires_key(config) {
             return Ok(None);
         }
-        Err(key_needed("send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`"))
+        let advice = "send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`";
+        if request_key::key_digests(headers).next().is_some() {
+            return Err(key_needed("invalid", format!("the API key is unknown; {advice}")));
+        }
+        Err(key_needed("missing", advice))
     }
 
     fn check_address(&self, address: IpAddr) -> Result<IpAddr, Rejection> {
@@ -284,10 +288,10 @@ fn check_scope(key: &AuthenticatedKey, needed: KeyScope) -> Result<(), Rejection
     Err(Problem::new(code::DENIED, detail).with_details(details).into())
 }
 
-/// Creates the problem of a request without a valid key. A client that receives this problem asks
-/// its user for a key.
-fn key_needed(detail: impl Into<String>) -> Problem {
-    let details = serde_json::json!({ "missing": "key" });
+/// Creates the problem of a request whose key is `missing` or `invalid`. A client that receives
+/// this problem asks its user for a key.
+fn key_needed(what: &str, detail: impl Into<String>) -> Problem {
+    let details = serde_json::json!({ what: "key" });
     Problem::new(api_code::UNAUTHORIZED, detail).with_details(details)
 }
 

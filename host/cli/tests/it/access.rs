@@ -45,8 +45,10 @@ async fn the_response_describes_the_access_of_the_key() {
     assert_eq!(answer(revoked).await.0, 200);
     for key in [read.as_str(), "unknown"] {
         let (status, problem) = access(key).await;
-        assert_eq!((status, &problem["details"]), (401, &json!({ "missing": "key" })), "{key}");
+        assert_eq!((status, &problem["details"]), (401, &json!({ "invalid": "key" })), "{key}");
     }
+    let (status, problem) = fixture.get(PATH).await;
+    assert_eq!((status, &problem["details"]), (401, &json!({ "missing": "key" })));
 }
 
 #[tokio::test]
