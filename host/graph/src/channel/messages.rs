@@ -202,7 +202,10 @@ fn message_slice(write: &Value) -> std::slice::Iter<'_, Value> {
 }
 
 fn object(message: &Value) -> Result<&Map<String, Value>, String> {
-    message.as_object().ok_or_else(|| "a message must be an object".to_owned())
+    message.as_object().ok_or_else(|| {
+        "a message must be an object such as `{ \"role\": \"user\", \"content\": \"hello\" }`"
+            .to_owned()
+    })
 }
 
 fn id_of(message: &Map<String, Value>) -> Option<&str> {

@@ -86,7 +86,7 @@ fn messages_are_replaced_by_id_or_appended() {
     check("messages", &talk, &all, &json!([{ "id": "y" }]));
     refuse("messages", &talk, &json!([{ "role": "remove", "id": "z" }]), "no message with the id");
     refuse("messages", &talk, &json!([{ "role": "remove" }]), "must have an `id`");
-    refuse("messages", &talk, &json!(["hi"]), "must be an object");
+    refuse("messages", &talk, &json!(["hi"]), r#"such as `{ "role": "user""#);
 }
 
 #[test]
