@@ -173,11 +173,21 @@ pub(crate) fn find_for_assistant(catalog: &Catalog, graph: &str) -> Result<Agent
     })
 }
 
-/// Returns the hint for an id that no graph has. The hint contains the most similar id and a
-/// selection of all ids.
 fn hint(catalog: &Catalog, wanted: &str) -> String {
     let graphs = list(catalog);
-    suggest::hint(wanted, "available graphs", graphs.iter().map(|graph| graph.id.as_str()))
+    hint_of_ids(wanted, &graphs.iter().map(|graph| graph.id.as_str()).collect::<Vec<_>>())
+}
+
+/// Returns the hint for an id that no graph has: the ids of the graphs with this name, or else the
+/// most similar id and a selection of all ids.
+fn hint_of_ids(wanted: &str, ids: &[&str]) -> String {
+    let has_name = |id: &&str| id.split_once('/').is_some_and(|(_, name)| name == wanted);
+    let named: Vec<&str> = ids.iter().copied().filter(has_name).collect();
+    if named.is_empty() {
+        return suggest::hint(wanted, "available graphs", ids.iter().copied());
+    }
+    let named = suggest::quoted_names(named.into_iter());
+    format!("several apps have a graph of this name; use one of {named}")
 }
 
 /// Finds a graph by the names of its app and of the graph.
@@ -218,5 +228,21 @@ fn collect_message_channels<'a>(
         {
             collect_message_channels(app, nested, seen, channels);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_for_a_name_in_two_apps_says_that_it_is_ambiguous() {
+        let ids = ["desk", "shop/main", "travel/main"];
+        assert_eq!(
+            hint_of_ids("main", &ids),
+            "several apps have a graph of this name; use one of `shop/main`, `travel/main`"
+        );
+        let expected = "did you mean `desk`? available graphs: `desk`, `shop/main`, `travel/main`";
+        assert_eq!(hint_of_ids("dsek", &ids), expected);
     }
 }
