@@ -80,7 +80,7 @@ fn missing_rule(caller: &Caller, grants: &Grants, method: &str, url: &Url) -> Fa
     let change = format!("add `http = [{}]`", suggested_rule(url, method, None, is_private));
     let reason = match other {
         Some(rule) => {
-            let change = grants.change_in_files(caller, &change, missing);
+            let change = grants.change_in_files(&caller.app, &caller.plugin, &change, missing);
             format!(": its rule for `{}` has {}; {change}", rule.host, difference(rule, url))
         }
         None => format!("; {}", grants.remedy(caller, &change, missing)),

@@ -280,7 +280,7 @@ impl Gate {
         if let Some(task) = &self.task {
             task.heartbeat.on_call();
         }
-        self.budget.charge_calls(count, self.limits().host_calls)
+        self.budget.charge_calls(count, self.grants(), self.caller())
     }
 
     /// Begins the entry of a call in the list of calls, if a client sees the calls.

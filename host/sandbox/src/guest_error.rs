@@ -9,7 +9,7 @@ use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wattle_graph::definition::{ByteSize, HumanDuration};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
-use wattle_run::grant::{GrantKey, Grants};
+use wattle_run::grant::Grants;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
@@ -77,9 +77,9 @@ pub(crate) enum CalledFunction<'a> {
 }
 
 impl Callee<'_> {
-    /// Returns the name of the table of grants that sets the limits; `None` if they are fixed.
-    pub(crate) fn grant_key(&self) -> Option<GrantKey> {
-        self.granted.map(|(grants, app, plugin)| grants.key_of(app, plugin))
+    /// Returns how to raise a limit; `None` if the limits are fixed.
+    pub(crate) fn raise_limit(&self, limit: &str) -> Option<String> {
+        self.granted.map(|(grants, app, plugin)| grants.raise_limit(app, plugin, limit))
     }
 }
 
@@ -225,11 +225,9 @@ pub(crate) fn limit_exceeded(
     allowed: u64,
     amount: &str,
 ) -> Failure {
-    let hint = match (callee.grant_key(), limit) {
+    let hint = match (callee.raise_limit(limit), limit) {
         (None, _) => "; no setting raises this limit, so correct the plugin".to_owned(),
-        (Some(key), "cpu" | "memory" | "output") => format!(
-            "; raise `limits.{limit}` under `[grants.{key}]` in wattle.toml if it needs more"
-        ),
+        (Some(raise), "cpu" | "memory" | "output") => format!("; {raise} if it needs more"),
         _ => String::new(),
     };
     Failure::new(code::LIMIT, format!("{callee} exceeded its limit of {amount}{hint}"))

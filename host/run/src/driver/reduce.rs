@@ -9,7 +9,6 @@ use wattle_graph::id::ChannelName;
 use wattle_graph::step::PluginReduction;
 
 use crate::app::App;
-use crate::grant::GrantKey;
 use crate::ports::sandbox::GuestError;
 
 /// Combines the writes of channels whose reducers are exported by plugins. The wall time of each
@@ -30,7 +29,8 @@ pub(crate) async fn reduce(
         let within = async {
             let ended = tokio::time::timeout(Duration::from_millis(allowed_ms), work).await;
             ended.unwrap_or_else(|_elapsed| {
-                let failure = timed_out(allowed_ms, &grants.key_of(&app.name, &plugin));
+                let raise = grants.raise_limit(&app.name, &plugin, "call_deadline");
+                let failure = timed_out(allowed_ms, &raise);
                 Err(GuestError::Failure(failure))
             })
         };
@@ -54,12 +54,12 @@ fn into_failure(ended: GuestError) -> Failure {
     }
 }
 
-/// Returns the failure of a reducer that exceeded its wall time. `key` names the table with the
+/// Returns the failure of a reducer that exceeded its wall time. `raise` says how to raise the
 /// limit.
-fn timed_out(allowed_ms: u64, key: &GrantKey) -> Failure {
+fn timed_out(allowed_ms: u64, raise: &str) -> Failure {
     let message = format!(
         "took longer than {allowed_ms} ms; a reducer computes and waits for nothing, so correct the \
-         plugin, or raise `limits.call_deadline` under `[grants.{key}]` in wattle.toml"
+         plugin, or {raise}"
     );
     let details = json!({ "limit": "timeout", "allowed_ms": allowed_ms });
     Failure::new(code::TIMEOUT, message).retryable().with_details(details)

@@ -75,23 +75,25 @@ impl Engine {
         let instance = self.0.handlers.lease(caller, 1, usize::MAX);
         let instance = instance.map_err(|_full| handlers_full())?;
         let tool_call = tool_call(&env, info, request, violations);
-        let limits = &env.grants.limits;
-        let (allowed_ms, output_bytes) = (limits.node_timeout_ms, limits.output_bytes);
+        let grants = Arc::clone(&env.grants);
+        let allowed_ms = grants.limits.node_timeout_ms;
         let calls = CallList::default();
         let client = ClientCall { calls: calls.clone(), node: None };
         // The requests of a tool have no history, so they are no longer than what the tool wrote.
         let memory = MemoryCharge::default();
         let gate = Arc::new(Gate::for_client(env, instance, memory, client));
-        let (app, plugin) = (Arc::clone(app), plugin.clone());
         let started = Instant::now();
-        let work = async move {
-            let timeout = ToolTimeout { tool: &called_as, allowed_ms };
-            app.call_tool(&plugin, tool_call, gate, timeout).await
+        let work = {
+            let (app, plugin) = (Arc::clone(app), plugin.clone());
+            async move {
+                let timeout = ToolTimeout { tool: &called_as, allowed_ms };
+                app.call_tool(&plugin, tool_call, gate, timeout).await
+            }
         };
         let ended = AbortOnDropHandle::new(self.0.runtime.spawn(work)).await;
         let duration = started.elapsed();
         let result = match ended {
-            Ok(Ok(output)) => check_output_size(output, &info.name, output_bytes),
+            Ok(Ok(output)) => check_output_size(output, &info.name, &grants, (&app.name, plugin)),
             Ok(Err(ended)) => Err(to_failure(ended, ToolInfo::KIND)),
             Err(error) => Err(Failure::internal(format!("the tool call failed: {error}"))),
         };

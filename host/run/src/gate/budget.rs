@@ -14,7 +14,9 @@ use wattle_graph::failure::{Failure, code};
 use crate::caller_id::CallerId;
 use crate::fair_share::Lease;
 use crate::gate::unwind::Unwind;
+use crate::grant::Grants;
 use crate::limit;
+use crate::ports::Caller;
 use crate::run_memory::MemoryCharge;
 
 /// The kind of guest whose calls a task makes, for messages.
@@ -165,14 +167,19 @@ impl CallBudget {
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if the guest makes more than `allowed` calls, or if the guest and its
-    /// tools together make too many calls.
-    pub(crate) fn charge_calls(&self, count: u32, allowed: u32) -> Result<(), Unwind> {
-        let (count, allowed) = (u64::from(count), u64::from(allowed));
+    /// [`Unwind::Limit`] if the guest makes more calls than `grants` allow its plugin, or if the
+    /// guest and its tools together make too many calls.
+    pub(crate) fn charge_calls(
+        &self,
+        count: u32,
+        grants: &Grants,
+        caller: &Caller,
+    ) -> Result<(), Unwind> {
+        let (count, allowed) = (u64::from(count), u64::from(grants.limits.host_calls));
         if !charge(&self.calls, count, allowed) {
+            let raise = grants.raise_limit(&caller.app, &caller.plugin, "host_calls");
             let text = format!(
-                "the {} made more than {allowed} host calls; raise `host_calls` in its grant if \
-                 that is right",
+                "the {} made more than {allowed} host calls; {raise} if that is right",
                 self.guest
             );
             return Err(exceeded("host_calls", allowed, text));
@@ -314,7 +321,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::limit::Limits;
     use crate::run_memory::RunMemoryPool;
+
+    fn caller(plugin: &str) -> Caller {
+        Caller {
+            app: "shop".parse().unwrap(),
+            plugin: plugin.parse().unwrap(),
+            tenant: None,
+            owner: CallerId::default(),
+        }
+    }
+
+    /// Returns grants that allow a number of host calls.
+    fn calls(host_calls: u32) -> Grants {
+        Grants { limits: Limits { host_calls, ..Limits::default() }, ..Grants::default() }
+    }
 
     fn limit_of(charged: Result<(), Unwind>) -> String {
         match charged {
@@ -326,22 +348,25 @@ mod tests {
     #[test]
     fn tool_has_its_own_call_budget_and_shares_the_budget_of_its_handler() {
         let handler = CallBudget::for_handler(None);
-        handler.charge_calls(10, 10).unwrap();
-        assert_eq!(limit_of(handler.charge_calls(1, 10)), "\"host_calls\"");
+        let (desk, tools) = (caller("desk"), caller("tools"));
+        handler.charge_calls(10, &calls(10), &desk).unwrap();
+        assert_eq!(limit_of(handler.charge_calls(1, &calls(10), &desk)), "\"host_calls\"");
         let most = u32::try_from(limit::TASK_HOST_CALLS).unwrap();
         let tool = handler.for_tool();
-        tool.charge_calls(10, 10).unwrap();
-        assert_eq!(limit_of(tool.for_tool().charge_calls(most, most)), "\"task_host_calls\"");
+        tool.charge_calls(10, &calls(10), &tools).unwrap();
+        let ended = tool.for_tool().charge_calls(most, &calls(most), &tools);
+        assert_eq!(limit_of(ended), "\"task_host_calls\"");
     }
 
     #[test]
     fn call_budget_is_unused_after_a_reset() {
         let budget = CallBudget::default();
-        budget.charge_calls(3, 3).unwrap();
+        let (calls, desk) = (calls(3), caller("desk"));
+        budget.charge_calls(3, &calls, &desk).unwrap();
         budget.charge_blob(limit::TASK_BLOB_BYTES).unwrap();
         budget.charge_journal(9, 9).unwrap();
         budget.reset();
-        budget.charge_calls(3, 3).unwrap();
+        budget.charge_calls(3, &calls, &desk).unwrap();
         budget.for_tool().charge_journal(9, 9).unwrap();
         assert_eq!(limit_of(budget.charge_journal(1, 9)), "\"task_journal_bytes\"");
         budget.charge_blob(limit::TASK_BLOB_BYTES).unwrap();

@@ -21,10 +21,12 @@ use wattle_graph::weight::{failure_weight, weight};
 use crate::gate::budget::CallBudget;
 use crate::gate::divergence::divergence;
 use crate::gate::unwind::Unwind;
+use crate::grant::Grants;
 use crate::hostcall::request::CallRequest;
 use crate::hostcall::stream::STREAM_READ;
 use crate::json::JsonSize;
 use crate::limit::Limits;
+use crate::ports::Caller;
 use crate::run_memory::MemoryCharge;
 
 pub(crate) use self::forget::is_in_doubt;
@@ -258,9 +260,14 @@ impl Journal {
     /// # Errors
     ///
     /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
-    pub fn reserve_call_numbers(&self, count: u32, allowed: u32) -> Result<u32, Unwind> {
+    pub fn reserve_call_numbers(
+        &self,
+        count: u32,
+        grants: &Grants,
+        caller: &Caller,
+    ) -> Result<u32, Unwind> {
         let mut inner = self.lock();
-        self.budget.charge_calls(count, allowed)?;
+        self.budget.charge_calls(count, grants, caller)?;
         let first = inner.next_call;
         inner.next_call += count;
         Ok(first)

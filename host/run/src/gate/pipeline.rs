@@ -140,16 +140,17 @@ impl Gate {
         task: &Arc<TaskGate>,
         request: CallRequest,
     ) -> Result<(u32, CallLookup), Unwind> {
-        let number = task.reserve_call_numbers(1, self.limits())?;
+        let number = task.reserve_call_numbers(1, self.grants(), self.caller())?;
         Ok((number, task.look_up(number, number, request, self.limits())?))
     }
 
     /// Counts `count` calls, reserves as many consecutive call numbers, and returns the first.
     /// Returns 0 without a task, because calls without a task have no numbers.
     pub(super) fn reserve_call_numbers(&self, count: u32) -> Result<u32, Unwind> {
+        let (grants, caller) = (self.grants(), self.caller());
         match &self.task {
-            Some(task) => task.reserve_call_numbers(count, self.limits()),
-            None => self.budget.charge_calls(count, self.limits().host_calls).map(|()| 0),
+            Some(task) => task.reserve_call_numbers(count, grants, caller),
+            None => self.budget.charge_calls(count, grants, caller).map(|()| 0),
         }
     }
 

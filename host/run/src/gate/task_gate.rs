@@ -12,10 +12,10 @@ use crate::gate::journal::Journal;
 use crate::gate::task_input::HistoryInput;
 use crate::gate::task_subgraphs::TaskSubgraphs;
 use crate::gate::unwind::Unwind;
-use crate::limit::Limits;
+use crate::grant::Grants;
 use crate::log::ThreadLog;
-use crate::ports::Clock;
 use crate::ports::store::StoreError;
+use crate::ports::{Caller, Clock};
 use crate::result_reuse::ReusableResults;
 use crate::task::task_heartbeat::TaskHeartbeat;
 
@@ -104,9 +104,14 @@ impl TaskGate {
         call_path(&self.scope, call)
     }
 
-    pub(crate) fn reserve_call_numbers(&self, count: u32, limits: &Limits) -> Result<u32, Unwind> {
+    pub(crate) fn reserve_call_numbers(
+        &self,
+        count: u32,
+        grants: &Grants,
+        caller: &Caller,
+    ) -> Result<u32, Unwind> {
         self.heartbeat.on_call();
-        self.journal.reserve_call_numbers(count, limits.host_calls)
+        self.journal.reserve_call_numbers(count, grants, caller)
     }
 
     /// Unwinds the guest before a new call if the log of the thread is full.

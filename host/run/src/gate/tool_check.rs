@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::schema::{Formats, SchemaError};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use crate::blocking::{are_large_values, block_in_place_in_turn};
 use crate::gate::GuestEnv;
+use crate::grant::Grants;
 use crate::hostcall::tools::ToolInfo;
 use crate::json::{approx_bytes, check_depth};
 use crate::limit;
@@ -61,25 +63,28 @@ pub(crate) async fn violations(
 ///
 /// # Errors
 ///
-/// `invalid` for an output that is nested too deeply; `limit` if it has more than `allowed` bytes.
+/// `invalid` for an output that is nested too deeply; `limit` if it has more bytes than `grants`
+/// allow the plugin.
 pub(crate) fn check_output_size(
     output: ToolOutput,
     tool: &str,
-    allowed: u64,
+    grants: &Grants,
+    (app, plugin): (&AppName, &PluginName),
 ) -> Result<ToolOutput, Failure> {
     let value = serde_json::to_value(&output).map_err(|error| {
         Failure::internal(format!("cannot serialize the tool's output: {error}"))
     })?;
     check_depth(format_args!("the output of the tool `{tool}`"), &value)?;
-    let bytes = approx_bytes(&value);
+    let (bytes, allowed) = (approx_bytes(&value), grants.limits.output_bytes);
     if bytes <= allowed {
         return Ok(output);
     }
+    let raise = grants.raise_limit(app, plugin, "output");
     Err(Failure::new(
         code::LIMIT,
         format!(
             "the output of the tool `{tool}` is {bytes} bytes, more than the limit of {allowed}; \
-             request less, or raise `output` in its grant"
+             request less, or {raise}"
         ),
     )
     .with_details(json!({ "limit": "output", "allowed": allowed })))

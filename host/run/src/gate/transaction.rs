@@ -37,12 +37,14 @@ use crate::gate::pipeline::decode_output;
 use crate::gate::task_gate::{TaskGate, log_lost};
 use crate::gate::unwind::{CallError, Unwind};
 use crate::gate::{Gate, GuestEnv};
+use crate::grant::Grants;
 use crate::hostcall::request::CallRequest;
 use crate::hostcall::sql::{
     self, Executed, ROLLED_BACK, Rows, SqlValue, TRANSACTION, TRANSACTION_END,
 };
 use crate::json::{JsonSize, check_depth};
 use crate::limit::SqlLimits;
+use crate::ports::Caller;
 use crate::ports::sql::{CommitMarker, Sql, SqlTransaction};
 use crate::task::task_heartbeat::TaskHeartbeat;
 
@@ -64,21 +66,22 @@ struct StatementBudget {
     budget: Arc<CallBudget>,
     /// Heartbeat of the task; `None` if the guest has no task.
     heartbeat: Option<Arc<TaskHeartbeat>>,
-    allowed_calls: u32,
-    allowed_bytes: u64,
+    /// Grants of the guest, with the limits.
+    grants: Arc<Grants>,
+    caller: Caller,
     /// Maximum weight of the journal; `None` if the guest has no journal.
     allowed_journal_bytes: Option<u64>,
 }
 
 impl StatementBudget {
     fn of(gate: &Gate) -> Self {
-        let limits = gate.limits();
+        let GuestEnv { grants, caller, .. } = &gate.env;
         Self {
             budget: gate.budget.clone(),
             heartbeat: gate.task.as_ref().map(|task| task.heartbeat.clone()),
-            allowed_calls: limits.host_calls,
-            allowed_bytes: limits.host_call_bytes,
-            allowed_journal_bytes: gate.task.as_ref().map(|_| limits.task_journal_bytes),
+            grants: grants.clone(),
+            caller: caller.clone(),
+            allowed_journal_bytes: gate.task.as_ref().map(|_| grants.limits.task_journal_bytes),
         }
     }
 
@@ -88,11 +91,11 @@ impl StatementBudget {
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.on_call();
         }
-        self.budget.charge_calls(1, self.allowed_calls)
+        self.budget.charge_calls(1, &self.grants, &self.caller)
     }
 
     fn charge_bytes(&self, bytes: u64) -> Result<(), Unwind> {
-        self.budget.charge_bytes(bytes, self.allowed_bytes)
+        self.budget.charge_bytes(bytes, self.grants.limits.host_call_bytes)
     }
 
     /// Charges the weight of a statement or of its result, which the transaction keeps for the

@@ -39,7 +39,7 @@ impl Grants {
     /// Returns a change of the files on the sides that lack a permission. `change` is the change of
     /// one file, such as "add `llm = [\"chat\"]`".
     pub fn remedy(&self, caller: &Caller, change: &str, missing: MissingSide) -> String {
-        let change = self.change_in_files(caller, change, missing);
+        let change = self.change_in_files(&caller.app, &caller.plugin, change, missing);
         match (missing, self.request_place()) {
             (MissingSide::Request, Some(_)) => format!("{change}, which does not request it"),
             _ => change,
@@ -48,13 +48,29 @@ impl Grants {
 
     /// Returns the same as [`remedy`](Self::remedy) without the reason, for a permission of which
     /// the plugin requests a part.
-    pub fn change_in_files(&self, caller: &Caller, change: &str, missing: MissingSide) -> String {
-        let table = self.place_of_grant(&caller.app, &caller.plugin);
+    pub fn change_in_files(
+        &self,
+        app: &AppName,
+        plugin: &PluginName,
+        change: &str,
+        missing: MissingSide,
+    ) -> String {
+        let table = self.place_of_grant(app, plugin);
         match (missing, self.request_place()) {
             (MissingSide::Grant, _) | (_, None) => format!("{change} {table}"),
             (MissingSide::Request, Some(place)) => format!("{change} {place}"),
             (MissingSide::Both, Some(place)) => format!("{change} both {place} and {table}"),
         }
+    }
+
+    /// Returns how to raise a limit of a plugin, such as "raise `limits.cpu` under `[needs]` in
+    /// app.toml". `limit` is the name of the limit in the table `limits`.
+    ///
+    /// The grant sets the limits. A plugin to which the operator grants what it requests has none,
+    /// and a new table would take its permissions away, so the request sets its limits.
+    pub fn raise_limit(&self, app: &AppName, plugin: &PluginName, limit: &str) -> String {
+        let deciding = self.missing_side(|_| true, |_| false);
+        self.change_in_files(app, plugin, &format!("raise `limits.{limit}`"), deciding)
     }
 
     fn request_place(&self) -> Option<&RequestPlace> {
@@ -155,6 +171,24 @@ mod tests {
         assert_eq!(places(None, chat), TABLE);
         let Caller { app, plugin, .. } = caller();
         assert_eq!(Grants::default().places(&app, &plugin), TABLE);
+    }
+
+    #[test]
+    fn a_limit_is_raised_on_the_side_that_sets_it() {
+        let raise = |request: Option<RequestPlace>, granted: Option<Grants>| {
+            let request = request.map(|place| (place, Grants::default()));
+            let sides = Some(Arc::new(GrantSides { request, granted }));
+            let Caller { app, plugin, .. } = caller();
+            Grants { sides, ..Grants::default() }.raise_limit(&app, &plugin, "cpu")
+        };
+        let in_table = format!("raise `limits.cpu` {TABLE}");
+        assert_eq!(raise(Some(RequestPlace::App), Some(Grants::default())), in_table);
+        assert_eq!(raise(None, Some(Grants::default())), in_table);
+        // A new table would take the permissions from an app that gets what it requests.
+        let in_request = "raise `limits.cpu` under `[needs]` in app.toml";
+        assert_eq!(raise(Some(RequestPlace::App), None), in_request);
+        let Caller { app, plugin, .. } = caller();
+        assert_eq!(Grants::default().raise_limit(&app, &plugin, "cpu"), in_table);
     }
 
     #[test]

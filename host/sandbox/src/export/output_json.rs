@@ -76,10 +76,9 @@ impl<'a> OutputJson<'a> {
         let mut advice = "all JSON texts of a result share this limit; return fewer values, or \
                           put large data into a text or a blob"
             .to_owned();
-        if let Some(key) = self.callee.grant_key() {
+        if let Some(raise) = self.callee.raise_limit("output") {
             advice.push_str(&format!(
-                ", or raise `limits.output` under `[grants.{key}]` in wattle.toml if it needs \
-                 more: the limit is {OUTPUT_VALUES_FACTOR} times as high"
+                ", or {raise} if it needs more: the limit is {OUTPUT_VALUES_FACTOR} times as high"
             ));
         }
         advice

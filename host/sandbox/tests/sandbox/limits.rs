@@ -1,11 +1,12 @@
 //! Tests of limits: each exceeded limit ends the guest, and the failure names the limit. The guests
 //! are reducers, since reducers need no gate.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
-use wattle_run::grant::Grants;
+use wattle_run::grant::{GrantSides, Grants, RequestPlace};
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::GuestError;
 
@@ -55,6 +56,20 @@ async fn endless_loop_exceeds_the_cpu_limit() {
     assert!(failure.message.contains(line), "{failure}");
     assert_eq!(failure.details.unwrap()["allowed"], 50);
     assert!(started.elapsed().as_secs() < 10);
+}
+
+#[tokio::test]
+async fn limits_of_an_app_that_gets_what_it_requests_are_raised_in_its_manifest() {
+    let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
+    let request = Some((RequestPlace::App, Grants::default()));
+    let grants = Grants {
+        limits: Limits { cpu_ms: 50, ..Limits::default() },
+        sides: Some(Arc::new(GrantSides { request, granted: None })),
+        ..Grants::default()
+    };
+    let (_, failure) = limit_of(plugin.reduce(&app(), "r", None, vec![], &grants).await);
+    let line = "; raise `limits.cpu` under `[needs]` in app.toml if it needs more";
+    assert!(failure.message.ends_with(line), "{failure}");
 }
 
 #[tokio::test]

@@ -326,7 +326,7 @@ async fn call_plugin(
         ..context.env.clone()
     };
     let task = context.entry.as_ref().map(|entry| entry.task.for_tool_call(entry.number));
-    let limits = env.grants.limits.clone();
+    let grants = Arc::clone(&env.grants);
     let call = PluginToolCall {
         tool: tool.info.name.clone(),
         call_id: call_id(context, request),
@@ -336,7 +336,7 @@ async fn call_plugin(
         violations,
         arguments: with_integers(request.arguments.clone()),
         state: request.state.clone(),
-        grants: Arc::clone(&env.grants),
+        grants: Arc::clone(&grants),
     };
     let budget = match &task {
         Some(task) => task.journal.budget(),
@@ -344,9 +344,12 @@ async fn call_plugin(
     };
     let (depth, client) = (context.depth + 1, context.client.cloned());
     let gate = Arc::new(Gate::for_tool(env, task, budget, depth, client));
-    let timeout = timeout_of(request, limits.node_timeout_ms);
+    let timeout = timeout_of(request, grants.limits.node_timeout_ms);
     match context.env.app.call_tool(name, call, gate, timeout).await {
-        Ok(output) => Ok(check_output_size(output, &request.tool, limits.output_bytes)?),
+        Ok(output) => {
+            let tool_of = (&context.caller.app, name);
+            Ok(check_output_size(output, &request.tool, &grants, tool_of)?)
+        }
         Err(ended) => Err(into_call_error(context, ended)),
     }
 }
@@ -466,18 +469,19 @@ async fn output_or_interrupt(
     call: &ServerToolCall<'_>,
     answer: ServerCallResult,
 ) -> Result<ToolOutput, CallError> {
-    let (limits, tools) = (&context.grants.limits, context.ports.tools.as_ref());
+    let (grants, tools) = (context.grants, context.ports.tools.as_ref());
     match (answer, context.entry) {
         (ServerCallResult::Returned(output), _) => {
             let output = images::store_images(context, call.server, output).await;
-            Ok(check_output_size(output, &call.request.tool, limits.output_bytes)?)
+            let Caller { app, plugin, .. } = context.caller;
+            Ok(check_output_size(output, &call.request.tool, grants, (app, plugin))?)
         }
         (ServerCallResult::Elicits(elicitation), Some(entry)) => {
             let thread = entry.task.log.thread();
             let mut held = HeldCallGuard { tools, thread, name: elicitation.held.clone() };
             let asker = (call.server, call.server_request.tool.as_str());
             let round = call.answered.rounds.len();
-            let unwind = entry.elicit(asker, round, elicitation, limits).await?;
+            let unwind = entry.elicit(asker, round, elicitation, &grants.limits).await?;
             if matches!(unwind, Unwind::Suspended(_)) {
                 held.name = None;
             }

@@ -8,7 +8,7 @@ use wattle_graph::definition::HeartbeatSource;
 
 use super::*;
 use crate::grant::SqlRule;
-use crate::limit::JSON_DEPTH;
+use crate::limit::{JSON_DEPTH, Limits};
 
 /// The query with a row that is nested too deeply for the journal.
 const DEEP: &str = "SELECT deep";
@@ -70,11 +70,18 @@ impl SqlTransaction for EmptyDatabase {
 }
 
 fn budget() -> StatementBudget {
+    let limits = Limits { host_calls: 10, host_call_bytes: 1_000, ..Limits::default() };
+    let caller = Caller {
+        app: "shop".parse().unwrap(),
+        plugin: "desk".parse().unwrap(),
+        tenant: None,
+        owner: CallerId::default(),
+    };
     StatementBudget {
         budget: Arc::default(),
         heartbeat: None,
-        allowed_calls: 10,
-        allowed_bytes: 1_000,
+        grants: Arc::new(Grants { limits, ..Grants::default() }),
+        caller,
         allowed_journal_bytes: None,
     }
 }

@@ -12,7 +12,7 @@ use wattle_graph::failure::code;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::Engine;
 use wattle_run::gate::unwind::CallError;
-use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
+use wattle_run::grant::{GrantSides, Grants, MemoryAccess, MemoryRule, RequestPlace};
 use wattle_run::hostcall::emit::Emission;
 use wattle_run::hostcall::http::HttpRequest;
 use wattle_run::hostcall::log::LogMessage;
@@ -184,10 +184,15 @@ async fn a_node_with_endless_host_calls_ends_at_its_limit() {
         }
     });
     let limits = Limits { host_calls: 50, ..Limits::default() };
-    let grants = Grants { limits, ..Grants::default() };
+    let request = Some((RequestPlace::App, Grants::default()));
+    let sides = Some(Arc::new(GrantSides { request, granted: None }));
+    let grants = Grants { limits, sides, ..Grants::default() };
     let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
     let ended = world.run(json!({})).await;
-    assert_eq!(failure(&ended).details.unwrap()["limit"], "host_calls");
+    let exceeded = failure(&ended);
+    let line = "; raise `limits.host_calls` under `[needs]` in app.toml if that is right";
+    assert!(exceeded.message.ends_with(line), "{exceeded}");
+    assert_eq!(exceeded.details.unwrap()["limit"], "host_calls");
 }
 
 /// The gate itself makes these calls, and refuses the first two of them.
