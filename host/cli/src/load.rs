@@ -38,6 +38,7 @@ mod round;
 mod scan;
 mod text_files;
 pub mod turns;
+mod unconfigured;
 mod unused;
 mod versions;
 pub mod watch;
@@ -76,6 +77,7 @@ use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::migrations::Migrations;
 use crate::load::scan::Snapshot;
 use crate::load::turns::{LoadPermits, Turn};
+pub use crate::load::unconfigured::{Unconfigured, find_unconfigured};
 pub use crate::load::unused::{Unused, find_unused};
 use crate::load::versions::Versions;
 

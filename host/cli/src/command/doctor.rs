@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::free_disk::read_status;
 use crate::host::{open_routes, open_sandbox};
-use crate::load::{Unused, UnusedTable, find_unused};
+use crate::load::{Unused, UnusedTable, find_unconfigured, find_unused};
 use crate::output::Output;
 
 /// Maximum number of memory mappings of a live guest; see `MAPPINGS_PER_GUEST` of the sandbox.
@@ -97,6 +97,9 @@ pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, 
 
 async fn run_checks(config: &Config, env: &ReadEnv, report: &mut Report) {
     unused_parts(config, report);
+    for missing in find_unconfigured(config) {
+        report.fail(&format!("app {}", missing.app), missing.to_string(), missing.hint);
+    }
     let usable = data_folder(config, report);
     if usable {
         free_disk(config, report);

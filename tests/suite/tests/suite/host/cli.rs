@@ -264,6 +264,7 @@ async fn doctor_reports_problems_of_the_configuration() {
         .replace("127.0.0.1:0", "0.0.0.0:0")
         .replace("SUITE_MODEL_KEY", "NOT_SET")
         .replace("SUITE_MASSIVE_KEY", "NOT_SET_EITHER")
+        .replace("model.routes.light", "model.routes.lihgt")
         .replace("sqlite:asset.db", "postgres://somebody:hunter2@127.0.0.1:1/asset");
     scene.workspace.write("wattle.toml", toml);
     let ill = scene.run(&["doctor"]).await;
