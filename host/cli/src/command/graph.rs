@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::open_sandbox;
+use crate::load::hinted_message::HintedMessage;
 use crate::load::manifest::{FILE, Manifest};
 use crate::load::{self, file, projections};
 use crate::output::Output;
@@ -111,6 +112,9 @@ pub(super) async fn check(
         None => app::folder(&config, None)?,
     };
     let checked = read(&config, &path).await?;
+    for warning in &checked.unrequested {
+        Output::warning(&warning.to_string());
+    }
     let (graphs, found) = match checked.result {
         Ok(graphs) => (graphs.iter().map(|graph| graph.name.to_string()).collect(), Vec::new()),
         Err(problems) => (Vec::new(), problems),
@@ -204,6 +208,8 @@ struct Checked {
     result: Result<Vec<Graph>, Vec<Problem>>,
     /// Components that cannot be loaded.
     unloaded: Vec<Problem>,
+    /// Imports of components of which the app requests nothing.
+    unrequested: Vec<HintedMessage>,
     with_plugins: bool,
 }
 
@@ -217,7 +223,8 @@ async fn read(config: &Config, path: &Path) -> Result<Checked, Error> {
     let json = path.extension().is_some_and(|it| it == "json");
     let check = if json { check_json } else { check_toml };
     let result = check(&file, &text, &AnyPlugin);
-    Ok(Checked { result, unloaded: Vec::new(), with_plugins: false })
+    let (unloaded, unrequested) = (Vec::new(), Vec::new());
+    Ok(Checked { result, unloaded, unrequested, with_plugins: false })
 }
 
 async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
@@ -251,7 +258,9 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         problems.extend(checked.err().unwrap_or_default());
         Err(problems)
     };
-    Ok(Checked { result, unloaded: components.problems(&text), with_plugins: true })
+    let unloaded = components.problems(&text);
+    let unrequested = components.unrequested_imports(&manifest.needs);
+    Ok(Checked { result, unloaded, unrequested, with_plugins: true })
 }
 
 fn failed(problems: &[Problem]) -> Error {

@@ -10,10 +10,11 @@ use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::toml_depth;
 use wattle_run::ports::Sandbox;
 
-use crate::config::Config;
+use crate::config::{Config, GrantSpec};
 use crate::load;
 use crate::load::app_folder::Plugins;
 use crate::load::app_loader;
+use crate::load::hinted_message::HintedMessage;
 use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::plugin_catalog::{AppPluginCatalog, default_plugin_of};
 use crate::load::plugin_file::Unloaded;
@@ -53,6 +54,13 @@ impl Components {
         unloaded.map(problem).collect()
     }
 
+    /// Returns a message for each interface that a component of the app imports, and of which the
+    /// app requests nothing.
+    pub(super) fn unrequested_imports(&self, needs: &GrantSpec) -> Vec<HintedMessage> {
+        let own = self.own.iter();
+        own.flat_map(|(name, plugin)| unrequested(name, &plugin.info().imports, needs)).collect()
+    }
+
     /// Returns the catalog of the plugins that the graphs can use.
     pub(super) fn catalog<'a>(
         &'a self,
@@ -68,6 +76,39 @@ impl Components {
     fn is_unloaded(&self, plugin: &PluginName) -> bool {
         self.unloaded_own.contains_key(plugin) || self.unloaded_standalone.contains_key(plugin)
     }
+}
+
+/// Returns a message for each imported interface whose calls are denied, because `needs` requests
+/// nothing of it. The SDKs build components that import what their code uses. A component that
+/// imports all of these interfaces is left out: other toolchains import the whole contract.
+///
+/// The interface `tools` is left out as well, because agents import it that call no tools.
+fn unrequested(plugin: &PluginName, imports: &[String], needs: &GrantSpec) -> Vec<HintedMessage> {
+    let interfaces = [
+        ("http", needs.http.is_empty(), "http = [{ host = \"example.com\", methods = [\"GET\"] }]"),
+        ("llm", needs.llm.is_empty(), "llm = [\"chat\"]"),
+        ("memory", needs.memory.is_empty(), "memory = [{ namespace = [\"notes\"] }]"),
+        ("sql", needs.sql.is_empty(), "sql = [{ database = \"notes\" }]"),
+        ("tenants", needs.tenant_routes.is_empty(), "tenant_routes = [\"chat\"]"),
+    ];
+    let is_imported =
+        |name: &str| imports.iter().any(|it| it.strip_prefix("wattle:plugin/") == Some(name));
+    if interfaces.iter().all(|(name, ..)| is_imported(name)) {
+        return Vec::new();
+    }
+    let unrequested = interfaces
+        .into_iter()
+        .filter(|(name, is_unrequested, _)| *is_unrequested && is_imported(name));
+    let message = |(name, _, request): (&str, bool, &str)| {
+        HintedMessage::new(
+            format!(
+                "plugin `{plugin}` imports `wattle:plugin/{name}`, and the app requests nothing of \
+                 it, so its calls are denied"
+            ),
+            format!("add a request under `[needs]` in app.toml, such as `{request}`"),
+        )
+    };
+    unrequested.map(message).collect()
 }
 
 /// Returns the plugins that nodes and channels of a graph file name.
@@ -143,7 +184,6 @@ impl PluginCatalog for Catalog<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::hinted_message::HintedMessage;
 
     #[test]
     fn plugins_of_nodes_and_reducers_are_found() {
@@ -160,6 +200,24 @@ mod tests {
         assert!(named_plugins("no [toml").is_empty());
         let deep = format!("{text}w.with = {}1{}", "{ a.a = ".repeat(60), "}".repeat(60));
         assert!(named_plugins(&deep).is_empty());
+    }
+
+    #[test]
+    fn imports_of_which_the_app_requests_nothing_are_reported() {
+        let needs: GrantSpec = toml::from_str("llm = [\"chat\"]").unwrap();
+        let found = |interfaces: &[&str]| {
+            let imports: Vec<String> =
+                interfaces.iter().map(|name| format!("wattle:plugin/{name}")).collect();
+            let found = unrequested(&PluginName::new("notes").unwrap(), &imports, &needs);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let text = "plugin `notes` imports `wattle:plugin/sql`, and the app requests nothing of \
+                    it, so its calls are denied\n  hint: add a request under `[needs]` in \
+                    app.toml, such as `sql = [{ database = \"notes\" }]`";
+        assert_eq!(found(&["clock", "llm", "sql", "tools", "types"]), [text]);
+        let whole = ["http", "llm", "memory", "sql", "tenants"];
+        assert!(found(&whole).is_empty());
+        assert_eq!(found(&whole[..4]).len(), 3);
     }
 
     #[test]
