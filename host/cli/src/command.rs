@@ -15,6 +15,7 @@ mod json_arg;
 mod key;
 mod maintenance;
 mod mcp;
+mod migrate;
 mod model;
 mod new;
 mod plugin;
@@ -156,7 +157,7 @@ async fn threads(
         ThreadCommand::Delete(it) => thread::delete(&client, &it.thread, output).await,
         ThreadCommand::Calls(it) => calls::list(&client, &it.thread, output).await,
         ThreadCommand::Settle(settle) => calls::settle(&client, &settle, output).await,
-        ThreadCommand::Migrate(migrate) => maintenance::migrate(&client, &migrate, output).await,
+        ThreadCommand::Migrate(migrate) => migrate::migrate(&client, &migrate, output).await,
         ThreadCommand::Export(export) => replay::export(&client, &export, output).await,
         ThreadCommand::Copy(copy) => maintenance::copy(&client, &copy, output).await,
         ThreadCommand::Prune(prune) => maintenance::prune(&client, &prune, output).await,

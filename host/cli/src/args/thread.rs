@@ -35,7 +35,7 @@ pub enum ThreadCommand {
     Calls(ThreadArg),
     /// Settle a host call that is in doubt
     Settle(ThreadSettleArgs),
-    /// Migrate a thread to the loaded version of its graph
+    /// Migrate a thread, or all threads of an app, to the loaded code
     Migrate(ThreadMigrateArgs),
     /// Export a thread to a file that `replay` reads
     Export(ThreadExportArgs),
@@ -235,8 +235,14 @@ pub enum DecisionArg {
 #[derive(Clone, Debug, Args)]
 pub struct ThreadMigrateArgs {
     /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
+    #[arg(value_name = "THREAD", required_unless_present = "app")]
+    pub thread: Option<String>,
+    /// Migrate all threads of this app that have another version
+    #[arg(long, conflicts_with = "thread")]
+    pub app: Option<String>,
+    /// Only threads of this graph
+    #[arg(long, requires = "app")]
+    pub graph: Option<String>,
     /// Show the changes without applying them
     #[arg(long)]
     pub dry_run: bool,

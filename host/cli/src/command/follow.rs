@@ -47,7 +47,8 @@ pub(super) async fn follow(
             Output::line(&text);
         }
         let is_failed = ended.status == RunStatus::Failed;
-        let is_outdated = is_failed && is_outdated(client, &ended.thread).await;
+        let is_outdated =
+            is_failed && has_loaded_version(client, &ended.thread).await == Some(false);
         print_next_step(&ended, progress.failure.as_deref(), is_outdated);
     }
     Ok(match ended.status {
@@ -194,15 +195,15 @@ pub(super) fn render_interrupts(open: &[InterruptDocument], next: &[String]) -> 
     open.iter().map(question).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Returns true if a thread is pinned to another version of its graph than the loaded one. Returns
-/// false if one of the versions is unknown.
-async fn is_outdated(client: &Client, thread: &str) -> bool {
+/// Returns true if a thread is pinned to the loaded version of its graph, and false if it is pinned
+/// to another one. Returns `None` if one of the versions is unknown.
+pub(super) async fn has_loaded_version(client: &Client, thread: &str) -> Option<bool> {
     let path = format!("/api/v1/threads/{}", encode_segment(thread));
-    let Ok(thread) = client.get::<ThreadDocument>(&path).await else { return false };
+    let thread: ThreadDocument = client.get(&path).await.ok()?;
     let (app, graph) = (&thread.summary.app, &thread.summary.graph);
     let path = format!("/api/v1/apps/{}/graphs/{}", encode_segment(app), encode_segment(graph));
-    let loaded: Result<GraphDocument, Error> = client.get(&path).await;
-    loaded.is_ok_and(|loaded| loaded.version != thread.version)
+    let loaded: GraphDocument = client.get(&path).await.ok()?;
+    Some(loaded.version == thread.version)
 }
 
 /// Prints the next step for the user. `shown` is the message of a failure that the user has seen.

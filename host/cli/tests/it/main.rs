@@ -29,6 +29,7 @@ mod interrupts;
 mod keys;
 mod lists;
 mod loading;
+mod migrate;
 mod migrations;
 mod native_sandbox;
 mod new;
