@@ -30,10 +30,7 @@ typedef struct names {
 
 /* What the functions of the SDK have recorded in this call. */
 static struct {
-    const char *code;
-    const char *message;
-    const char *details;
-    bool retryable;
+    struct wattle_failure failure;
     names targets;
     names sends;
     names overwrites;
@@ -53,24 +50,25 @@ static void add(names *list, const char *name, const char *value) {
 /* What a plugin says. */
 
 const char *wattle_fail(const char *code, const char *message) {
-    call.code = code;
-    call.message = message;
-    call.details = NULL;
-    call.retryable = false;
+    call.failure = (struct wattle_failure){.code = code, .message = message};
     return NULL;
 }
 
 const char *wattle_fail_retryable(const char *code, const char *message) {
     wattle_fail(code, message);
-    call.retryable = true;
+    call.failure.retryable = true;
     return NULL;
 }
 
-void wattle_details(const char *details) { call.details = details; }
+void wattle_details(const char *details) { call.failure.details = details; }
 
-const char *wattle_failure(void) { return call.code; }
+const char *wattle_failure(void) { return call.failure.code; }
 
-void wattle_recover(void) { call.code = NULL; }
+struct wattle_failure wattle_recover(void) {
+    struct wattle_failure failure = call.failure;
+    call.failure = (struct wattle_failure){.code = NULL};
+    return failure;
+}
 
 void wattle_goto(const char *node) { add(&call.targets, node, NULL); }
 
@@ -126,18 +124,18 @@ void wattle_add_extra(wattle_plugin_types_extra_t *to, const char *name, const c
 /* Records the failure of a call of the host. */
 static const char *host_failed(const wattle_plugin_types_failure_t *failure) {
     wattle_fail(wattle_text_of(failure->code), wattle_text_of(failure->message));
-    call.retryable = failure->retryable;
-    call.details = failure->details.is_some ? wattle_text_of(failure->details.val) : NULL;
+    call.failure.retryable = failure->retryable;
+    call.failure.details = failure->details.is_some ? wattle_text_of(failure->details.val) : NULL;
     return NULL;
 }
 
 bool wattle_failed(wattle_plugin_types_failure_t *failure) {
-    set(&failure->code, call.code);
-    set(&failure->message, call.message);
-    failure->retryable = call.retryable;
-    failure->details.is_some = call.details != NULL;
-    if (call.details != NULL) {
-        set(&failure->details.val, call.details);
+    set(&failure->code, call.failure.code);
+    set(&failure->message, call.failure.message);
+    failure->retryable = call.failure.retryable;
+    failure->details.is_some = call.failure.details != NULL;
+    if (call.failure.details != NULL) {
+        set(&failure->details.val, call.failure.details);
     }
     return false;
 }
@@ -327,13 +325,13 @@ static bool run(const wattle_context *context, const char *input) {
             continue;
         }
         const char *updates = node->run(context, input);
-        if (call.code == NULL && (updates == NULL || !read_updates(updates))) {
+        if (call.failure.code == NULL && (updates == NULL || !read_updates(updates))) {
             wattle_fail(
                 WATTLE_INTERNAL,
                 wattle_format("node `%s` returned no JSON object with its updates", node->name)
             );
         }
-        return call.code == NULL && mark_overwrites();
+        return call.failure.code == NULL && mark_overwrites();
     }
     wattle_fail(WATTLE_NOT_FOUND, wattle_format("the plugin has no node `%s`", context->node));
     return false;
@@ -416,10 +414,10 @@ call_tool(const wattle_tool_context *context, const char *arguments, wattle_outp
             continue;
         }
         *output = tool->call(context, arguments);
-        if (call.code == NULL && output->text == NULL) {
+        if (call.failure.code == NULL && output->text == NULL) {
             wattle_fail(WATTLE_INTERNAL, wattle_format("tool `%s` returned no text", tool->name));
         }
-        return call.code == NULL;
+        return call.failure.code == NULL;
     }
     wattle_fail(WATTLE_NOT_FOUND, wattle_format("the plugin has no tool `%s`", context->tool));
     return false;
@@ -482,12 +480,12 @@ reduce(const char *name, const char *current, const char *const *updates, size_t
             continue;
         }
         const char *value = reducer->reduce(current, updates, count);
-        if (call.code == NULL && value == NULL) {
+        if (call.failure.code == NULL && value == NULL) {
             wattle_fail(
                 WATTLE_INTERNAL, wattle_format("reducer `%s` returned no value", reducer->name)
             );
         }
-        return call.code == NULL ? value : NULL;
+        return call.failure.code == NULL ? value : NULL;
     }
     return wattle_fail(WATTLE_NOT_FOUND, wattle_format("the plugin has no reducer `%s`", name));
 }

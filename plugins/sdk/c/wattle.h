@@ -64,7 +64,8 @@ typedef struct wattle_node {
     const char *config_schema;
     /*
      * Runs the node. Returns the updates as a JSON object with one field for each channel that is
-     * written, or NULL after `wattle_fail` or a call of the host that failed.
+     * written, or NULL after `wattle_fail` or a call of the host that failed. After these the node
+     * fails, whatever it returns, unless it calls `wattle_recover`.
      */
     const char *(*run)(const wattle_context *context, const char *input);
     /*
@@ -311,11 +312,29 @@ const char *wattle_fail_retryable(const char *code, const char *message);
 /* Sets the structured details of the failure, as JSON. */
 void wattle_details(const char *details);
 
-/* Returns the code of the failure of this call; NULL if there is none. */
+/* The failure of a call of the host, or one from `wattle_fail`. */
+struct wattle_failure {
+    /* A short stable identifier, such as `WATTLE_LIMIT`; NULL for no failure. */
+    const char *code;
+    /* The failed operation, the reason, and a hint. */
+    const char *message;
+    /* Structured details as JSON; NULL if there are none. */
+    const char *details;
+    /* True if the same call can succeed later. */
+    bool retryable;
+};
+
+/*
+ * Returns the code of the failure of this call; NULL if there is none. The call fails with it,
+ * whatever the function of the plugin returns, unless `wattle_recover` takes it back.
+ */
 const char *wattle_failure(void);
 
-/* Takes the failure of this call back, after a call of the host that may fail. */
-void wattle_recover(void);
+/*
+ * Takes the failure of this call back and returns it, after a call of the host that failed. The call
+ * of the plugin continues without a failure.
+ */
+struct wattle_failure wattle_recover(void);
 
 /* Target for `wattle_goto` that ends this branch of the graph. */
 #define WATTLE_END "END"
@@ -399,14 +418,24 @@ void wattle_log(wattle_level level, const char *message);
 /*
  * Raises an interrupt: asks a person, and returns the answer as JSON. Until the answer arrives, the
  * run is interrupted, and code after the call runs once. Payload and schema are JSON; NULL as the
- * schema accepts any answer. Returns NULL if the call failed.
+ * schema accepts any answer. Returns NULL if the call failed; the caller then fails as well, unless
+ * it takes the failure back.
  */
 const char *wattle_ask(const char *payload, const char *schema);
 
 /*
  * Calls a tool by its name or its reference, such as `calculator/add`. The arguments are JSON. The
- * text of the output is that of all text parts, with a line break between them. The output has no
- * text if the call failed, and an error of the tool as `is_error`.
+ * text of the output is that of all text parts, with a line break between them. An error of the tool
+ * is an output with `is_error`.
+ *
+ * The output has no text if the call failed: the tool is not granted, its arguments are invalid, it
+ * trapped, or it exceeded a limit. The caller then fails as well, unless it takes the failure back:
+ *
+ *     wattle_output output = wattle_call("calculator/add", arguments);
+ *     if (output.text == NULL) {
+ *         struct wattle_failure failure = wattle_recover();
+ *         output = wattle_error(failure.message);
+ *     }
  */
 wattle_output wattle_call(const char *tool, const char *arguments);
 

@@ -1,6 +1,6 @@
 /*
  * A plugin with a node that counts words, a node that asks a person, a node that continues a
- * conversation, a tool, a reducer, and HTTP endpoints.
+ * conversation, a node that calls a tool, a tool, a reducer, and HTTP endpoints.
  */
 #include <ctype.h>
 #include <string.h>
@@ -43,6 +43,17 @@ static const char *refer(const wattle_context *context, const char *input) {
     const char *now = "[{\"role\":\"user\",\"content\":\"Go on.\"}]";
     const char *history = wattle_history(context, 1, now);
     return history == NULL ? NULL : wattle_format("{\"history\":%s}", history);
+}
+
+/* Adds numbers with a tool of another plugin. A failure of the call does not fail the node. */
+static const char *add(const wattle_context *context, const char *input) {
+    (void)context;
+    wattle_output output = wattle_call("calculator/add", input);
+    if (output.text == NULL) {
+        struct wattle_failure failure = wattle_recover();
+        return wattle_format("{\"problem\":%s}", wattle_quote(failure.message));
+    }
+    return wattle_format("{\"sum\":%s}", wattle_quote(output.text));
 }
 
 /* Converts a temperature to Fahrenheit. */
@@ -119,6 +130,15 @@ static const wattle_node nodes[] = {
         .config_schema = "{\"type\":\"object\",\"properties\":{\"messages\":{\"type\":\"string\"}}}",
         .run = refer,
         .reads = "{\"channels\":[" MESSAGES "],\"conversation\":" MESSAGES "}",
+    },
+    {
+        .name = "add",
+        .doc = "Adds numbers with a tool of another plugin.",
+        .input_schema = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"number\"},"
+                        "\"b\":{\"type\":\"number\"}},\"required\":[\"a\",\"b\"]}",
+        .output_schema = "{\"type\":\"object\",\"properties\":{\"sum\":{\"type\":\"string\"},"
+                         "\"problem\":{\"type\":\"string\"}}}",
+        .run = add,
     },
 };
 

@@ -79,6 +79,9 @@ bool wattle_plugin_interrupt_ask(
 /* Number of parts of the text that the tool returns. */
 static size_t parts = 2;
 
+/* True if the tool exceeds its limit. */
+static bool exceeds_limit;
+
 /* A tool that returns a text in parts, and its arguments as data. */
 bool wattle_plugin_tools_call(
     wattle_plugin_tools_request_t *request,
@@ -90,6 +93,14 @@ bool wattle_plugin_tools_call(
         plugin_string_dup(&err->message, "there is no such tool");
         err->retryable = false;
         err->details.is_some = false;
+        return false;
+    }
+    if (exceeds_limit) {
+        plugin_string_dup(&err->code, WATTLE_LIMIT);
+        plugin_string_dup(&err->message, "the tool exceeded its limit");
+        err->retryable = false;
+        err->details.is_some = true;
+        plugin_string_dup(&err->details.val, "{\"limit\":\"cpu\"}");
         return false;
     }
     memset(ret, 0, sizeof *ret);
@@ -186,7 +197,7 @@ static plugin_string_t body(const exports_wattle_plugin_web_response_t *response
 static void plugins_are_described(void) {
     exports_wattle_plugin_node_list_node_info_t nodes;
     exports_wattle_plugin_node_describe(&nodes);
-    CHECK(nodes.len == 3);
+    CHECK(nodes.len == 4);
     CHECK(is(nodes.ptr[0].name, "count_words"));
     CHECK(is(nodes.ptr[1].doc, "Asks whether a text may be published."));
     CHECK(nodes.ptr[0].extra.len == 0);
@@ -281,8 +292,19 @@ static void failures_of_the_host_are_passed_on(void) {
 static void failures_of_the_host_can_be_handled(void) {
     CHECK(wattle_ask("1", NULL) == NULL);
     CHECK(strcmp(wattle_failure(), "denied") == 0);
-    wattle_recover();
-    CHECK(wattle_failure() == NULL);
+    struct wattle_failure denied = wattle_recover();
+    CHECK(strcmp(denied.code, "denied") == 0 && strcmp(denied.message, "no one is there") == 0);
+    CHECK(strcmp(denied.details, "{\"n\":1}") == 0 && !denied.retryable);
+    CHECK(wattle_failure() == NULL && wattle_recover().code == NULL);
+}
+
+/* A tool that misbehaves ends without ending its caller. */
+static void nodes_continue_after_a_call_that_failed(void) {
+    exports_wattle_plugin_node_outcome_t outcome;
+    exceeds_limit = true;
+    CHECK(run("add", "{\"a\":1,\"b\":2}", &outcome));
+    CHECK(outcome.updates.len == 1 && is(outcome.updates.ptr[0].channel, "problem"));
+    CHECK(is(outcome.updates.ptr[0].value, "\"the tool exceeded its limit\""));
 }
 
 static void nodes_refer_to_their_conversation(void) {
@@ -519,6 +541,7 @@ static const struct {
     CASE(questions_are_answered),
     CASE(failures_of_the_host_are_passed_on),
     CASE(failures_of_the_host_can_be_handled),
+    CASE(nodes_continue_after_a_call_that_failed),
     CASE(nodes_refer_to_their_conversation),
     CASE(histories_need_a_conversation),
     CASE(tools_return_text),
