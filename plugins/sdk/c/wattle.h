@@ -70,10 +70,14 @@ typedef struct wattle_node {
     const char *(*run)(const wattle_context *context, const char *input);
     /*
      * The channels that the node reads, in place of the properties of `input_schema`, and the one
-     * with its conversation, as JSON: `{"channels":[CHANNEL],"conversation":CHANNEL}`, both optional.
-     * A CHANNEL is `{"channel":NAME}`, or `{"config":KEY,"default":NAME}` for what the configuration
-     * has under a key. Of the conversation, the input has only the current turn. NULL for a node
-     * whose channels are those properties.
+     * with its conversation, as JSON:
+     *
+     *     {"channels":[{"channel":"messages"}],"conversation":{"channel":"messages"}}
+     *
+     * `{"config":KEY,"default":NAME}` in place of `{"channel":NAME}` is the channel that the
+     * configuration of the node names under a key. The conversation is optional, and one of
+     * `channels` with the same text. The input has only its current turn. NULL for a node whose
+     * channels are those properties.
      */
     const char *reads;
 } wattle_node;

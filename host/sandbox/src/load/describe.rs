@@ -46,6 +46,10 @@ const MAX_HINTS_BYTES: usize = 1 << 10;
 /// forty channels.
 const MAX_READS_BYTES: usize = 1 << 10;
 
+/// What `reads` of a node looks like, for messages.
+const READS_EXAMPLE: &str =
+    r#"{"channels":[{"channel":"messages"}],"conversation":{"channel":"messages"}}"#;
+
 /// The description of a component.
 #[derive(Debug, Default)]
 pub(crate) struct PluginDescription {
@@ -228,9 +232,14 @@ fn into_reads(text: &str, node: &str, input_schema: &Value) -> Result<NodeReads,
         let what = format!("bytes of `reads` of `{node}`");
         return Err(too_large(&what, text.len() as u64, MAX_READS_BYTES as u64));
     }
-    let invalid = |problem: &str| invalid_description(&format!("`reads` of `{node}` {problem}"));
-    let reads: NodeReads =
-        serde_json::from_str(text).map_err(|error| invalid(&format!("cannot be read: {error}")))?;
+    let invalid = |problem: &str| {
+        invalid_description(&format!(
+            "`reads` of `{node}` {problem}; the conversation is one of the channels, as in \
+             `{READS_EXAMPLE}`"
+        ))
+    };
+    let reads: NodeReads = serde_json::from_str(text)
+        .map_err(|error| invalid(&format!("is no object of channels in JSON: {error}")))?;
     let is_read = |conversation: &ChannelRef| match &reads.channels {
         Some(channels) => channels.contains(conversation),
         None => input_schema.get("properties").is_none(),
@@ -238,7 +247,11 @@ fn into_reads(text: &str, node: &str, input_schema: &Value) -> Result<NodeReads,
     if let Some(conversation) = &reads.conversation
         && !is_read(conversation)
     {
-        return Err(invalid("has a `conversation` that is not among its `channels`"));
+        let problem = match &reads.channels {
+            Some(_) => "has a `conversation` that is not among its `channels`",
+            None => "has a `conversation`, but no `channels`",
+        };
+        return Err(invalid(problem));
     }
     Ok(reads)
 }

@@ -230,16 +230,19 @@ async fn plugin_describes_itself() {
     assert_eq!(plugin.info().manifest, None);
 }
 
-/// Returns a node plugin whose node has the extra field `reads`.
-fn node_reading(reads: &str) -> bytes::Bytes {
+/// Returns a node plugin whose node has the extra field `reads` and this schema of the input.
+fn node_reading(reads: &str, input_schema: &str) -> bytes::Bytes {
     let words = |numbers: &[usize]| -> Vec<u8> {
         numbers.iter().flat_map(|number| u32::try_from(*number).unwrap().to_le_bytes()).collect()
     };
-    // The extra fields of the node are at address 160: a pointer to a list, and its length.
+    // The schema of the input is at address 144 and the extra fields at 160: each is a pointer to a
+    // text or a list, and its length.
     let describe = [
         guest::store(1024, format!("reads{reads}").as_bytes()),
         guest::store(960, &words(&[1024, 5, 1029, reads.len()])),
         guest::store(160, &words(&[960, 1])),
+        guest::store(4096, input_schema.as_bytes()),
+        guest::store(144, &words(&[4096, input_schema.len()])),
         "(i32.const 192)".to_owned(),
     ];
     guest::node_describing("", &describe.concat())
@@ -252,7 +255,7 @@ async fn channels_that_a_node_reads_are_part_of_its_description() {
         json!({ "channels": [messages, { "channel": "notes" }], "conversation": messages }),
         json!({ "conversation": { "channel": "messages" } }),
     ] {
-        let plugin = load(node_reading(&reads.to_string())).await.unwrap();
+        let plugin = load(node_reading(&reads.to_string(), "{}")).await.unwrap();
         assert_eq!(json!(plugin.info().nodes[0].reads), reads);
     }
     let plugin = load(guest::node("", OK)).await.unwrap();
@@ -261,21 +264,30 @@ async fn channels_that_a_node_reads_are_part_of_its_description() {
 
 #[tokio::test]
 async fn invalid_declaration_of_channels_is_rejected() {
+    const SCHEMA: &str = r#"{"properties":{}}"#;
+    let alone = json!({ "conversation": { "channel": "messages" } });
     let apart = json!({ "channels": [], "conversation": { "channel": "messages" } });
     let channel = json!({ "channel": "c".repeat(100) });
     let long = json!({ "channels": vec![channel; 10] });
     for (reads, code, part) in [
-        (json!("messages"), "describe", "cannot be read"),
-        (json!({ "channel": [] }), "describe", "unknown field `channel`"),
-        (json!({ "channels": ["messages"] }), "describe", "cannot be read"),
-        (json!({ "channels": [{ "default": "messages" }] }), "describe", "a channel is"),
-        (apart, "describe", "not among its `channels`"),
-        (long, "limit", "more than the limit of 1024"),
+        ("messages".to_owned(), "describe", "is no object of channels in JSON"),
+        (json!("messages").to_string(), "describe", "is no object of channels in JSON"),
+        (json!({ "channel": [] }).to_string(), "describe", "unknown field `channel`"),
+        (json!({ "channels": ["messages"] }).to_string(), "describe", "is no object of channels"),
+        (json!({ "channels": [{ "default": "a" }] }).to_string(), "describe", "a channel is"),
+        (alone.to_string(), "describe", "has a `conversation`, but no `channels`"),
+        (apart.to_string(), "describe", "not among its `channels`"),
+        (long.to_string(), "limit", "more than the limit of 1024"),
     ] {
-        let error = load_error(node_reading(&reads.to_string())).await;
+        let error = load_error(node_reading(&reads, SCHEMA)).await;
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains("`reads` of `n`"), "{error}");
         assert!(error.message.contains(part), "{error}");
+        let example = error.message.split_once("as in `").and_then(|(_, it)| it.split_once('`'));
+        assert_eq!(example.is_some(), code == "describe", "{error}");
+        if let Some((example, _)) = example {
+            load(node_reading(example, SCHEMA)).await.unwrap();
+        }
     }
 }
 
