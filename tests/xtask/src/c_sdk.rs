@@ -16,8 +16,8 @@ const CONTRACT: &str = "wit/wattle";
 
 /// The sources of the unit tests, relative to the SDK. `tests/wattle_test.c` implements the
 /// imports, in place of a host.
-const SOURCES: [&str; 5] =
-    ["tests/wattle_test.c", "example/words.c", "wattle.c", "web.c", "json.c"];
+const SOURCES: [&str; 6] =
+    ["tests/wattle_test.c", "tests/json_cases.c", "example/words.c", "wattle.c", "web.c", "json.c"];
 
 /// Generates the bindings from the contract.
 pub(crate) fn generate_bindings() -> Result<()> {
