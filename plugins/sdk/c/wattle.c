@@ -121,8 +121,7 @@ void wattle_add_extra(wattle_plugin_types_extra_t *to, const char *name, const c
     to->len += 1;
 }
 
-/* Records the failure of a call of the host. */
-static const char *host_failed(const wattle_plugin_types_failure_t *failure) {
+const char *wattle_fail_like(const wattle_plugin_types_failure_t *failure) {
     wattle_fail(wattle_text_of(failure->code), wattle_text_of(failure->message));
     call.failure.retryable = failure->retryable;
     call.failure.details = failure->details.is_some ? wattle_text_of(failure->details.val) : NULL;
@@ -187,7 +186,7 @@ const char *wattle_ask(const char *payload, const char *schema) {
     if (wattle_plugin_interrupt_ask(&question, &answer, &failure)) {
         return wattle_text_of(answer);
     }
-    return host_failed(&failure);
+    return wattle_fail_like(&failure);
 }
 
 const char *wattle_history(const wattle_context *context, size_t at, const char *append) {
@@ -207,24 +206,28 @@ const char *wattle_history(const wattle_context *context, size_t at, const char 
     return wattle_format("{\"channel\":%s,\"at\":%zu,\"append\":%s}", channel, at, further);
 }
 
-/* Returns the texts of an output, with a line break between them. */
-static const char *joined(const wattle_plugin_tools_tool_output_t *output) {
+/* Returns the parts of a kind, which is text or reasoning, with a separator between them. */
+static const char *joined(
+    const wattle_plugin_types_part_t *parts, size_t count, uint8_t kind, const char *separator
+) {
+    size_t gap = strlen(separator);
     size_t length = 0;
-    for (size_t index = 0; index < output->content.len; index += 1) {
-        if (output->content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
-            length += output->content.ptr[index].val.text.len + 1;
+    for (size_t index = 0; index < count; index += 1) {
+        if (parts[index].tag == kind) {
+            length += parts[index].val.text.len + gap;
         }
     }
     char *text = wattle_allocate(length + 1, 1);
     char *to = text;
     bool is_first = true;
-    for (size_t index = 0; index < output->content.len; index += 1) {
-        if (output->content.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TEXT) {
-            plugin_string_t part = output->content.ptr[index].val.text;
+    for (size_t index = 0; index < count; index += 1) {
+        if (parts[index].tag == kind) {
+            /* Text and reasoning have one type, and so one place in the union. */
+            plugin_string_t part = parts[index].val.text;
             size_t until_zero = strnlen((const char *)part.ptr, part.len);
             if (!is_first) {
-                *to = '\n';
-                to += 1;
+                memcpy(to, separator, gap);
+                to += gap;
             }
             memcpy(to, part.ptr, until_zero);
             to += until_zero;
@@ -232,6 +235,71 @@ static const char *joined(const wattle_plugin_tools_tool_output_t *output) {
         }
     }
     return text;
+}
+
+/*
+ * Returns the tool calls of a completion as the items of a JSON array. They have the ids of
+ * `call_ids`, or else those of the model.
+ */
+static const char *stored_calls(const wattle_plugin_llm_completion_t *completion) {
+    const char *ids = extra_field(completion->extra, "call_ids");
+    const char *items = "";
+    size_t count = 0;
+    for (size_t index = 0; index < completion->parts.len; index += 1) {
+        if (completion->parts.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_TOOL_CALL) {
+            const wattle_plugin_types_tool_call_t *request =
+                &completion->parts.ptr[index].val.tool_call;
+            const char *id = wattle_item(ids, count);
+            items = wattle_format(
+                "%s%s{\"id\":%s,\"name\":%s,\"arguments\":%s}",
+                items,
+                count == 0 ? "" : ",",
+                id == NULL ? wattle_quote(wattle_text_of(request->id)) : id,
+                wattle_quote(wattle_text_of(request->name)),
+                wattle_text_of(request->arguments)
+            );
+            count += 1;
+        }
+    }
+    return items;
+}
+
+/* Returns the opaque data of the provider as JSON; NULL if there is none. */
+static const char *provider_state(const wattle_plugin_llm_completion_t *completion) {
+    for (size_t index = 0; index < completion->parts.len; index += 1) {
+        if (completion->parts.ptr[index].tag == WATTLE_PLUGIN_TYPES_PART_OTHER) {
+            const char *value = wattle_text_of(completion->parts.ptr[index].val.other);
+            const char *type = wattle_string(wattle_field(value, "type"));
+            if (type != NULL && strcmp(type, "provider_state") == 0) {
+                return value;
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *wattle_to_stored(const wattle_plugin_llm_completion_t *completion) {
+    const wattle_plugin_types_part_t *parts = completion->parts.ptr;
+    size_t count = completion->parts.len;
+    const char *text = joined(parts, count, WATTLE_PLUGIN_TYPES_PART_TEXT, "");
+    const char *message = wattle_format("\"role\":\"assistant\",\"content\":%s", wattle_quote(text));
+    const char *id = extra_field(completion->extra, "id");
+    if (wattle_string(id) != NULL) {
+        message = wattle_format("\"id\":%s,%s", id, message);
+    }
+    const char *calls = stored_calls(completion);
+    if (*calls != '\0') {
+        message = wattle_format("%s,\"tool_calls\":[%s]", message, calls);
+    }
+    const char *reasoning = joined(parts, count, WATTLE_PLUGIN_TYPES_PART_REASONING, "");
+    if (*reasoning != '\0') {
+        message = wattle_format("%s,\"reasoning\":%s", message, wattle_quote(reasoning));
+    }
+    const char *state = provider_state(completion);
+    if (state != NULL) {
+        message = wattle_format("%s,\"provider_state\":%s", message, state);
+    }
+    return wattle_format("{%s}", message);
 }
 
 wattle_output wattle_call(const char *tool, const char *arguments) {
@@ -243,14 +311,17 @@ wattle_output wattle_call(const char *tool, const char *arguments) {
     wattle_plugin_tools_tool_output_t output;
     wattle_plugin_types_failure_t failure;
     if (!wattle_plugin_tools_call(&request, &output, &failure)) {
-        host_failed(&failure);
+        wattle_fail_like(&failure);
         return (wattle_output){NULL, NULL, false};
     }
     const char *structured = NULL;
     if (output.structured.is_some) {
         structured = wattle_text_of(output.structured.val);
     }
-    return (wattle_output){joined(&output), structured, output.is_error};
+    const wattle_plugin_types_part_t *parts = output.content.ptr;
+    size_t count = output.content.len;
+    const char *text = joined(parts, count, WATTLE_PLUGIN_TYPES_PART_TEXT, "\n");
+    return (wattle_output){text, structured, output.is_error};
 }
 
 /* The export `node`. */

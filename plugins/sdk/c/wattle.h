@@ -16,6 +16,10 @@
 extern "C" {
 #endif
 
+/* Types of `bindings/plugin.h`. */
+struct wattle_plugin_llm_completion_t;
+struct wattle_plugin_types_failure_t;
+
 /* The context in which a node runs. */
 typedef struct wattle_context {
     /* Name of the node in the plugin. */
@@ -313,6 +317,12 @@ const char *wattle_fail(const char *code, const char *message);
 /* Like `wattle_fail`, for a failure after which the same call can succeed later. */
 const char *wattle_fail_retryable(const char *code, const char *message);
 
+/*
+ * Makes the call fail like a call of the host, whose failure a function of `bindings/plugin.h` has
+ * returned. Returns NULL, so that a node can return it.
+ */
+const char *wattle_fail_like(const struct wattle_plugin_types_failure_t *failure);
+
 /* Sets the structured details of the failure, as JSON. */
 void wattle_details(const char *details);
 
@@ -451,6 +461,14 @@ wattle_output wattle_call(const char *tool, const char *arguments);
  * conversation, and the call fails.
  */
 const char *wattle_history(const wattle_context *context, size_t at, const char *append);
+
+/*
+ * Converts a completion of `wattle_plugin_llm_complete` to a message in the format of the reducer
+ * `messages`, as JSON. It contains the id, by which clients recognize the message whose deltas they
+ * received, and the opaque data of the provider, which some models require with a tool call. Tool
+ * calls have the ids of `call_ids` in `extra`, which no earlier call has, or else those of the model.
+ */
+const char *wattle_to_stored(const struct wattle_plugin_llm_completion_t *completion);
 
 /* Returns text like `printf`. */
 __attribute__((format(printf, 1, 2))) const char *wattle_format(const char *format, ...);

@@ -317,6 +317,42 @@ static void nodes_refer_to_their_conversation(void) {
     CHECK(strcmp(wattle_history(&context, 0, NULL), history) == 0);
 }
 
+/* Clients recognize the message whose deltas they received by its id. */
+static void completions_become_messages_with_their_id(void) {
+    wattle_plugin_types_part_t parts[] = {
+        {.tag = WATTLE_PLUGIN_TYPES_PART_REASONING, .val.reasoning = text("hm")},
+        {.tag = WATTLE_PLUGIN_TYPES_PART_TEXT, .val.text = text("s")},
+        {.tag = WATTLE_PLUGIN_TYPES_PART_TEXT, .val.text = text("o")},
+        {
+            .tag = WATTLE_PLUGIN_TYPES_PART_TOOL_CALL,
+            .val.tool_call = {
+                .id = text("c"), .name = text("add"), .arguments = text("{\"a\":1}"),
+            },
+        },
+        {.tag = WATTLE_PLUGIN_TYPES_PART_OTHER, .val.other = text("\"audio\"")},
+        {.tag = WATTLE_PLUGIN_TYPES_PART_OTHER, .val.other = text("{\"type\":\"provider_state\"}")},
+    };
+    wattle_plugin_types_tuple2_string_json_t extra[] = {
+        {text("attempts"), text("[]")},
+        {text("id"), text("\"m\"")},
+        {text("call_ids"), text("[\"c-2\"]")},
+    };
+    wattle_plugin_llm_completion_t completion = {
+        .parts = {parts, WATTLE_COUNT(parts)},
+        .extra = {extra, WATTLE_COUNT(extra)},
+    };
+    const char *stored = "{\"id\":\"m\",\"role\":\"assistant\",\"content\":\"so\","
+                         "\"tool_calls\":[{\"id\":\"c-2\",\"name\":\"add\",\"arguments\":{\"a\":1}}],"
+                         "\"reasoning\":\"hm\",\"provider_state\":{\"type\":\"provider_state\"}}";
+    CHECK(strcmp(wattle_to_stored(&completion), stored) == 0);
+    completion.extra.len = 2;
+    CHECK(strstr(wattle_to_stored(&completion), "[{\"id\":\"c\",") != NULL);
+    completion.parts = (wattle_plugin_llm_list_part_t){&parts[1], 1};
+    completion.extra.len = 1;
+    stored = "{\"role\":\"assistant\",\"content\":\"s\"}";
+    CHECK(strcmp(wattle_to_stored(&completion), stored) == 0);
+}
+
 static void histories_need_a_conversation(void) {
     exports_wattle_plugin_node_outcome_t outcome;
     CHECK(!run("refer", "{}", &outcome));
@@ -448,6 +484,7 @@ static const struct {
     CASE(failures_of_the_host_can_be_handled),
     CASE(nodes_continue_after_a_call_that_failed),
     CASE(nodes_refer_to_their_conversation),
+    CASE(completions_become_messages_with_their_id),
     CASE(histories_need_a_conversation),
     CASE(tools_return_text),
     CASE(tools_return_errors_for_the_model),

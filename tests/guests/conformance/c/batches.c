@@ -70,7 +70,7 @@ const char *stream(const wattle_context *context, const char *input) {
     wattle_plugin_llm_own_completion_stream_t events;
     failure_t failure;
     if (!wattle_plugin_llm_stream(&request, &events, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     wattle_plugin_llm_borrow_completion_stream_t self =
         wattle_plugin_llm_borrow_completion_stream(events);
@@ -78,18 +78,18 @@ const char *stream(const wattle_context *context, const char *input) {
     wattle_plugin_llm_list_stream_event_t ready;
     do {
         if (!wattle_plugin_llm_method_completion_stream_next(self, &ready, &failure)) {
-            return fail_like(&failure);
+            return wattle_fail_like(&failure);
         }
         for (size_t index = 0; index < ready.len; index += 1) {
             streamed = emitted(streamed, &ready.ptr[index], &failure);
             if (streamed == NULL) {
-                return fail_like(&failure);
+                return wattle_fail_like(&failure);
             }
         }
     } while (ready.len > 0);
     wattle_plugin_llm_completion_t completion;
     if (!wattle_plugin_llm_method_completion_stream_finish(self, &completion, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     wattle_plugin_llm_completion_stream_drop_own(events);
     const char *answer = text_of(completion.parts.ptr[0].val.text);
@@ -183,7 +183,7 @@ const char *list_tools(const wattle_context *context, const char *input) {
     wattle_plugin_tools_list_tool_info_t tools;
     failure_t failure;
     if (!wattle_plugin_tools_list(&tools, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     const char *items = "";
     for (size_t index = 0; index < tools.len; index += 1) {

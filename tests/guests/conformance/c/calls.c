@@ -16,16 +16,6 @@ const char *text_of(plugin_string_t text) {
     return wattle_format("%.*s", (int)text.len, (const char *)text.ptr);
 }
 
-const char *fail_like(const failure_t *failure) {
-    const char *code = text_of(failure->code);
-    const char *message = text_of(failure->message);
-    (failure->retryable ? wattle_fail_retryable : wattle_fail)(code, message);
-    if (failure->details.is_some) {
-        wattle_details(text_of(failure->details.val));
-    }
-    return NULL;
-}
-
 const char *code_and_message(const failure_t *failure) {
     const char *code = wattle_quote(text_of(failure->code));
     const char *message = wattle_quote(text_of(failure->message));
@@ -44,11 +34,11 @@ const char *words(const wattle_context *context, const char *input) {
     failure_t failure;
     plugin_string_t data = lend(updates);
     if (!wattle_plugin_emit_custom(&message, &data, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     double fraction = 0.5;
     if (!wattle_plugin_emit_progress(&message, &fraction, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     return updates;
 }
@@ -95,7 +85,7 @@ static bool complete(
     failure_t failure;
     bool is_done = wattle_plugin_llm_complete(&request, completion, &failure);
     if (!is_done) {
-        fail_like(&failure);
+        wattle_fail_like(&failure);
     }
     return is_done;
 }
@@ -135,7 +125,7 @@ const char *fetch(const wattle_context *context, const char *input) {
     wattle_plugin_http_response_t response;
     failure_t failure;
     if (!wattle_plugin_http_send(&request, &response, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     const char *body = text_of((plugin_string_t){response.body.ptr, response.body.len});
     const char *call = wattle_field(body, "call");
@@ -177,7 +167,7 @@ const char *book(const wattle_context *context, const char *input) {
     wattle_plugin_sql_own_transaction_t transaction;
     plugin_string_t database = lend("shop");
     if (!wattle_plugin_sql_begin(&database, &transaction, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     wattle_plugin_sql_borrow_transaction_t self = wattle_plugin_sql_borrow_transaction(transaction);
     plugin_string_t insert = lend(
@@ -194,14 +184,14 @@ const char *book(const wattle_context *context, const char *input) {
     if (!wattle_plugin_sql_method_transaction_execute(
             self, &insert, &parameters, &executed, &failure
         )) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     plugin_string_t select = lend("SELECT id, name, price, sold, note FROM item WHERE id = $1");
     wattle_plugin_sql_list_value_t id = {executed.returned.rows.ptr[0].ptr, 1};
     wattle_plugin_sql_rows_t rows;
     if (!wattle_plugin_sql_method_transaction_query(self, &select, &id, &rows, &failure) ||
         !wattle_plugin_sql_method_transaction_commit(self, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     wattle_plugin_sql_transaction_drop_own(transaction);
     return wattle_format("{\"rows\":[%s]}", rows_of(&rows));
@@ -243,7 +233,7 @@ const char *remember(const wattle_context *context, const char *input) {
         !wattle_plugin_memory_search(&request, &searched, &failure) ||
         !wattle_plugin_memory_list_namespaces(&prefix, NULL, 10, 0, &listed, &failure) ||
         (bytes = stored(string_field(input, "fact"), &failure)) == NULL) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     const char *found = read.is_some ? text_of(read.val.value) : "";
     for (size_t index = 0; index < searched.len; index += 1) {
@@ -310,7 +300,7 @@ const char *buy(const wattle_context *context, const char *input) {
     wattle_plugin_tools_tool_output_t output;
     failure_t failure;
     if (!wattle_plugin_tools_call(&call, &output, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     const char *text = text_of(output.content.ptr[0].val.text);
     return wattle_format("{\"receipt\":%s}", wattle_quote(text));
@@ -324,7 +314,7 @@ const char *measure(const wattle_context *context, const char *input) {
     wattle_plugin_clock_zoned_t zoned;
     failure_t failure;
     if (!wattle_plugin_clock_to_zone(now, &zone, &zoned, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     const wattle_plugin_clock_civil_t *civil = &zoned.civil;
     plugin_list_u8_t random;

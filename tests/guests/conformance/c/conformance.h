@@ -24,9 +24,6 @@ plugin_string_t lend(const char *text);
 /* Returns a text of the host. */
 const char *text_of(plugin_string_t text);
 
-/* Makes the call fail like a call of the host. */
-const char *fail_like(const failure_t *failure);
-
 /* Returns what a failure of a call says, as JSON. */
 const char *code_and_message(const failure_t *failure);
 

@@ -10,7 +10,7 @@
 
 /* Makes the handler fail like a call of the host. */
 static wattle_response respond_like(const failure_t *failure) {
-    fail_like(failure);
+    wattle_fail_like(failure);
     return wattle_respond(0);
 }
 

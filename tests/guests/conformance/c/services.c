@@ -53,7 +53,7 @@ const char *draw(const wattle_context *context, const char *input) {
     wattle_plugin_llm_list_generated_image_t images;
     failure_t failure;
     if (!wattle_plugin_llm_generate_images(&request, &images, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     plugin_string_t blob = images.ptr[0].blob;
     uint64_t length = 5;
@@ -65,7 +65,7 @@ const char *draw(const wattle_context *context, const char *input) {
         (start = read_blob(&blob, &length, &failure)) == NULL ||
         (text = read_blob(&blob, NULL, &failure)) == NULL ||
         !wattle_plugin_blob_link(&blob, &link, &failure)) {
-        return fail_like(&failure);
+        return wattle_fail_like(&failure);
     }
     const char *own = wattle_string(extension(images.ptr[0].extra, "link"));
     bool is_linked = own != NULL && strcmp(own, text_of(link)) == 0;
@@ -118,7 +118,7 @@ const char *delegate(const wattle_context *context, const char *input) {
     for (size_t index = 0; index < WATTLE_COUNT(requests); index += 1) {
         const char *item = outcome(requests[index][0], requests[index][1], &failure);
         if (item == NULL) {
-            return fail_like(&failure);
+            return wattle_fail_like(&failure);
         }
         outcomes = with_item(outcomes, item);
     }
