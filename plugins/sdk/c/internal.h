@@ -39,6 +39,9 @@ const char *wattle_text_of(plugin_string_t text);
 /* Copies a text of the host; NULL if there is none. */
 const char *wattle_optional_text(plugin_option_string_t text);
 
+/* Returns an argument of a call of the host, which does not take it over. */
+plugin_string_t wattle_lend(const char *text);
+
 /* Adds an extension field with a value as JSON. */
 void wattle_add_extra(wattle_plugin_types_extra_t *to, const char *name, const char *value);
 

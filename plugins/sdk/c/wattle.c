@@ -96,8 +96,7 @@ const char *wattle_optional_text(plugin_option_string_t text) {
 
 static void set(plugin_string_t *to, const char *text) { plugin_string_dup(to, text); }
 
-/* Returns an argument of a call of the host, which does not take it over. */
-static plugin_string_t lend(const char *text) {
+plugin_string_t wattle_lend(const char *text) {
     return (plugin_string_t){(uint8_t *)text, strlen(text)};
 }
 
@@ -170,16 +169,16 @@ void wattle_log(wattle_level level, const char *message) {
         raw.tag = WATTLE_PLUGIN_LOG_LEVEL_ERROR;
         break;
     }
-    plugin_string_t text = lend(message);
+    plugin_string_t text = wattle_lend(message);
     wattle_plugin_log_list_tuple2_string_json_t fields = {NULL, 0};
     wattle_plugin_log_write(&raw, &text, &fields);
 }
 
 const char *wattle_ask(const char *payload, const char *schema) {
-    wattle_plugin_interrupt_question_t question = {.payload = lend(payload)};
+    wattle_plugin_interrupt_question_t question = {.payload = wattle_lend(payload)};
     if (schema != NULL) {
         question.response_schema.is_some = true;
-        question.response_schema.val = lend(schema);
+        question.response_schema.val = wattle_lend(schema);
     }
     plugin_string_t answer;
     wattle_plugin_types_failure_t failure;
@@ -304,9 +303,9 @@ const char *wattle_to_stored(const wattle_plugin_llm_completion_t *completion) {
 
 wattle_output wattle_call(const char *tool, const char *arguments) {
     wattle_plugin_tools_request_t request = {
-        .tool = lend(tool),
-        .call_id = lend(""),
-        .arguments = lend(arguments),
+        .tool = wattle_lend(tool),
+        .call_id = wattle_lend(""),
+        .arguments = wattle_lend(arguments),
     };
     wattle_plugin_tools_tool_output_t output;
     wattle_plugin_types_failure_t failure;

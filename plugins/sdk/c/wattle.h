@@ -453,6 +453,50 @@ const char *wattle_ask(const char *payload, const char *schema);
  */
 wattle_output wattle_call(const char *tool, const char *arguments);
 
+/* An HTTP request of the plugin. */
+typedef struct wattle_http_request {
+    /* Method in upper case; NULL for `GET`. */
+    const char *method;
+    /* Absolute address, with `https` or `http`. */
+    const char *url;
+    /* Header fields. */
+    const wattle_pair *headers;
+    size_t headers_count;
+    /* The body as text; NULL for none. */
+    const char *body;
+    /* Maximum time of the whole exchange, in milliseconds; 0 for that of the host. */
+    uint32_t timeout_ms;
+    /* Value of `Idempotency-Key`, with which a repeated request is safe; NULL for none. */
+    const char *idempotency_key;
+} wattle_http_request;
+
+/* The response to a request of the plugin. */
+typedef struct wattle_http_response {
+    /* Status code, such as 200; 0 is no response. */
+    uint16_t status;
+    /* Header fields with names in lower case. */
+    const wattle_pair *headers;
+    size_t headers_count;
+    /* The body. It can contain zero bytes, and another one follows it. */
+    const char *body;
+    /* Length of the body, in bytes. */
+    size_t body_length;
+    /* Address after redirects. */
+    const char *url;
+} wattle_http_response;
+
+/*
+ * Sends a request to a host that the operator granted. The host of Wattle replaces
+ * `{{secret:NAME}}` in a header value, the query or the body. A response with any status is a
+ * response. The status is 0 if there is none; the caller then fails as well, unless it takes the
+ * failure back. Bodies of bytes and of blobs, and several requests at once, are those of
+ * `wattle_plugin_http_send` and `wattle_plugin_http_send_all`.
+ */
+wattle_http_response wattle_http_send(wattle_http_request request);
+
+/* Returns the first value of a header field, named in lower case; NULL if there is none. */
+const char *wattle_http_header(const wattle_http_response *response, const char *name);
+
 /*
  * Returns the history of a model request, for the field `history` in `extra` of
  * `wattle_plugin_llm_request_t`: the host adds the messages of the conversation of the node before

@@ -1,5 +1,6 @@
 /*
- * The C SDK for Wattle plugins: the export `web` of a component for the table of its handlers.
+ * The C SDK for Wattle plugins: the export `web` of a component for the table of its handlers, and
+ * HTTP requests.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ void exports_wattle_plugin_web_routes(exports_wattle_plugin_web_list_route_t *re
     }
 }
 
-/* Requests of the host. */
+/* Names with their values. */
 
 static bool has_zero(plugin_string_t text) {
     return text.len > 0 && memchr(text.ptr, 0, text.len) != NULL;
@@ -147,6 +148,55 @@ read_pairs(plugin_list_tuple2_string_string_t from, const wattle_pair **to, size
     *count = from.len;
     return true;
 }
+
+/* HTTP requests. */
+
+wattle_http_response wattle_http_send(wattle_http_request request) {
+    plugin_tuple2_string_string_t *headers =
+        wattle_allocate(request.headers_count, sizeof *headers);
+    for (size_t index = 0; index < request.headers_count; index += 1) {
+        headers[index].f0 = wattle_lend(request.headers[index].name);
+        headers[index].f1 = wattle_lend(request.headers[index].value);
+    }
+    wattle_plugin_http_request_t raw = {
+        .method = wattle_lend(request.method == NULL ? "GET" : request.method),
+        .url = wattle_lend(request.url),
+        .headers = {headers, request.headers_count},
+        .body.tag = WATTLE_PLUGIN_HTTP_BODY_EMPTY,
+        .timeout_ms = {request.timeout_ms > 0, request.timeout_ms},
+    };
+    if (request.body != NULL) {
+        raw.body.tag = WATTLE_PLUGIN_HTTP_BODY_TEXT;
+        raw.body.val.text = wattle_lend(request.body);
+    }
+    if (request.idempotency_key != NULL) {
+        raw.idempotency_key.is_some = true;
+        raw.idempotency_key.val = wattle_lend(request.idempotency_key);
+    }
+    wattle_plugin_http_response_t response;
+    wattle_plugin_http_failure_t failure;
+    if (!wattle_plugin_http_send(&raw, &response, &failure)) {
+        wattle_fail_like(&failure);
+        return (wattle_http_response){.status = 0};
+    }
+    wattle_http_response known = {
+        .status = response.status,
+        .body = wattle_copy((const char *)response.body.ptr, response.body.len),
+        .body_length = response.body.len,
+        .url = wattle_text_of(response.url),
+    };
+    if (!read_pairs(response.headers, &known.headers, &known.headers_count)) {
+        wattle_fail(WATTLE_INVALID, "a header field of the response has a zero byte");
+        return (wattle_http_response){.status = 0};
+    }
+    return known;
+}
+
+const char *wattle_http_header(const wattle_http_response *response, const char *name) {
+    return find(response->headers, response->headers_count, name);
+}
+
+/* Requests of the host. */
 
 static bool read_request(const exports_wattle_plugin_web_request_t *from, wattle_request *to) {
     *to = (wattle_request){

@@ -107,6 +107,45 @@ bool wattle_plugin_tools_call(
     return true;
 }
 
+static char last_request[256];
+
+/* A server that is granted only on the host `a.example`. */
+bool wattle_plugin_http_send(
+    wattle_plugin_http_request_t *request,
+    wattle_plugin_http_response_t *ret,
+    wattle_plugin_http_failure_t *err
+) {
+    const char *url = (const char *)request->url.ptr;
+    if (strncmp(url, "https://a.example/", strlen("https://a.example/")) != 0) {
+        plugin_string_dup(&err->code, "denied");
+        plugin_string_dup(&err->message, "the host is not granted");
+        err->retryable = false;
+        err->details.is_some = false;
+        return false;
+    }
+    bool has_body = request->body.tag == WATTLE_PLUGIN_HTTP_BODY_TEXT;
+    snprintf(
+        last_request,
+        sizeof last_request,
+        "%s %s %zu %s %u %s",
+        request->method.ptr,
+        url,
+        request->headers.len,
+        has_body ? (const char *)request->body.val.text.ptr : "-",
+        request->timeout_ms.is_some ? (unsigned)request->timeout_ms.val : 0,
+        request->idempotency_key.is_some ? (const char *)request->idempotency_key.val.ptr : "-"
+    );
+    memset(ret, 0, sizeof *ret);
+    ret->status = 404;
+    ret->headers.ptr = malloc(sizeof *ret->headers.ptr);
+    ret->headers.len = 1;
+    plugin_string_dup(&ret->headers.ptr[0].f0, "content-type");
+    plugin_string_dup(&ret->headers.ptr[0].f1, "text/plain");
+    ret->body = (plugin_list_u8_t){(uint8_t *)"no\0ne", 5};
+    ret->url = request->url;
+    return true;
+}
+
 static bool is(plugin_string_t text, const char *expected) {
     return text.len == strlen(expected) && memcmp(text.ptr, expected, text.len) == 0;
 }
@@ -453,6 +492,30 @@ static void tools_of_others_are_called(void) {
     CHECK(strcmp(wattle_failure(), "not-found") == 0);
 }
 
+static void requests_are_sent(void) {
+    wattle_http_response response = wattle_http_send((wattle_http_request){
+        .url = "https://a.example/1",
+    });
+    CHECK(strcmp(last_request, "GET https://a.example/1 0 - 0 -") == 0);
+    CHECK(response.status == 404 && wattle_failure() == NULL);
+    CHECK(response.body_length == 5 && memcmp(response.body, "no\0ne", 6) == 0);
+    CHECK(strcmp(wattle_http_header(&response, "content-type"), "text/plain") == 0);
+    CHECK(wattle_http_header(&response, "etag") == NULL);
+    wattle_pair headers[] = {{"x-mark", "a"}};
+    wattle_http_send((wattle_http_request){
+        .method = "POST",
+        .url = "https://a.example/2",
+        .headers = headers,
+        .headers_count = WATTLE_COUNT(headers),
+        .body = "{}",
+        .timeout_ms = 5000,
+        .idempotency_key = "key",
+    });
+    CHECK(strcmp(last_request, "POST https://a.example/2 1 {} 5000 key") == 0);
+    CHECK(wattle_http_send((wattle_http_request){.url = "https://b.example/"}).status == 0);
+    CHECK(strcmp(wattle_failure(), WATTLE_DENIED) == 0);
+}
+
 static void many_parts_of_a_text_take_linear_memory(void) {
     parts = 2000;
     allocated = 0;
@@ -496,6 +559,7 @@ static const struct {
     CASE(responses_need_their_value),
     CASE(handlers_hand_off_streams),
     CASE(tools_of_others_are_called),
+    CASE(requests_are_sent),
     CASE(many_parts_of_a_text_take_linear_memory),
     CASE(messages_have_levels),
     CASE(values_of_json_are_read),

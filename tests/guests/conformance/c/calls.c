@@ -106,29 +106,20 @@ const char *ask(const wattle_context *context, const char *input) {
 
 const char *fetch(const wattle_context *context, const char *input) {
     (void)context;
-    plugin_tuple2_string_string_t headers[] = {
-        {lend("x-mark"), lend("a")},
-        {lend("content-type"), lend("application/json")},
-    };
-    wattle_plugin_http_request_t request;
-    memset(&request, 0, sizeof request);
-    request.method = lend("POST");
-    request.url = lend(wattle_format("%s?page=1%%202", string_field(input, "url")));
-    request.headers.ptr = headers;
-    request.headers.len = WATTLE_COUNT(headers);
-    request.body.tag = WATTLE_PLUGIN_HTTP_BODY_TEXT;
-    request.body.val.text = lend("{\"n\":1}");
-    request.timeout_ms.is_some = true;
-    request.timeout_ms.val = 5000;
-    request.idempotency_key.is_some = true;
-    request.idempotency_key.val = lend("key");
-    wattle_plugin_http_response_t response;
-    failure_t failure;
-    if (!wattle_plugin_http_send(&request, &response, &failure)) {
-        return wattle_fail_like(&failure);
+    const wattle_pair headers[] = {{"x-mark", "a"}, {"content-type", "application/json"}};
+    wattle_http_response response = wattle_http_send((wattle_http_request){
+        .method = "POST",
+        .url = wattle_format("%s?page=1%%202", string_field(input, "url")),
+        .headers = headers,
+        .headers_count = WATTLE_COUNT(headers),
+        .body = "{\"n\":1}",
+        .timeout_ms = 5000,
+        .idempotency_key = "key",
+    });
+    if (response.status == 0) {
+        return NULL;
     }
-    const char *body = text_of((plugin_string_t){response.body.ptr, response.body.len});
-    const char *call = wattle_field(body, "call");
+    const char *call = wattle_field(response.body, "call");
     return wattle_format("{\"status\":%d,\"call\":%s}", response.status, call);
 }
 
