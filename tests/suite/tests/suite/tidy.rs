@@ -270,6 +270,11 @@ fn guests_have_the_stack_of_new_apps_and_of_the_pages() {
     ] {
         assert!(read(file).lines().any(|line| line == set), "{file} does not have `{set}`");
     }
+    let (_, size) = set.split_once("-zstack-size=").unwrap();
+    let of_c = format!("-Wl,-z,stack-size={}", size.trim_end_matches(['"', ']']));
+    for file in ["host/cli/templates/c/common/app.toml", "plugins/sdk/c/README.md"] {
+        assert!(read(file).contains(&of_c), "{file} does not have `{of_c}`");
+    }
 }
 
 #[test]
