@@ -34,6 +34,10 @@ const MAX_OUTPUT_BYTES: usize = 2 << 10;
 /// Message for a guest that executes `unreachable`.
 const UNREACHABLE_MESSAGE: &str = "it panicked, or reached code that is marked as unreachable";
 
+/// Message for a guest whose stack overflows.
+const STACK_OVERFLOW_MESSAGE: &str =
+    "call stack exhausted: its calls nest too deep, most likely by endless recursion";
+
 /// Words with which programs report that memory is exhausted, in lower case: programs in Python, in
 /// JavaScript and Go, in other managed languages, in Lua, in C, in C++ and in Rust, and buffers in
 /// JavaScript. The word "allocation" alone is not listed, because an app may allocate assets.
@@ -360,15 +364,20 @@ fn trap_failure(error: &wasmtime::Error, output: &GuestOutput, callee: Callee<'_
         Some(Trap::UnreachableCodeReached) => {
             (trap_kind(Trap::UnreachableCodeReached), UNREACHABLE_MESSAGE.to_owned(), true)
         }
+        Some(Trap::StackOverflow) => {
+            (trap_kind(Trap::StackOverflow), STACK_OVERFLOW_MESSAGE.to_owned(), false)
+        }
         Some(trap) => (trap_kind(*trap), trap.to_string().replace("wasm trap: ", ""), false),
         None => ("error".to_owned(), error.root_cause().to_string(), true),
     };
     let cause = if may_have_said { output.cause() } else { None };
-    let frames = error.downcast_ref::<WasmBacktrace>().map(frame_names).unwrap_or_default();
+    let backtrace = error.downcast_ref::<WasmBacktrace>();
+    let frames = backtrace.map(frame_names).unwrap_or_default();
     let what = match &cause {
         Some(cause) => cause.to_string(),
-        None if frames.is_empty() => text,
-        None => format!("{text} in {}", frames.join(" < ")),
+        None if backtrace.is_some_and(has_names) => format!("{text} in {}", frames.join(" < ")),
+        // The details have the indexes. Without a name, they tell a person nothing.
+        None => text,
     };
     let mut message: String =
         format!("{callee} trapped: {what}").chars().take(MAX_MESSAGE_CHARS).collect();
@@ -397,6 +406,11 @@ fn trap_kind(trap: Trap) -> String {
         Trap::IntegerDivisionByZero => "division-by-zero".to_owned(),
         other => format!("{other:?}"),
     }
+}
+
+/// Returns true if the component contains the name of an innermost function.
+fn has_names(backtrace: &WasmBacktrace) -> bool {
+    backtrace.frames().iter().any(|frame| frame.func_name().is_some())
 }
 
 /// Returns the innermost functions of a backtrace: their names, or their indexes if the component

@@ -51,6 +51,14 @@ async fn output_without_a_cause_is_in_the_details_of_a_trap() {
     );
 }
 
+/// The function `run` of the guest has no name.
+#[tokio::test]
+async fn indexes_of_functions_without_a_name_are_only_in_the_details_of_a_trap() {
+    let (failure, details) = trap(run(guest::foreign("(unreachable)")).await);
+    assert!(failure.message.ends_with("code that is marked as unreachable"), "{failure}");
+    assert!(details["frames"][0].as_str().unwrap().starts_with("function "), "{details}");
+}
+
 /// The output is that of componentize-js.
 #[tokio::test]
 async fn exception_that_the_runtime_cannot_convert_has_advice() {
