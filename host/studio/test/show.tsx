@@ -18,7 +18,7 @@ await Promise.all([
 /** A view that is shown. */
 interface Shown {
   history: RouterHistory;
-  /** Reads again what the view shows. */
+  /** Reads again what the view shows, and returns when the view has been notified. */
   readAgain: () => Promise<void>;
 }
 
@@ -33,5 +33,12 @@ export function show(route: string, access: Partial<Access> = {}): Shown {
       </AccessProvider>
     </QueryClientProvider>,
   );
-  return { history, readAgain: () => client.refetchQueries() };
+  const readAgain = async () => {
+    await client.refetchQueries();
+    // TanStack Query notifies the view in a timer without delay. Such timers run in order.
+    await new Promise<void>((resolve) => {
+      setTimeout(resolve);
+    });
+  };
+  return { history, readAgain };
 }
